@@ -11,7 +11,6 @@ from typing import Any
 
 from eventlog.core import values
 from eventlog.core.change import ABSENT, Change, Field, Op, Side, check_decoded, place_of, row_events, scalars
-from eventlog.core.counted import unchanging
 from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, whole
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse, NotExpressible, Refused, WrongRow
 from eventlog.core.formats import (
@@ -25,6 +24,7 @@ from eventlog.core.formats import (
     check_cells,
     told_columns,
 )
+from eventlog.core.grouped_warnings import unchanging
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
 from eventlog.neutral import refuse

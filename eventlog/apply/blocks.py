@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from eventlog.apply.cells import Cell, Cells
-from eventlog.apply.goal import Act, Deed, Goal
+from eventlog.apply.table_target import Act, Deed, Goal
 from eventlog.core.change import ABSENT, Absent, Change, Op, Side
 from eventlog.core.errors import EventlogError
 

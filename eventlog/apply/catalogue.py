@@ -9,17 +9,17 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.apply.blame import blames_definition
 from eventlog.apply.blocks import Block
 from eventlog.apply.cell_columns import to_column
 from eventlog.apply.cells import to_cell
 from eventlog.apply.definitions import Definitions, wanted
-from eventlog.apply.described import Described
+from eventlog.apply.error_causes import blames_definition
 from eventlog.apply.errors import ComputedKey, NoKnownKey, NoTable, NotMade, NotTable, OwnTable, TwoSchemas
-from eventlog.apply.goal import Goal
-from eventlog.apply.guessing import guessed_types
 from eventlog.apply.settings import ApplySettings, Named
-from eventlog.apply.span import without_span
+from eventlog.apply.source_schema import Described
+from eventlog.apply.table_target import Goal
+from eventlog.apply.type_guesses import guessed_types
+from eventlog.apply.validity import without_span
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.sql.catalogue import Catalogue

@@ -11,18 +11,18 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.apply.blame import blames_row, met_another
 from eventlog.apply.blocks import NEW, Block, acts_of, blocks_of
 from eventlog.apply.catalogue import OWN, Goals
-from eventlog.apply.described import Described
+from eventlog.apply.error_causes import blames_row, met_another
 from eventlog.apply.errors import FixedNumber, OtherApply, refuse
-from eventlog.apply.goal import Act, Goal, Step
 from eventlog.apply.rows import RowSteps
 from eventlog.apply.settings import ApplySettings
-from eventlog.apply.span import check_position
+from eventlog.apply.source_schema import Described
 from eventlog.apply.staging import Collision
+from eventlog.apply.table_target import Act, Goal, Step
 from eventlog.apply.tally import StepsTold, Tally
 from eventlog.apply.target import Group
+from eventlog.apply.validity import check_position
 from eventlog.apply.versions import VersionSteps
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlalchemy.engine import Dialect as SqlDialect
 
 from eventlog.apply.blocks import Block
-from eventlog.apply.described import Described
 from eventlog.apply.errors import NoKnownKey, TooManyColumns
-from eventlog.apply.goal import Goal
-from eventlog.apply.guessing import guessed, values_of
 from eventlog.apply.settings import ApplySettings, Named
-from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, SEQ_LENGTH, TO_SEQ, TO_TIME
+from eventlog.apply.source_schema import Described
+from eventlog.apply.table_target import Goal
+from eventlog.apply.type_guesses import guessed, values_of
+from eventlog.apply.validity import FROM_SEQ, FROM_TIME, OP, SEQ_LENGTH, TO_SEQ, TO_TIME
 from eventlog.core.change import Change, Op
 from eventlog.core.tables import Tables
 from eventlog.places.sql_cells import SQL_TYPES

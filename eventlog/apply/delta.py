@@ -25,15 +25,15 @@ from eventlog.apply.delta_marks import Marks
 from eventlog.apply.delta_names import folder_of, nameable
 from eventlog.apply.delta_rows import Rewriting, existing, merge, predicate_of
 from eventlog.apply.delta_types import fields_for, goal_of
-from eventlog.apply.described import Described
 from eventlog.apply.errors import ForgottenState, NoKnownKey, NoTable, refuse
-from eventlog.apply.goal import Act, Emptied, Goal, RowKey, Step
-from eventlog.apply.guessing import guessed_types
 from eventlog.apply.reduction import ASKED, Reduced, reduce
 from eventlog.apply.settings import ApplySettings, Named
-from eventlog.apply.span import SPAN, check_position, sequence_of, time_of
+from eventlog.apply.source_schema import Described
+from eventlog.apply.table_target import Act, Emptied, Goal, RowKey, Step
 from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.apply.target import Group
+from eventlog.apply.type_guesses import guessed_types
+from eventlog.apply.validity import SPAN, check_position, sequence_of, time_of
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Table, Tables

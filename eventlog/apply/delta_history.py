@@ -15,9 +15,9 @@ import pyarrow as pa
 from eventlog.apply import history
 from eventlog.apply.delta_rows import rows_of
 from eventlog.apply.errors import TwoVersions, refuse
-from eventlog.apply.goal import Act, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.history import Named
-from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME
+from eventlog.apply.table_target import Act, Emptied, Goal, Moved, RowKey, Step
+from eventlog.apply.validity import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME
 from eventlog.core.change import ABSENT, Change
 from eventlog.core.errors import Refused
 

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from eventlog.apply.goal import Act, Deed, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.reduction import Effect
+from eventlog.apply.table_target import Act, Deed, Emptied, Goal, Moved, RowKey, Step
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.sql.dialect.dialects import POSTGRESQL, literal
 

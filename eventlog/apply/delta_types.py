@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from eventlog.apply.cells import Cell, ToCell, to_cell
 from eventlog.apply.errors import KeepsVersions, NoHistory
-from eventlog.apply.goal import Goal
-from eventlog.apply.guessing import guessed, values_of
 from eventlog.apply.settings import ApplySettings
-from eventlog.apply.span import SPAN
+from eventlog.apply.table_target import Goal
+from eventlog.apply.type_guesses import guessed, values_of
+from eventlog.apply.validity import SPAN
 from eventlog.core.change import Change, Op, Value
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column, Table

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from eventlog.apply.cells import Cells
-from eventlog.apply.goal import Act, Deed, Goal, Moved, RowKey
+from eventlog.apply.table_target import Act, Deed, Goal, Moved, RowKey
 from eventlog.core.change import ABSENT, Change, Op
 
 Named = tuple[str, str | None]  # where a change stands in the sequence, and its time

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from eventlog.apply.cells import Cells
-from eventlog.apply.goal import Act, Deed, Goal, RowKey
+from eventlog.apply.table_target import Act, Deed, Goal, RowKey
 from eventlog.core.change import ABSENT, Op
 
 ASKED, UNASKED = "d", "f"  # how a row leaves: counted as missing if it was not there, or not

@@ -10,10 +10,10 @@ from sqlalchemy.engine import Connection
 
 from eventlog.apply.blocks import Block, new_rows
 from eventlog.apply.cells import Cells
-from eventlog.apply.goal import Act, Deed, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.reduction import Effect, Reduced, by_goal, reduce
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.staging import Stage
+from eventlog.apply.table_target import Act, Deed, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.sql.connect import DatabaseFailed

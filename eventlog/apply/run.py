@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from eventlog.apply.errors import HalfDone, Late, Reload, refuse
-from eventlog.apply.later import Later
+from eventlog.apply.late_changes import Later
 from eventlog.apply.progress import ApplyProgress, progress_of
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.tally import Tally

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Protocol
 
 from eventlog.apply.database import Database
-from eventlog.apply.described import Described
 from eventlog.apply.progress import read_state
 from eventlog.apply.run import Run
 from eventlog.apply.settings import ApplySettings
+from eventlog.apply.source_schema import Described
 from eventlog.apply.tally import Tally
 from eventlog.apply.target import Target
 from eventlog.convert.conversion import Job, Report, allowed, changes_of

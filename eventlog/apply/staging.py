@@ -13,8 +13,8 @@ from sqlalchemy.engine import Connection
 from eventlog.apply.cells import Cells
 from eventlog.apply.copying import copy_columns
 from eventlog.apply.errors import FixedNumber
-from eventlog.apply.goal import Goal
 from eventlog.apply.reduction import ASKED, UNASKED, Effect
+from eventlog.apply.table_target import Goal
 from eventlog.core.change import ABSENT, Absent
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.queries import unbound

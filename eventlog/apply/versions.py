@@ -9,13 +9,13 @@ from sqlalchemy.engine import Connection
 
 from eventlog.apply import history
 from eventlog.apply.blocks import Block
-from eventlog.apply.goal import Act, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.history import Named, Version
 from eventlog.apply.reduction import ASKED, UNASKED
 from eventlog.apply.settings import ApplySettings
-from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME, sequence_of, time_of
 from eventlog.apply.staging import Stage
+from eventlog.apply.table_target import Act, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.tally import StepsTold, Tally, unmet
+from eventlog.apply.validity import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME, sequence_of, time_of
 from eventlog.core.change import ABSENT, Change
 from eventlog.sql.dialect.dialects import Dialect
 

@@ -12,7 +12,7 @@ import click
 
 from eventlog import __version__
 from eventlog.cli import examples
-from eventlog.cli.ending import Ending, ended, verbose_option
+from eventlog.cli.exits import Ending, ended, verbose_option
 from eventlog.cli.terminal import say, show
 from eventlog.core.errors import EventlogError
 from eventlog.core.extras import hide_pandas

@@ -10,23 +10,23 @@ from typing import IO, Any
 import click
 
 from eventlog.apply.settings import ApplySettings, read_key
-from eventlog.cli.apart import need_apart
-from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import DECLARING as CONVERTING
 from eventlog.cli.convert import FORMAT_NAMES, clock, taking_part
-from eventlog.cli.guessing import guess, refuse_strangers
+from eventlog.cli.distinct_files import need_apart
+from eventlog.cli.format_names import guess, refuse_strangers
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
+from eventlog.cli.refusals import Complaints
 from eventlog.cli.terminal import say
 from eventlog.convert.conversion import Job, Report
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.files.inputs import files_of
-from eventlog.files.written import added
+from eventlog.files.writing import added
 from eventlog.formats import FORMATS
 from eventlog.places.capture import CaptureSettings
 from eventlog.places.capture_feed import is_live
-from eventlog.publisher.wake import Signals
+from eventlog.publisher.sleep import Signals
 from eventlog.streams.settings import StreamSettings
 
 _SESSION = "a live capture"

@@ -14,8 +14,8 @@ import click
 
 from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, taking_part
 from eventlog.cli.database import database_options
-from eventlog.cli.guessing import refuse_strangers
-from eventlog.cli.live import ALL
+from eventlog.cli.format_names import refuse_strangers
+from eventlog.cli.log_options import ALL
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.progress import job_progress
 from eventlog.cli.terminal import say
@@ -23,9 +23,9 @@ from eventlog.convert.conversion import Job
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import declared
-from eventlog.files.places import need_folder
+from eventlog.files.output_files import need_folder
 from eventlog.publisher.config import Config, read_config
-from eventlog.publisher.opening import TablePublishing, opened
+from eventlog.publisher.open_log import TablePublishing, opened
 from eventlog.publisher.session import read_rules
 from eventlog.streams.ordered import SEQUENCERS
 

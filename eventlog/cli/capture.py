@@ -9,23 +9,23 @@ from typing import IO, Any, Final
 
 import click
 
-from eventlog.cli.apart import need_apart
-from eventlog.cli.complaints import Complaints
-from eventlog.cli.guessing import refuse_strangers
+from eventlog.cli.distinct_files import need_apart
+from eventlog.cli.format_names import refuse_strangers
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
+from eventlog.cli.refusals import Complaints
 from eventlog.cli.terminal import say
 from eventlog.convert.conversion import Report, allowed
-from eventlog.core.amount import amount
+from eventlog.core.plurals import amount
 from eventlog.core.settings import build
 from eventlog.files.outputs import Output
-from eventlog.files.written import opened
+from eventlog.files.writing import opened
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import read_address
 from eventlog.gbase.format import GbaseSettings
 from eventlog.places import places
 from eventlog.places.capture import Capture, CaptureSettings
 from eventlog.places.capture_feed import TRANSPORTS
-from eventlog.publisher.wake import Signals
+from eventlog.publisher.sleep import Signals
 
 _TARGETS: Final = ("changes", "xds")
 _EVENTS: Final = ("xds",)  # targets that tell events: a row that is told twice is there twice

@@ -14,12 +14,12 @@ from eventlog.cli import distribution
 from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.terminal import Shade, say, show, tell
 from eventlog.core import tablesfile
-from eventlog.core.amount import amount
 from eventlog.core.errors import Misuse
+from eventlog.core.plurals import amount
 from eventlog.core.tables import Tables
 from eventlog.operate.comparing import compared
 from eventlog.publisher.config import Config, statements
-from eventlog.publisher.opening import opened, place_of, read_tables
+from eventlog.publisher.open_log import opened, place_of, read_tables
 from eventlog.publisher.postpoll import faults as post_poll_faults
 from eventlog.publisher.postpoll import unseen
 from eventlog.publisher.references import among
@@ -29,7 +29,7 @@ from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.checks.finding import Finding
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.binding import bind
-from eventlog.sql.log.done import forget_others
+from eventlog.sql.log.finished_ranges import forget_others
 from eventlog.sql.log.position import advance
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log

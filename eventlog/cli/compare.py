@@ -12,24 +12,24 @@ from typing import Any
 
 import click
 
-from eventlog.cli.apart import need_apart
 from eventlog.cli.backlog import NameAndValue
-from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import FORMAT_NAMES
-from eventlog.cli.guessing import guess, refuse_flags, refuse_strangers
+from eventlog.cli.distinct_files import need_apart
+from eventlog.cli.format_names import guess, refuse_flags, refuse_strangers
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
+from eventlog.cli.refusals import Complaints
 from eventlog.cli.terminal import say
 from eventlog.compare.memory import compare_memory
 from eventlog.convert.conversion import Job, Report, format_named, write_changes
-from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError
 from eventlog.core.formats import Shape
+from eventlog.core.plurals import amount
 from eventlog.core.settings import build
 from eventlog.files.inputs import container_of
 from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
-from eventlog.files.written import opened
+from eventlog.files.writing import opened
 from eventlog.formats import FORMATS
 from eventlog.neutral import load
 

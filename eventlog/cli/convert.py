@@ -10,22 +10,22 @@ from typing import IO, Any, BinaryIO
 
 import click
 
-from eventlog.cli.apart import need_apart
-from eventlog.cli.complaints import Complaints
-from eventlog.cli.guessing import guess, refuse_strangers
+from eventlog.cli.distinct_files import need_apart
+from eventlog.cli.format_names import guess, refuse_strangers
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
+from eventlog.cli.refusals import Complaints
 from eventlog.cli.tasks import read_tasks, task_option
 from eventlog.cli.terminal import say
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import convert as run_convert
 from eventlog.convert.conversion import follow as follow_stream
 from eventlog.convert.streaming import is_folder, stream
-from eventlog.core.amount import amount
 from eventlog.core.formats import Shape
+from eventlog.core.plurals import amount
 from eventlog.files.inputs import files_of
 from eventlog.files.limits import Limits
-from eventlog.files.written import added, opened
+from eventlog.files.writing import added, opened
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.places.capture import CaptureSettings

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from eventlog.cli.live import ALL
+from eventlog.cli.log_options import ALL
 from eventlog.publisher.config import Config, read_config
-from eventlog.publisher.opening import LogPlace, place_of
+from eventlog.publisher.open_log import LogPlace, place_of
 from eventlog.sql.log import binding
 
 F = TypeVar("F", bound=Callable[..., Any])

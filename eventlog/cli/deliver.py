@@ -11,14 +11,14 @@ from typing import IO, Any
 
 import click
 
-from eventlog.cli.apart import need_apart
-from eventlog.cli.live import INPUT, SINK, live_options, read_live
+from eventlog.cli.distinct_files import need_apart
+from eventlog.cli.log_options import INPUT, SINK, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
 from eventlog.core.errors import Misuse
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
-from eventlog.files.written import opened
+from eventlog.files.writing import opened
 from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_beside
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from eventlog.cli.choosing import which_options
-from eventlog.cli.live import DATABASE, live_options, read_live
+from eventlog.cli.failed_rows import which_options
+from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Shade, show
 from eventlog.core.entry import shown
 from eventlog.operate.redriving import has_several_rows
 from eventlog.operate.upkeep import failures, unusable, whole_events
-from eventlog.publisher.opening import opened
+from eventlog.publisher.open_log import opened
 from eventlog.sql.log.upkeep import FailedRow, Unusable, Which
 
 

@@ -10,23 +10,23 @@ from typing import Any
 
 import click
 
-from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import clock
 from eventlog.cli.explain_live import configured, explain_log
 from eventlog.cli.explain_sequence import WantedChanges
 from eventlog.cli.explain_sequence import tell as tell_sequence
-from eventlog.cli.guessing import refuse_flags
-from eventlog.cli.hints import hinted
+from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
+from eventlog.cli.refusals import Complaints
+from eventlog.cli.setting_hints import hinted
 from eventlog.cli.terminal import Shade, say, show
 from eventlog.convert.by_row import PlacedEntry
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import explain as run_explain
-from eventlog.convert.explained import placed
+from eventlog.convert.explanations import placed
 from eventlog.core import tablekey
-from eventlog.core.amount import amount
 from eventlog.core.errors import Refused
 from eventlog.core.identity import speaks_of
+from eventlog.core.plurals import amount
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.files.sorting import Sorter

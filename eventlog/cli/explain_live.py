@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eventlog.cli.live import ALL
+from eventlog.cli.log_options import ALL
 from eventlog.operate.explaining import Explained, explain_store, summarise
 from eventlog.publisher.config import read_config, read_file
-from eventlog.publisher.opening import opened
+from eventlog.publisher.open_log import opened
 
 
 def configured(flags: Mapping[str, Any], file: Path | None) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from eventlog.cli.hints import hinted
+from eventlog.cli.setting_hints import hinted
 from eventlog.cli.terminal import Shade, say, show
 from eventlog.core import tablekey
 from eventlog.core.change import Change

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from eventlog.cli.live import DATABASE, live_options, read_live
+from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say, show
 from eventlog.operate.finishing import change_mode
-from eventlog.publisher.opening import opened
+from eventlog.publisher.open_log import opened
 from eventlog.sql.log.finishing import FinishMode
 
 

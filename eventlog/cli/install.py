@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from eventlog.cli.database import database_options, read_place
-from eventlog.cli.guessing import refuse_flags
+from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.terminal import put, tell
 from eventlog.core.errors import Misuse
 from eventlog.publisher.comparing import MODES

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from eventlog.cli.live import DATABASE, live_options, read_live
+from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
-from eventlog.publisher.opening import opened
+from eventlog.publisher.open_log import opened
 
 
 @click.command(cls=SettingsCommand, short_help="Let the publisher rest.")

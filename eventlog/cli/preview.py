@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from eventlog.cli.live import READING, live_options, read_live
+from eventlog.cli.log_options import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import put, say
 from eventlog.publisher import batches
-from eventlog.publisher.opening import opened
+from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.xds.documents import document, indent

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from eventlog.cli.live import DATABASE, live_options, read_live
+from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
-from eventlog.core.amount import amount
+from eventlog.core.plurals import amount
 from eventlog.operate.upkeep import Purge, read_age, read_letters
 from eventlog.operate.upkeep import purge as run_purge
-from eventlog.publisher.opening import opened
-from eventlog.publisher.standing import read_standing
+from eventlog.publisher.log_status import read_standing
+from eventlog.publisher.open_log import opened
 
 
 @click.command(cls=SettingsCommand, short_help="Delete handled rows after a while.")

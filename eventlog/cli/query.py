@@ -8,14 +8,14 @@ from typing import Any, BinaryIO
 
 import click
 
-from eventlog.cli.live import READING, live_options, read_live
+from eventlog.cli.log_options import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.core.errors import InvalidDocument, Misuse
 from eventlog.core.settings import declared
 from eventlog.core.xmlparser import parse
 from eventlog.fold import Rules
 from eventlog.publisher.answering import QueryAnswers
-from eventlog.publisher.opening import opened
+from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import read_known
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.xds.answers import MOST_QUERIES, Level, read

@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from eventlog.cli.choosing import which_options
-from eventlog.cli.live import DATABASE, live_options, read_live
+from eventlog.cli.failed_rows import which_options
+from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
-from eventlog.core.amount import amount
 from eventlog.core.errors import Misuse
+from eventlog.core.plurals import amount
 from eventlog.operate.redriving import how_to_redrive
 from eventlog.operate.redriving import redrive as run_redrive
-from eventlog.publisher.opening import opened
+from eventlog.publisher.open_log import opened
 from eventlog.sql.log.upkeep import Which
 
 

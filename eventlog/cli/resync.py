@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from eventlog.cli.database import database_options, read_settings
-from eventlog.cli.guessing import refuse_flags
+from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.terminal import tell
-from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.plurals import amount
 from eventlog.core.tables import Table, Tables
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import opened, read_tables
+from eventlog.publisher.open_log import opened, read_tables
 from eventlog.sql.capture.resync import EVENT_TYPES, Resync
 from eventlog.sql.capture.resync import resync as run_resync
 from eventlog.sql.log.store import Store

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from eventlog.cli.live import DATABASE, live_options, read_live
+from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
-from eventlog.core.amount import amount
+from eventlog.core.plurals import amount
 from eventlog.operate.upkeep import skip as run_skip
-from eventlog.publisher.opening import opened
+from eventlog.publisher.open_log import opened
 
 
 @click.command(cls=SettingsCommand, short_help="Give rows up, and keep why.")

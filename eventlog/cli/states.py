@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlalchemy.engine import Connection
 
 from eventlog.compare.files import files_of, read_file
-from eventlog.compare.kept import Kept
+from eventlog.compare.kept_state import Kept
 from eventlog.compare.lines import Told, differences, in_order
 from eventlog.compare.tables import at_hand, read_table, snapshot
 from eventlog.core.errors import InvalidTables, Misuse, Refused

@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from eventlog.cli.live import DATABASE, live_options, read_live
+from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Shade, show
-from eventlog.core.amount import amount
-from eventlog.publisher.opening import opened
-from eventlog.publisher.standing import Standing, read_standing
+from eventlog.core.plurals import amount
+from eventlog.publisher.log_status import Standing, read_standing
+from eventlog.publisher.open_log import opened
 
 
 @click.command(cls=SettingsCommand, short_help="How the log stands.")

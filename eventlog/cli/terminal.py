@@ -9,9 +9,9 @@ from typing import IO, Any, NamedTuple
 
 import click
 
-from eventlog.cli.hints import hinted
-from eventlog.core.shown import one_line, visible, without_secrets
-from eventlog.files.standard import standard_output
+from eventlog.cli.setting_hints import hinted
+from eventlog.core.redaction import one_line, visible, without_secrets
+from eventlog.files.standard_output import standard_output
 
 _LONGEST, _END = 2000, 200  # characters of a line, and of its end
 

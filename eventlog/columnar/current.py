@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog.columnar.batch import Batch
-from eventlog.columnar.known import Known
 from eventlog.columnar.objects import matched
+from eventlog.columnar.templates import Known
 from eventlog.columnar.texts import Cells, Treated, escaped
 from eventlog.columnar.vectors import Flags, Ints, places
 from eventlog.core.tables import Table

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventlog.columnar.known import OPS
+from eventlog.columnar.templates import OPS
 from eventlog.columnar.vectors import Flags, Ints, begins, number
 from eventlog.core.change import Op
 

@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from eventlog.columnar import current, filling, judging, objects, runs, values
+from eventlog.columnar import assembly, current, objects, row_fates, runs, values
+from eventlog.columnar.assembly import Filled
 from eventlog.columnar.batch import Batch, Rows, gathered
 from eventlog.columnar.current import ReadBack
-from eventlog.columnar.filling import Filled
-from eventlog.columnar.judging import FATES
-from eventlog.columnar.known import ELEMENTS, OPS, Known
 from eventlog.columnar.plain import Ask, PlainEvents, WrittenEvent, plainly
+from eventlog.columnar.precedence import spoken
+from eventlog.columnar.row_fates import FATES
 from eventlog.columnar.runs import Runs, Settled
-from eventlog.columnar.speaking import spoken
+from eventlog.columnar.templates import ELEMENTS, OPS, Known
 from eventlog.columnar.texts import Treated, taken
 from eventlog.columnar.vectors import Ints, moved, offsets, spread
 from eventlog.core.tables import Table, Tables
@@ -112,7 +112,7 @@ class Engine:
         known, batch = self._known, gathered(rows)
         doubt = objects.doubtful(batch, known)
         answers = current.ask(batch, known, doubt, self._read_back)
-        pool = filling.pool(batch, answers)
+        pool = assembly.pool(batch, answers)
         said = values.said(batch, known, pool.old, pool.new)
         if sum(texts.nbytes for texts in pool.arrays) > _MOST_BYTES:
             doubt[:] = True  # in one piece it may be more than Arrow's texts can hold
@@ -120,10 +120,10 @@ class Engine:
         for texts in treated:
             doubt[texts.doubtful] = True
         doubt |= said.doubtful | answers.doubtful
-        columns = judging.column_numbers(said)
-        left = spoken(batch.kinds, batch.lives, columns, judging.unread(said))
-        found = judging.judged(batch, known, said, answers, left)
-        doubt |= judging.unsure(batch, known, left, found, columns, self._rules.max_changes)
+        columns = row_fates.column_numbers(said)
+        left = spoken(batch.kinds, batch.lives, columns, row_fates.unread(said))
+        found = row_fates.judged(batch, known, said, answers, left)
+        doubt |= row_fates.unsure(batch, known, left, found, columns, self._rules.max_changes)
         speaks = found.speaks & ~doubt[batch.objects[left.rows]]
         told = runs.gathered(batch, left, speaks, found.ops, found.widths)
         told = runs.cut(batch, told, self._rules.max_changes)
@@ -134,8 +134,8 @@ class Engine:
         sets = runs.settled(batch, told, left)
         codes = np.unique(said.codes[~doubt[batch.objects]]).tolist()
         self.unknown.update(filter(None, (said.parts[code].unknown for code in codes)), plain.unknown)
-        filled = filling.filled(batch, known, said, answers, told, sets, pool, plain.texts)
-        fates = judging.all_fates(batch, left, found)
+        filled = assembly.filled(batch, known, said, answers, told, sets, pool, plain.texts)
+        fates = row_fates.all_fates(batch, left, found)
         counted = _counted(batch, known, told, plain)
         return _ordered(rows, batch, told, sets, filled, plain, treated, fates, counted)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
-from eventlog.columnar.known import Known, Spelled
+from eventlog.columnar.templates import Known, Spelled
 from eventlog.columnar.vectors import Flags, Ints, codes, flags, places
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify, object_of

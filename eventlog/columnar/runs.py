@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
-from eventlog.columnar.known import OPS
-from eventlog.columnar.speaking import Spoken
+from eventlog.columnar.precedence import Spoken
+from eventlog.columnar.templates import OPS
 from eventlog.columnar.vectors import Flags, Ints, begins, offsets
 from eventlog.core.change import Op
 

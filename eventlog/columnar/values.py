@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
-from eventlog.columnar.known import Fact, Known, Part
+from eventlog.columnar.templates import Fact, Known, Part
 from eventlog.columnar.texts import Cells, Treated, escaped
 from eventlog.columnar.vectors import Flags, Ints, flags, number, places
 from eventlog.xds.skeleton import Treatment

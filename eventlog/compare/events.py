@@ -10,7 +10,7 @@ from eventlog.compare.digest import Texts, digest
 from eventlog.compare.ordering import Phase
 from eventlog.compare.polling import PolledChange
 from eventlog.core.tables import Column, Table
-from eventlog.sql.log.known import DOUBT, LogRow, StateStep
+from eventlog.sql.log.receiver_state import DOUBT, LogRow, StateStep
 
 _ENCODED = json.JSONEncoder(ensure_ascii=False).encode
 _STEPS = 2_000

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from eventlog.columnar.vectors import Flags, flags
 from eventlog.compare.changes import Difference, change_of, made, same_text
+from eventlog.compare.join import differing, meet, met
 from eventlog.compare.jsontexts import JsonTexts
-from eventlog.compare.meeting import differing, meet, met
 from eventlog.compare.memory import MEMORY
 from eventlog.compare.ordering import Order, Phase, Ranks, ranks
 from eventlog.compare.rows import schema

@@ -16,17 +16,17 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.compare.digest import WITHOUT_NAMES, Texts, digest, short
-from eventlog.compare.meeting import meet
+from eventlog.compare.join import meet
 from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import NullKey, gathered, schema
-from eventlog.compare.sieve import digest_by, texts_of, told_by
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import read_table
+from eventlog.compare.version_column import digest_by, texts_of, told_by
 from eventlog.core.tables import Column, Table
 from eventlog.sql.current import Current
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.dialect.expressions import EXPRESSIONS
-from eventlog.sql.log.known import known_of, unsealed
+from eventlog.sql.log.receiver_state import known_of, unsealed
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.readable import ReadableTable
 

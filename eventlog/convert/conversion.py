@@ -12,13 +12,13 @@ from typing import IO, Any
 
 from eventlog.convert.by_row import Pickup, Tell
 from eventlog.convert.current import CurrentFiles
-from eventlog.convert.keyless import TAKING_NO_KEY, Keyless
+from eventlog.convert.missing_keys import TAKING_NO_KEY, Keyless
 from eventlog.core import settings
 from eventlog.core.change import Change, Op
 from eventlog.core.entry import read_event_time
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused, Stopped
 from eventlog.core.formats import Format, Shape, Source
-from eventlog.core.lists import sieve
+from eventlog.core.publish_lists import sieve
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, check_inputs, container_of, file_beside, open_sources, stem_told
 from eventlog.files.limits import Limits
@@ -28,8 +28,8 @@ from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.neutral import refuse
 from eventlog.places import places
-from eventlog.places.growing import StateFile, pieces
-from eventlog.places.growing import follow as follow_stream
+from eventlog.places.growing_stream import StateFile, pieces
+from eventlog.places.growing_stream import follow as follow_stream
 from eventlog.places.places import FromPlace, Place
 from eventlog.streams import ordered
 from eventlog.streams.settings import StreamSettings

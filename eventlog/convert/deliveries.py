@@ -25,7 +25,7 @@ from eventlog.files.inputs import Advance, check_inputs, open_sources, stem_of, 
 from eventlog.gbase.format import GbaseSettings, read_source, reader
 from eventlog.gbase.transactions import START
 from eventlog.places import places
-from eventlog.places.growing import Growing, load_position
+from eventlog.places.growing_stream import Growing, load_position
 from eventlog.streams.commits_feed import COMMITS, CommitsFeed
 from eventlog.streams.delivery import Delivery, by_transaction
 from eventlog.streams.feed import Feed

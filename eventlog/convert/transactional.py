@@ -32,7 +32,7 @@ class TopicParts:
     ) -> None:
         with extra("kafka", "--kafka"):
             from eventlog.places.kafka_transactions import KafkaTransactions
-            from eventlog.places.standing import standing
+            from eventlog.places.topic_state import standing
         from eventlog.qlik.message_writer import MessageWriter
 
         if job.state is not None:

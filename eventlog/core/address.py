@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import SplitResult, urlsplit
 
 from eventlog.core.errors import InvalidValue, Misuse
-from eventlog.core.shown import without_secrets
+from eventlog.core.redaction import without_secrets
 
 _SCHEMES = ("http", "https")
 

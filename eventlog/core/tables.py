@@ -9,7 +9,7 @@ from functools import cached_property
 from eventlog.core import tablekey, values
 from eventlog.core.change import Scalar, Value
 from eventlog.core.errors import AmbiguousName, EventlogError, InvalidTables, InvalidValue, UnknownTable
-from eventlog.core.metaid import read_name
+from eventlog.core.meta_identifiers import read_name
 from eventlog.core.values import Kind, Precision
 
 GONE = "is no column of its table any more"  # of a column that a receiver may have values of

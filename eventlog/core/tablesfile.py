@@ -8,8 +8,8 @@ from typing import Any
 
 from eventlog.core import toml
 from eventlog.core.errors import InvalidDocument, InvalidTables
-from eventlog.core.lists import read_lists, restrict
-from eventlog.core.metaid import read_name
+from eventlog.core.meta_identifiers import read_name
+from eventlog.core.publish_lists import read_lists, restrict
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.core.values import Kind

@@ -17,9 +17,9 @@ import click
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.extras import install_command
-from eventlog.demo import telling
+from eventlog.demo import output
+from eventlog.demo.output import Teller
 from eventlog.demo.publishing import environment, last_words
-from eventlog.demo.telling import Teller
 
 ROWS = 100_000
 PEOPLE = 20_000
@@ -55,7 +55,7 @@ class ReadySpark:
             _make_up(self._folder, self._rows)
             with self._said.open("wb") as said:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "eventlog_spark.ahead", *COMMAND],
+                    [sys.executable, "-m", "eventlog_spark.prestarted", *COMMAND],
                     cwd=self._folder,
                     env=environment({}),
                     stdin=subprocess.PIPE,
@@ -69,14 +69,14 @@ class ReadySpark:
             return
         if self._process is None:
             click.echo()
-            telling.paragraph(HOW)
+            output.paragraph(HOW)
             return
         teller.section(
             "A backlog on Spark",
             f"{self._rows:,} rows that nobody published, folded by all processors at once. "
             "Spark has been starting since the beginning.",
         )
-        telling.code(" ".join(("eventlog", *COMMAND)))
+        output.code(" ".join(("eventlog", *COMMAND)))
         self._process.communicate(b"\n")
         if self._process.returncode:
             raise BacklogFailed(last_words(self._said))

@@ -23,7 +23,7 @@ from typing import Any
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.extras import MissingExtra, install_command
-from eventlog.demo.attended import attended, dismiss
+from eventlog.demo.child_process import attended, dismiss
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # survives no power cut
 

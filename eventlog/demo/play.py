@@ -12,12 +12,12 @@ from pathlib import Path
 import click
 from sqlalchemy.engine import Engine
 
-from eventlog.demo import story, telling
+from eventlog.demo import output, story
 from eventlog.demo.backlog import ReadySpark
 from eventlog.demo.embedded import FAST, embedded_postgres, programs
 from eventlog.demo.inbox import Inbox, inbox
+from eventlog.demo.output import Teller
 from eventlog.demo.publishing import LOG, Publishing
-from eventlog.demo.telling import Teller
 from eventlog.sql.capture import track
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.connect import connect, execute_plain
@@ -50,11 +50,11 @@ class Play:
             "A PostgreSQL in a folder of its own, which goes away at the end. hr, an application's user, "
             "changes people and has no right on the log: triggers write it.",
         )
-        telling.code(story.TABLES)
-        telling.code("eventlog install\neventlog receive")
-        telling.code(" ".join(self._publishing.command))
-        telling.paragraph(story.RECEIVERS)
-        telling.paragraph(f"The receiver's page shows what comes, live: {self._inbox.server.url}")
+        output.code(story.TABLES)
+        output.code("eventlog install\neventlog receive")
+        output.code(" ".join(self._publishing.command))
+        output.paragraph(story.RECEIVERS)
+        output.paragraph(f"The receiver's page shows what comes, live: {self._inbox.server.url}")
 
     def steps(self) -> None:
         """The event types, one after the other."""
@@ -62,7 +62,7 @@ class Play:
             self._teller.section(step.title, step.told)
             if step.choice is not None:
                 self._track(step.choice)
-            telling.code(step.sql)
+            output.code(step.sql)
             self._run(step.sql, step.user)
             self._publishing.settle()
             self._show()
@@ -76,17 +76,17 @@ class Play:
         )
         before, pid = self._inbox.total, self._publishing.pid
         self._inbox.when(before + story.DEADLY, self._publishing.kill)
-        telling.code(story.HIRED)
+        output.code(story.HIRED)
         self._run(story.HIRED, "hr")
         self._publishing.wait()
-        telling.code(f"kill -9 {pid}")
-        telling.note(f"{self._publishing.new():,} rows of the log are still new")
-        telling.code(" ".join(self._publishing.command))
+        output.code(f"kill -9 {pid}")
+        output.note(f"{self._publishing.new():,} rows of the log are still new")
+        output.code(" ".join(self._publishing.command))
         self._publishing.start()
         self._publishing.settle()
         came, different = self._inbox.arrivals(before)
-        telling.note(f"{different:,} of {story.CROWD:,} events have come: nothing is lost")
-        telling.note(
+        output.note(f"{different:,} of {story.CROWD:,} events have come: nothing is lost")
+        output.note(
             f"{came - different:,} came again, under the event-ids that they had before: {story.AGAIN}"
         )
 
@@ -100,7 +100,7 @@ class Play:
         return log
 
     def _track(self, choice: Choice) -> None:
-        telling.code(f"eventlog track {TRACKED}{choice.flags()}")
+        output.code(f"eventlog track {TRACKED}{choice.flags()}")
         track.track(self._engine, self._log, TRACKED, choice)
 
     def _run(self, sql: str, user: str | None = None) -> None:
@@ -115,11 +115,11 @@ class Play:
         with self._engine.connect() as connection:
             found = [tuple(row) for row in connection.exec_driver_sql(_ROWS, (self._rows,))]
             reasons = connection.exec_driver_sql(_REASON).scalars().all()
-        telling.rows(_SHOWN.split(", "), found)
+        output.rows(_SHOWN.split(", "), found)
         for reason in reasons:
-            telling.note(f"E: {reason}")
+            output.note(f"E: {reason}")
         for event in self._inbox.events(self._documents):
-            telling.event(event)
+            output.event(event)
         self._rows, self._documents = int(found[-1][0]), self._inbox.total
 
 
@@ -162,12 +162,12 @@ def _what_next(teller: Teller) -> None:
     teller.section("What next", "Each command tells more with --help.")
     width = max(len(command) for command, _ in story.NEXT)
     for command, told in story.NEXT:
-        telling.code(f"{command.ljust(width)}  # {told}")
+        output.code(f"{command.ljust(width)}  # {told}")
 
 
 def _keep(url: str) -> None:
     click.echo("\nThe database and the receiver stay up until Ctrl-C. Another terminal reaches the log so:")
-    telling.code(f"export EVENTLOG_URL='{url}' EVENTLOG_LOG_TABLE={LOG}\neventlog check")
+    output.code(f"export EVENTLOG_URL='{url}' EVENTLOG_LOG_TABLE={LOG}\neventlog check")
     ended = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: ended.set())

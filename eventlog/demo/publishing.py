@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
-from eventlog.demo.attended import attended, dismiss
+from eventlog.demo.child_process import attended, dismiss
 
 LOG = "indirect.eventlog"
 _NEW = f"select count(*) from {LOG} where status = 'N'"  # noqa: S608 (a name of ours)

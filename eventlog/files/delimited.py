@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import IO
 
-from eventlog.core.amount import amount
 from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.core.formats import Cell, Layout, Row
+from eventlog.core.plurals import amount
 from eventlog.files import csv
 from eventlog.files.csv import Lines
 from eventlog.files.limits import LIMITS, Limits

@@ -6,7 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
-from eventlog.files.written import naming
+from eventlog.files.writing import naming
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from typing import IO, Final
 from eventlog.core.errors import Misuse
 from eventlog.files.limits import LIMITS
 from eventlog.files.messages import LENGTH
-from eventlog.files.written import NamedFile, ends_within_line, naming
+from eventlog.files.writing import NamedFile, ends_within_line, naming
 
 _PIECE: Final = 1 << 20
 

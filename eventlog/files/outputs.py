@@ -14,8 +14,8 @@ from eventlog.core.formats import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.files import blob, csv, jsonlines, messages, parquet
 from eventlog.files.growing import GrowingFile
 from eventlog.files.inputs import container_of
-from eventlog.files.places import WritableFile, is_file_name, need_folder, one_file, place_at
-from eventlog.files.standard import standard_output
+from eventlog.files.output_files import WritableFile, is_file_name, need_folder, one_file, place_at
+from eventlog.files.standard_output import standard_output
 
 
 class Writer(Protocol):

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Generic, TypeVar
 
-from eventlog.files.written import temporary
+from eventlog.files.writing import temporary
 
 T = TypeVar("T")
 _MEMORY = 256 << 20

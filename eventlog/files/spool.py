@@ -6,7 +6,7 @@ import weakref
 from typing import IO
 
 from eventlog.core.errors import EventlogError
-from eventlog.files.written import temporary
+from eventlog.files.writing import temporary
 
 
 class SpoolFull(EventlogError):

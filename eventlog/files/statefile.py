@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.files.durable import write_whole
-from eventlog.files.places import need_folder
+from eventlog.files.output_files import need_folder
 
 T = TypeVar("T")
 # what loading meets in a file that somebody else wrote

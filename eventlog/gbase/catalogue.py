@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.gbase.columns import ColumnType, Text, column_type
-from eventlog.gbase.declared import read_declared
+from eventlog.gbase.declared_types import read_declared
 from eventlog.gbase.session import Connection, rows
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
+from eventlog.gbase.change_builder import Maker
 from eventlog.gbase.columns import Text
 from eventlog.gbase.cuts import Cut
-from eventlog.gbase.dump import DumpedRead
 from eventlog.gbase.errorcodes import error_name
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.frames import Frames
-from eventlog.gbase.held import HeldSpool
-from eventlog.gbase.made import Maker
+from eventlog.gbase.hex_dump import DumpedRead
+from eventlog.gbase.open_records import HeldSpool
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
 from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, RowRecord, Stream
 from eventlog.gbase.transactions import (

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from eventlog.core.change import Scalar, Undecoded, Value
 from eventlog.core.errors import InvalidValue, NotExpressible
 from eventlog.core.values import non_finite, shortest_float32
-from eventlog.gbase import decimals, moments
-from eventlog.gbase.declared import Declared
+from eventlog.gbase import datetimes, decimals
+from eventlog.gbase.declared_types import Declared
 
 MAX_LENGTH: Final = 32767  # of CHAR and LVARCHAR
 LOCATOR: Final = 76  # bytes that stand for a BLOB or CLOB: a prefix of 4 and a locator of 72
@@ -265,16 +265,16 @@ def _fixed(precision: int, scale: int) -> ColumnType:
 
 
 def _datetime(declared: Declared, text: Text) -> ColumnType:
-    qualifier = declared.qualifier(moments.DEFAULT_FIRST, fixed_first=True)
+    qualifier = declared.qualifier(datetimes.DEFAULT_FIRST, fixed_first=True)
     return ColumnType(
-        f"{qualifier.size}s", moments.datetime_load(qualifier), moments.datetime_dump(qualifier)
+        f"{qualifier.size}s", datetimes.datetime_load(qualifier), datetimes.datetime_dump(qualifier)
     )
 
 
 def _interval(declared: Declared, text: Text) -> ColumnType:
-    qualifier = declared.qualifier(moments.DEFAULT_FIRST, fixed_first=False)
+    qualifier = declared.qualifier(datetimes.DEFAULT_FIRST, fixed_first=False)
     return ColumnType(
-        f"{qualifier.size}s", moments.interval_load(qualifier), moments.interval_dump(qualifier)
+        f"{qualifier.size}s", datetimes.interval_load(qualifier), datetimes.interval_dump(qualifier)
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from eventlog.core.change import Scalar, Value
 from eventlog.core.errors import InvalidValue, NotExpressible
-from eventlog.gbase.packed import EXCESS, PAIRS, PackedChange, pack, unpack
+from eventlog.gbase.packed_numbers import EXCESS, PAIRS, PackedChange, pack, unpack
 
 _NUMBER = re.compile(r"(-?)0*([0-9]*)(?:\.([0-9]+))?", re.ASCII)
 _ONE = 0x80 + EXCESS  # the first byte of a positive number without digits before the point

@@ -13,9 +13,9 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.gbase.changes import MemoryLimits, StreamReader
 from eventlog.gbase.columns import Text
-from eventlog.gbase.dump import read_dump
 from eventlog.gbase.faults import BadDump
-from eventlog.gbase.held import HeldSpool
+from eventlog.gbase.hex_dump import read_dump
+from eventlog.gbase.open_records import HeldSpool
 from eventlog.gbase.stream import MAX_RECORD
 from eventlog.gbase.transactions import MAX_OPEN, START, Position, Unseen
 from eventlog.gbase.writer import write_changes

@@ -16,7 +16,7 @@ from eventlog.core.change import Value
 from eventlog.core.columnlist import definitions, read_definition
 from eventlog.core.errors import InvalidValue, NotExpressible
 from eventlog.gbase.columns import ColumnType, Text, column_type
-from eventlog.gbase.declared import read_declared
+from eventlog.gbase.declared_types import read_declared
 from eventlog.gbase.faults import BadSchema, Corrupt, shown
 from eventlog.gbase.records import ROW_SIZE
 

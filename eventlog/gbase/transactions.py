@@ -10,9 +10,9 @@ import enum
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError
-from eventlog.gbase.held import COST, HeldRecords, HeldSpool, Operation
+from eventlog.core.plurals import amount
+from eventlog.gbase.open_records import COST, HeldRecords, HeldSpool, Operation
 from eventlog.gbase.pairs import KeyOf
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
 from eventlog.gbase.stream import RowRecord

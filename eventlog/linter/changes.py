@@ -10,7 +10,7 @@ from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.linter.columns import QueueRow, QueueRowReader
-from eventlog.linter.ended import EndedTransaction, EndedTransactions, earlier
+from eventlog.linter.committed import EndedTransaction, EndedTransactions, earlier
 from eventlog.linter.images import ImageLayout, read_layout
 from eventlog.linter.operations import (
     BLOBS,

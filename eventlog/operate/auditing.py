@@ -18,10 +18,10 @@ from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
 from eventlog.publisher.cleanup import cleaned_rows
 from eventlog.publisher.config import Config, statements
-from eventlog.publisher.opening import read_readable
+from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.session import SessionSettings
 from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.known import Base, KnownStates, LogRow, Mark, StateStep
+from eventlog.sql.log.receiver_state import Base, KnownStates, LogRow, Mark, StateStep
 from eventlog.sql.log.store import Store
 
 _SHOWN = 5

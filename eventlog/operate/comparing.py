@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from eventlog.core.amount import amount
+from eventlog.core.plurals import amount
 from eventlog.core.tables import Table
 from eventlog.publisher.column_record import halted
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
-from eventlog.publisher.former import read_bases
-from eventlog.publisher.opening import gone_tables
-from eventlog.publisher.standing import read_standing
+from eventlog.publisher.former_tables import read_bases
+from eventlog.publisher.log_status import read_standing
+from eventlog.publisher.open_log import gone_tables
 from eventlog.sql.capture.checks.finding import Finding
-from eventlog.sql.log.known import StateGone, StateLost
+from eventlog.sql.log.receiver_state import StateGone, StateLost
 from eventlog.sql.log.store import Store
 from eventlog.sql.schema.migrate import has_companion
 

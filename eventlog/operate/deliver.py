@@ -20,7 +20,7 @@ from lxml import etree
 from eventlog.core.errors import Misuse
 from eventlog.files.durable import write_all
 from eventlog.files.statefile import need_memory
-from eventlog.files.written import naming
+from eventlog.files.writing import naming
 from eventlog.publisher.tally import Waits
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply, Sink
 from eventlog.xds.answers import Level, Status, match

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from eventlog.convert.by_row import PlacedEntry
-from eventlog.core.amount import amount
 from eventlog.core.entry import Cell, Entry, Letter, read_entry, read_event_time, shown, whole
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import longest_value, speaks_of
+from eventlog.core.plurals import amount
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
 from eventlog.publisher.config import Config
 from eventlog.publisher.reading import Reading

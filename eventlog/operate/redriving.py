@@ -19,7 +19,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.fold import event_id
 from eventlog.publisher.batches import read_memory
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import read_tables, readable_of
+from eventlog.publisher.open_log import read_tables, readable_of
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.finishing import FinishMode, agreed
 from eventlog.sql.log.store import Store

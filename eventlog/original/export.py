@@ -12,7 +12,7 @@ from lxml import etree
 
 from eventlog.core.errors import EventlogError, InvalidDocument
 from eventlog.core.xmlparser import parse
-from eventlog.original.hush import looks_secret
+from eventlog.original.secrets import looks_secret
 
 LARGEST = 64 << 20  # bytes; an export holds every policy of the driver too
 

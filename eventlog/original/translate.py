@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from eventlog.core.errors import EventlogError
 from eventlog.original.export import Export, StatedParameter
-from eventlog.original.hush import looks_secret
 from eventlog.original.jdbc import JdbcAddress, read_jdbc
-from eventlog.original.known import find
+from eventlog.original.lookup import find
 from eventlog.original.parameters import PARAMETERS, Parameter, Setting
+from eventlog.original.secrets import looks_secret
 from eventlog.original.unneeded import Unneeded
 from eventlog.publisher.config import statements
 from eventlog.publisher.postpoll import check_safe

@@ -10,9 +10,9 @@ from types import MappingProxyType
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from eventlog.core.amount import amount
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.plurals import amount
 from eventlog.core.tables import Tables
 from eventlog.places.kafka import KafkaFault, asked, opened, told
 from eventlog.places.topics import KafkaSettings

@@ -98,7 +98,7 @@ def _read_topics(source: Format, place: Place) -> Iterator[FromPlace]:
 def _write_topics(changes: Iterable[Change], target: Format, place: Place) -> Iterator[Refused]:
     with extra("kafka", "--kafka"):
         from eventlog.places.kafka_writing import publish
-        from eventlog.places.standing import standing
+        from eventlog.places.topic_state import standing
 
     writing, kafka = place.settings(target.settings), place.settings(KafkaSettings)
     known = replace(writing, memory=standing(place.tables, writing, kafka))

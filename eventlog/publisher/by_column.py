@@ -19,7 +19,7 @@ from eventlog.core.identity import ObjectName
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Need, Rules
 from eventlog.fold.plan import Lookup
-from eventlog.publisher.outgoing import Outgoing
+from eventlog.publisher.packed_events import Outgoing
 from eventlog.publisher.queryback import Allowance, CurrentRows
 from eventlog.sql.columns import OddBytes
 from eventlog.sql.connect import DatabaseFailed

@@ -15,20 +15,20 @@ from typing import Any
 from eventlog.compare.events import as_it_is, dump, dump_digests, in_chunks, names_in, step_of
 from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import PolledChange, every_object, poll, read_again, why_here
-from eventlog.compare.selfreferences import SelfReferences, own_references
-from eventlog.compare.sieve import version_of
+from eventlog.compare.self_references import SelfReferences, own_references
 from eventlog.compare.tables import snapshot
-from eventlog.core.amount import amount
+from eventlog.compare.version_column import version_of
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.plurals import amount
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import gone_tables, read_readable, read_tables, source_of, table_named
+from eventlog.publisher.open_log import gone_tables, read_readable, read_tables, source_of, table_named
 from eventlog.publisher.source import SourceView
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
-from eventlog.sql.log.known import FORMAT, Base, StateGone, StateLost, StateStep
+from eventlog.sql.log.receiver_state import FORMAT, Base, StateGone, StateLost, StateStep
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
 from eventlog.sql.readable import ReadableTable

@@ -15,9 +15,7 @@ from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft, PlainDraft, Remembered
-from eventlog.publisher.reading import Reader
-from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.taking import (
+from eventlog.publisher.log_session import (
     Coming,
     Cycle,
     PickedUpBefore,
@@ -25,6 +23,8 @@ from eventlog.publisher.taking import (
     logger,
     without_collections,
 )
+from eventlog.publisher.reading import Reader
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import ACCEPTED, Parallel, Recording, Reply, Sequential, Sink
 from eventlog.sql.log.position import IdPosition
 from eventlog.sql.log.store import Store

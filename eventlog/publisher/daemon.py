@@ -15,12 +15,12 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
+from eventlog.publisher.log_session import Cycle
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.opening import opened
+from eventlog.publisher.open_log import opened
 from eventlog.publisher.schedule import read_times, seconds_until
 from eventlog.publisher.session import PublishingSession
-from eventlog.publisher.taking import Cycle
-from eventlog.publisher.wake import Signals
+from eventlog.publisher.sleep import Signals
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.leader import Holder
 from eventlog.sql.log.position import IdsComeAgain

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import Any
 
-from eventlog.core.shown import visible, without_secrets
+from eventlog.core.redaction import visible, without_secrets
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

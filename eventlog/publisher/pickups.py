@@ -10,7 +10,7 @@ from typing import NamedTuple
 from eventlog.fold import ObjectName
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Remembered, Sending
-from eventlog.publisher.taking import Coming, Taking, without_collections
+from eventlog.publisher.log_session import Coming, Taking, without_collections
 from eventlog.sql.log.work import RememberedBatch
 
 MOST_EVENTS = 500  # that are remembered together, and finished

@@ -11,7 +11,7 @@ from eventlog.core.errors import Misuse
 from eventlog.publisher.cleanup import calls_routine, cleaned_rows, cleans_up, names_log
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.overtaking import Overtaking
+from eventlog.sql.log.overtaken import Overtaking
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 

@@ -11,15 +11,15 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol
 
 from eventlog.core import tablekey
-from eventlog.core.amount import amount
 from eventlog.core.change import Change
 from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, read_entry, read_event_time
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_of
+from eventlog.core.plurals import amount
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_again
 from eventlog.publisher.batches import Draft, Remembered, Sending, pack
-from eventlog.publisher.head import Head, Look, look_at_all
+from eventlog.publisher.blocked_prefix import Head, Look, look_at_all
 from eventlog.publisher.queryback import MOST_BYTES, Allowance, CurrentRows
 from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.pending import OBJECT, Cells, Selection
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventlog.publisher.by_column import ColumnReader
-    from eventlog.publisher.outgoing import Outgoing
+    from eventlog.publisher.packed_events import Outgoing
 
 _ROW_TYPES = frozenset(n for n, t in EVENT_TYPES.items() if not t.per_field)
 _FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES

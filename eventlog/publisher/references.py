@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eventlog.core.metaid import MetaName, read_name
+from eventlog.core.meta_identifiers import MetaName, read_name
 from eventlog.core.tables import Column, Table
 
 

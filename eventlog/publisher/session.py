@@ -21,17 +21,17 @@ from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import ComparingSettings, comparing
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.former import former_tables, read_bases
-from eventlog.publisher.opening import driver_user, read_tables, readable_of
+from eventlog.publisher.former_tables import former_tables, read_bases
+from eventlog.publisher.log_session import Cycle
+from eventlog.publisher.open_log import driver_user, read_tables, readable_of
 from eventlog.publisher.postpoll import check_safe, run_statements
 from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.taking import Cycle
-from eventlog.publisher.wake import Bed, Signals, make_bed
+from eventlog.publisher.sleep import Bed, Signals, make_bed
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sinks.sink import OutgoingDocument
-from eventlog.sql.log.known import Base
 from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.receiver_state import Base
 from eventlog.sql.log.store import Store
 from eventlog.sql.stored import demand_time
 from eventlog.xds.documents import HEARTBEAT

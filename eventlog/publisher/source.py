@@ -15,8 +15,8 @@ from eventlog.convert.current import cell_text
 from eventlog.core.tables import Table
 from eventlog.publisher.children import with_places
 from eventlog.publisher.published import Absent, published_elsewhere
-from eventlog.sql import anywhere, current
-from eventlog.sql.anywhere import AnyCatalogue, AnyTable
+from eventlog.sql import any_database, current
+from eventlog.sql.any_database import AnyCatalogue, AnyTable
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.connect import connect_any, dialect_at
 from eventlog.sql.current import Current, Sought
@@ -197,7 +197,7 @@ class _AnySource:
         return {table: AnyTable(table, self.engine, cell_text) for table in found}
 
     def view(self, *, one_moment: bool) -> AbstractContextManager[Connection]:
-        return anywhere.one_view(self.engine, one_moment=one_moment)
+        return any_database.one_view(self.engine, one_moment=one_moment)
 
     def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
         return nullcontext()

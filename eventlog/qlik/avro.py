@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.core.extras import extra
-from eventlog.qlik.plans import avro_type
+from eventlog.qlik.row_plans import avro_type
 from eventlog.qlik.structure import DataColumn
 
 Schema = dict[str, Any]

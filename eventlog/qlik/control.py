@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
+from eventlog.core.plurals import amount
 from eventlog.qlik import partitions
 from eventlog.qlik.ddl import Ddl, read_ddl
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from eventlog.core.change import Change
 from eventlog.qlik import avro, metadata
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.plans import RowPlan, avro_type, dumping_avro
+from eventlog.qlik.row_plans import RowPlan, avro_type, dumping_avro
 from eventlog.qlik.structure import DataColumn, Structure
 
 _NAME = "KeyRecord"

@@ -16,7 +16,7 @@ from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.records import RecordReader
-from eventlog.qlik.registered import Registered
+from eventlog.qlik.registered_schemas import Registered
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.tables import read_structure, table_name
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from eventlog.core.settings import setting
 from eventlog.qlik import sequence
 from eventlog.qlik.headertimes import header_time_setting
-from eventlog.qlik.memory import SequenceMemory
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.structure import Structure
+from eventlog.qlik.writer_memory import SequenceMemory
 
 
 @dataclass(frozen=True, slots=True)

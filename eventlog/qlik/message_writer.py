@@ -8,17 +8,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from eventlog.core.change import Change, Op, check_decoded
-from eventlog.core.counted import unchanging
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.grouped_warnings import unchanging
 from eventlog.core.tables import Tables
 from eventlog.qlik import avro, metadata
 from eventlog.qlik.mask import MaskOrder
-from eventlog.qlik.memory import remembered
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, number_made, utc_millis, without_no_ops
 from eventlog.qlik.records import RecordWriter, Style
 from eventlog.qlik.structure import Structure, observe, shown, structure_of
+from eventlog.qlik.writer_memory import remembered
 
 Message = dict[str, Any] | bytes
 _MAX_KNOWN = 10_000

@@ -9,10 +9,10 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Format, Object, Shape, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import sequence, transactions
-from eventlog.qlik.memory import goes_on
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.message_writer import Message, MessageWriter, WrittenMessage
+from eventlog.qlik.writer_memory import goes_on
 
 
 def read(

@@ -9,14 +9,14 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from eventlog.core.change import ABSENT, Change, Op, place_of
-from eventlog.core.counted import Counted
 from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.grouped_warnings import Counted
 from eventlog.core.tables import Tables
 from eventlog.core.values import Kind, read_moment
 from eventlog.qlik import sequence
-from eventlog.qlik.memory import SequenceMemory
-from eventlog.qlik.plans import alike
+from eventlog.qlik.row_plans import alike
 from eventlog.qlik.structure import structure_of
+from eventlog.qlik.writer_memory import SequenceMemory
 
 _NO_TIME = "1970-01-01T00:00:00"
 T = TypeVar("T")

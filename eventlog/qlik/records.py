@@ -12,15 +12,15 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
-from eventlog.qlik import avro, plans, sequence
+from eventlog.qlik import avro, row_plans, sequence
 from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.headertimes import read_header_time
 from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, differs, evidence, join, whole
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, stream_position, utc
+from eventlog.qlik.row_images import differing, sides
 from eventlog.qlik.rows import make_change, make_fields
-from eventlog.qlik.sides import differing, sides
 from eventlog.qlik.structure import Structure, observe
 
 _OPS = {
@@ -63,7 +63,7 @@ class RecordReader:
         self.names = own.names  # of the messages
         self._own = own
         self._places = tuple(structure.index[name] for name in own.names)
-        self._load = plans.loading(own.columns)
+        self._load = row_plans.loading(own.columns)
         self._order = order
         self._time_form = time_form
         self._layout = MaskLayout(0, len(structure.columns))
@@ -285,7 +285,9 @@ class RecordWriter:
         columns = structure.columns
         self._columns = frozenset(structure.names)
         self._declared = all(c.declared for c in columns)
-        self._dump = plans.dumping_avro(columns, style.logical) if style.avro else plans.dumping(columns)
+        self._dump = (
+            row_plans.dumping_avro(columns, style.logical) if style.avro else row_plans.dumping(columns)
+        )
         self._names_first, self._fields = _message_fields(metadata, style)
         self._plain = self._fields == _HEADERS
         self._counted = "transactionEventCounter" in self._fields  # in no schema of 2018

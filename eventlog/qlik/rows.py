@@ -13,18 +13,18 @@ from collections.abc import Sequence
 from itertools import compress, repeat
 from typing import Any, NamedTuple
 
-from eventlog.core.amount import amount
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.core.errors import NotExpressible, WrongRow
 from eventlog.core.formats import Row, Source
+from eventlog.core.plurals import amount
 from eventlog.qlik import sequence
 from eventlog.qlik.ddl import Era
 from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
 from eventlog.qlik.headertimes import read_header_time
 from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, evidence, join, read, trimmed
 from eventlog.qlik.numbering import Numbered, stream_position, utc
-from eventlog.qlik.plans import RowPlan
-from eventlog.qlik.sides import differing, sides
+from eventlog.qlik.row_images import differing, sides
+from eventlog.qlik.row_plans import RowPlan
 from eventlog.qlik.structure import Structure
 
 Cells = tuple[Any, ...]

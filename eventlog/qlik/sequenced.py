@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from eventlog.core.change import Change
-from eventlog.core.counted import Counted
 from eventlog.core.errors import Misuse
+from eventlog.core.grouped_warnings import Counted
 from eventlog.qlik import sequence
 
 

@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from eventlog.core.change import Change, Op
-from eventlog.core.counted import Counted
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Object, Placed, Source
+from eventlog.core.grouped_warnings import Counted
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings

@@ -9,11 +9,11 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from eventlog.core.change import Change
-from eventlog.core.counted import Counted
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Placed, Row, Source
+from eventlog.core.grouped_warnings import Counted
 from eventlog.core.tables import Tables
-from eventlog.qlik import plans
+from eventlog.qlik import row_plans
 from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.ddl import Ddl, eras, structure_told, version_of
 from eventlog.qlik.headers import read_heading
@@ -158,7 +158,12 @@ class RowSequencer:
         for era in (*before, None):
             numbers.append(len(self._readers))
             reader = RowReader(
-                source, heading, structure, plans.loading(structure.columns), era, settings.header_time_format
+                source,
+                heading,
+                structure,
+                row_plans.loading(structure.columns),
+                era,
+                settings.header_time_format,
             )
             self._readers.append(reader)
             self._data.append(heading.row())

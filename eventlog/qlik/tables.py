@@ -9,7 +9,6 @@ from functools import partial
 from itertools import groupby
 
 from eventlog.core.change import Change, check_decoded
-from eventlog.core.counted import unchanging
 from eventlog.core.errors import AmbiguousName, EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.formats import (
     Beside,
@@ -24,19 +23,20 @@ from eventlog.core.formats import (
     check_cells,
     check_text,
 )
+from eventlog.core.grouped_warnings import unchanging
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.qlik import dfm, headers, partitions, plans, sequence
+from eventlog.qlik import dfm, headers, partitions, row_plans, sequence
 from eventlog.qlik.control import check_control, control_table
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.headertimes import header_time_setting
 from eventlog.qlik.mask import MaskOrder
-from eventlog.qlik.memory import SequenceMemory, goes_on, remembered
 from eventlog.qlik.numbering import Numbered, number, without_no_ops
 from eventlog.qlik.ordering import DOCUMENTED, Finder
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import Cells, ChangeRow, RowReader, RowWriter
 from eventlog.qlik.structure import MAX_COLUMNS, DataColumn, Structure, observe, structure_of, with_key
+from eventlog.qlik.writer_memory import SequenceMemory, goes_on, remembered
 
 SUFFIX = "__ct"
 
@@ -188,7 +188,7 @@ def _parse(
             source,
             heading,
             structure,
-            plans.loading(structure.columns),
+            row_plans.loading(structure.columns),
             time_form=settings.header_time_format,
         )
         yield from _rows(reader, settings.until)
@@ -298,7 +298,7 @@ def change_table(
     )
     order = DOCUMENTED if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
     writer = RowWriter(
-        structure, plans.dumping_cells(structure.columns), names, order, settings.before_images
+        structure, row_plans.dumping_cells(structure.columns), names, order, settings.before_images
     )
     description = Description(".dfm", partial(_describe, structure, tuple(names), settings))
     sheet = Sheet(

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.metaid import read_name
+from eventlog.core.meta_identifiers import read_name
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.sql.dialect.dialects import Dialect, dialect_of

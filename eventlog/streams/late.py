@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from eventlog.core.amount import amount
 from eventlog.core.change import Change, Key, Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
+from eventlog.core.plurals import amount
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced import MetRows
-from eventlog.streams.again import Again, Visibility
 from eventlog.streams.progress import Progress
+from eventlog.streams.reread import Again, Visibility
 
 Row = tuple[str, str]  # a table, and a change_seq
 

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from eventlog.core.amount import amount
 from eventlog.core.change import Op
 from eventlog.core.errors import InvalidValue, Refused
 from eventlog.core.formats import Placed, Source
+from eventlog.core.plurals import amount
 from eventlog.core.tables import Tables
 from eventlog.qlik import sequence
 from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.qlik.tables import TableSettings, table_name
-from eventlog.streams.again import Again, Changed, Visibility
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
 from eventlog.streams.late import Lag, LateRows
 from eventlog.streams.ordered import ordered
 from eventlog.streams.progress import Loaded, Progress, load_progress, take_over
+from eventlog.streams.reread import Again, Changed, Visibility
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.transactions import Whole, assemble
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Protocol
 
-from eventlog.core.amount import amount
 from eventlog.core.change import Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Placed, Source
+from eventlog.core.plurals import amount
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats

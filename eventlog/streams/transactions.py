@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple
 
-from eventlog.core.amount import amount
 from eventlog.core.change import Change
-from eventlog.core.counted import Counted
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed
+from eventlog.core.grouped_warnings import Counted
+from eventlog.core.plurals import amount
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import transaction_of
 from eventlog.qlik.sequenced_messages import same

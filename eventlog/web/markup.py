@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 from urllib.parse import urlencode
 
-from eventlog.core.shown import visible
+from eventlog.core.redaction import visible
 
 _VOID = frozenset(("input", "link", "meta", "br", "hr"))
 

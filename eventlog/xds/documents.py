@@ -8,8 +8,8 @@ from lxml import etree
 
 from eventlog import __version__
 from eventlog.core.change import Change, check_decoded, place_of, row_events
-from eventlog.core.counted import unchanging
 from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.grouped_warnings import unchanging
 from eventlog.core.tables import Tables
 from eventlog.core.xmlparser import parse
 from eventlog.neutral import refuse

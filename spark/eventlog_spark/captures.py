@@ -29,7 +29,7 @@ from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.columns import needed
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
-from eventlog_spark.output.told import FrameForm, Told, heard_of, told_of
+from eventlog_spark.output.frame_rows import FrameForm, Told, heard_of, told_of
 from eventlog_spark.sequence.items import pack, unpack
 
 _CUTS: Final = pa.schema([("file", pa.int32()), ("cuts", pa.binary())])

@@ -25,13 +25,13 @@ from eventlog.library import clock_of, read_given
 from eventlog.log import LogSettings
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import captures, single
-from eventlog_spark.fold.meeting import by_current_row, met
-from eventlog_spark.fold.told import FoldToRows
+from eventlog_spark.fold.grouping import by_current_row, met
+from eventlog_spark.fold.to_rows import FoldToRows
 from eventlog_spark.input import frames
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.frames import LogKnown, keyed_rows
 from eventlog_spark.input.kinds import FATES, UNREADABLE
-from eventlog_spark.output.told import Changes, Documents, FrameForm, in_order
+from eventlog_spark.output.frame_rows import Changes, Documents, FrameForm, in_order
 from eventlog_spark.sequence.frames import change_tables
 from eventlog_spark.sequence.message_frames import messages
 

@@ -11,7 +11,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.settings import build
 from eventlog.files.limits import Limits
 from eventlog_spark.cluster.progress import aside
-from eventlog_spark.fold.meeting import by_object, met
+from eventlog_spark.fold.grouping import by_object, met
 from eventlog_spark.fold.tasks import FoldToEvents, FoldToParts, WriteEvents
 from eventlog_spark.input import rows
 from eventlog_spark.input.current import CurrentSource
@@ -20,7 +20,7 @@ from eventlog_spark.input.storage import File
 from eventlog_spark.output import summary
 from eventlog_spark.output.files import spark_names
 from eventlog_spark.output.refused import explain
-from eventlog_spark.output.repeated import repeated_in
+from eventlog_spark.output.repeated_ids import repeated_in
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Task
 

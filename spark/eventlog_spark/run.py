@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eventlog.convert.conversion import format_named
-from eventlog.core.amount import amount
 from eventlog.core.extras import extra
+from eventlog.core.plurals import amount
 from eventlog_spark.cluster.progress import Tell, watched
 from eventlog_spark.cluster.session import session, translated
 from eventlog_spark.history import BacklogRun, compared, last, note

@@ -22,7 +22,7 @@ from eventlog_spark.captures import STREAM, chunks_of, streams_of
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.columns import named, named_rows
 from eventlog_spark.input.messages import message_rows, messages_of, source_named, source_of
-from eventlog_spark.output.told import FrameForm, Told, told_of
+from eventlog_spark.output.frame_rows import FrameForm, Told, told_of
 
 
 @dataclass(frozen=True)

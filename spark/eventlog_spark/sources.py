@@ -42,7 +42,7 @@ from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.datasource import InputPiece
 from eventlog_spark.input.entries import read_file
 from eventlog_spark.input.storage import File, expand
-from eventlog_spark.output.told import Changes, Told, heard_of, text_of, told_of
+from eventlog_spark.output.frame_rows import Changes, Told, heard_of, text_of, told_of
 from eventlog_spark.pickups.folder import EVENTS
 
 _TYPES = {"record_id": pa.int64(), "event_type": pa.int32()}

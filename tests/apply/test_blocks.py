@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eventlog.apply.blocks import acts_of, blocks_of
 from eventlog.apply.cell_columns import to_column
 from eventlog.apply.cells import to_cell
-from eventlog.apply.goal import Act, Goal
+from eventlog.apply.table_target import Act, Goal
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Undecoded
 from eventlog.core.errors import EventlogError

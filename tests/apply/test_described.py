@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from eventlog.apply.described import Described
+from eventlog.apply.source_schema import Described
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
 from eventlog.sql.connect import connect

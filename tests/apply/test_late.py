@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eventlog.apply.database import Database
-from eventlog.apply.later import Later
+from eventlog.apply.late_changes import Later
 from eventlog.apply.run import Run
 from eventlog.apply.settings import ApplySettings
 from eventlog.core.change import Change, Op

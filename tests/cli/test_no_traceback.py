@@ -397,7 +397,7 @@ def test_an_unforeseen_fault_is_told_as_one_of_ours(folder: Path) -> None:
 
 LOSING = """
 import signal, sys, time
-from eventlog.cli.ending import Ending
+from eventlog.cli.exits import Ending
 
 class PutAway:
     def __del__(self):

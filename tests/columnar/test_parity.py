@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.columnar import CurrentColumns, Engine, Events, Rows
-from eventlog.columnar.judging import FATES
 from eventlog.columnar.plain import PlainEvents, plainly
+from eventlog.columnar.row_fates import FATES
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, WrongRow

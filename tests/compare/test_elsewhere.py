@@ -22,7 +22,7 @@ from eventlog.core.errors import Misuse
 from eventlog.publisher.comparing import SourceOfTriggers, comparing
 from eventlog.publisher.config import Config
 from eventlog.publisher.source import source_at
-from eventlog.sql.anywhere import AnyCatalogue, AnyTable, NoSnapshot, one_view
+from eventlog.sql.any_database import AnyCatalogue, AnyTable, NoSnapshot, one_view
 from eventlog.sql.connect import connect
 from tests.commands import Shell
 from tests.compare.rig import Replica, Row, life

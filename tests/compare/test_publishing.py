@@ -27,9 +27,9 @@ from eventlog.operate.finishing import change_mode
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import read_readable, read_tables
+from eventlog.publisher.open_log import read_readable, read_tables
 from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.known import StateLost
+from eventlog.sql.log.receiver_state import StateLost
 from eventlog.sql.log.upkeep import Which
 from eventlog.sql.queries import unbound
 from tests.commands import Shell

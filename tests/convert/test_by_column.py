@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.convert.by_column import BulkPickup, slabs
-from eventlog.convert.by_column.spool import ObjectTooLarge
+from eventlog.convert.by_column import BulkPickup, row_batches
+from eventlog.convert.by_column.object_spool import ObjectTooLarge
 from eventlog.convert.by_row import Pickup
 from eventlog.convert.current import CurrentFiles
 from eventlog.core import tablesfile
@@ -81,7 +81,7 @@ def told(records: Sequence[bytes | Refused], refused: Sequence[Refused]) -> Told
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of a few lines, so that records and faults cross their borders."""
-    monkeypatch.setattr(slabs, "_PIECE", 300)
+    monkeypatch.setattr(row_batches, "_PIECE", 300)
 
 
 @settings(max_examples=drawn(150))
@@ -139,7 +139,7 @@ LINES = (
 def test_any_lines_are_read_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], ended: bool, piece: int
 ) -> None:
-    monkeypatch.setattr(slabs, "_PIECE", piece)
+    monkeypatch.setattr(row_batches, "_PIECE", piece)
     text = "\n".join(
         [",".join(c.name for c in SHEET.columns), *(line.format(n=n) for n, line in enumerate(lines, 1))]
     )
@@ -205,7 +205,7 @@ def test_decimals_of_more_than_64_bits_are_no_other_numbers(tmp_path: Path, colu
 def test_rows_that_memory_cannot_hold_together_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.convert.by_column.spool._MOST", 1000)
+    monkeypatch.setattr("eventlog.convert.by_column.object_spool._MOST", 1000)
     rows = [(n, "N", 2, CLOCK, None, "usr", "idu=1", "fname", "a", "b" * 20) for n in range(1, 99)]
     inputs = [(str(write_log(tmp_path / "log.csv", rows)), "csv")]
     with pytest.raises(ObjectTooLarge, match="98 rows that belong together"):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.convert.by_column import leaving
-from eventlog.convert.by_column.leaving import Leaving
+from eventlog.convert.by_column import merge_order
+from eventlog.convert.by_column.merge_order import Leaving
 
 pytestmark = pytest.mark.quick
 
@@ -27,8 +27,8 @@ def test_events_leave_in_order_as_many_together_as_fit(
     events: list[tuple[int, int]], room: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each event has the number of its batch, and a length; its place is where it stands in the list."""
-    monkeypatch.setattr(leaving, "_BYTES", room)
-    monkeypatch.setattr(leaving, "_AT_ONCE", most)
+    monkeypatch.setattr(merge_order, "_BYTES", room)
+    monkeypatch.setattr(merge_order, "_AT_ONCE", most)
     with closing(Leaving()) as taken:
         for batch in range(6):
             mine = [(place, "x" * length) for place, (of, length) in enumerate(events) if of == batch]

@@ -20,7 +20,7 @@ from typing import IO
 
 import pytest
 
-from eventlog.files.places import place_at
+from eventlog.files.output_files import place_at
 from tests.commands import Shell, environment
 from tests.support import HEADER, USR
 

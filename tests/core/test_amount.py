@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.core.amount import amount
+from eventlog.core.plurals import amount
 
 pytestmark = pytest.mark.quick
 

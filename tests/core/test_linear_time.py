@@ -12,17 +12,17 @@ from itertools import product
 
 import pytest
 
-from eventlog.core import entry, metaid, shown, tablekey, toml, typenames, values
+from eventlog.core import entry, meta_identifiers, redaction, tablekey, toml, typenames, values
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
 from eventlog.files import csv, jsonlines
 from eventlog.gbase.columns import Text
-from eventlog.gbase.declared import read_declared
-from eventlog.gbase.dump import read_dump
+from eventlog.gbase.declared_types import read_declared
+from eventlog.gbase.hex_dump import read_dump
 from eventlog.gbase.schema import read_schema
 from eventlog.linter import types as linter
-from eventlog.original import export, hush, jdbc, known
+from eventlog.original import export, jdbc, lookup, secrets
 from eventlog.publisher import cleanup
 from eventlog.qlik import mask, sequence, sqltypes
 from eventlog.qlik.headertimes import check_form, read_header_time
@@ -192,13 +192,13 @@ TEXTS: dict[str, Read] = {
     "form of header times": check_form,
     "record_id": entry.read_record_id,
     "event_time": entry.read_event_time,
-    "display name": lambda text: known.find("", text),
-    "tag": known.find,
-    "secret": hush.looks_secret,
+    "display name": lambda text: lookup.find("", text),
+    "tag": lookup.find,
+    "secret": secrets.looks_secret,
     "JDBC URL": lambda text: jdbc.read_jdbc(text, "me"),
-    "column": metaid.read_name,
-    "page": shown.visible,
-    "message": shown.without_secrets,
+    "column": meta_identifiers.read_name,
+    "page": redaction.visible,
+    "message": redaction.without_secrets,
 }
 for kind in Kind:
     TEXTS[kind.value] = values.CODECS[kind].load

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.metaid import MetaName, read_name
+from eventlog.core.meta_identifiers import MetaName, read_name
 
 pytestmark = pytest.mark.quick
 

@@ -13,7 +13,7 @@ from eventlog.core.change import Undecoded, Value
 from eventlog.core.errors import EventlogError, InvalidValue, NotExpressible
 from eventlog.gbase.columns import TYPES as DECLARED_TYPES
 from eventlog.gbase.columns import ColumnType, Text, column_type
-from eventlog.gbase.declared import read_declared
+from eventlog.gbase.declared_types import read_declared
 from eventlog.gbase.faults import BadSchema, Corrupt
 from eventlog.gbase.schema import read_schema
 from tests.gbase import typed

@@ -17,7 +17,7 @@ from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.records import Error, Number
 from eventlog.gbase.transactions import Position
-from eventlog.places.growing import Growing, StateFile, follow, pieces
+from eventlog.places.growing_stream import Growing, StateFile, follow, pieces
 from tests.gbase.helpers import HERE, T1, Told, changes_of, refusals_of
 
 pytestmark = pytest.mark.quick

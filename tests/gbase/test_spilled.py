@@ -11,7 +11,7 @@ import pytest
 from eventlog.core.change import Change
 from eventlog.core.tables import Tables
 from eventlog.files.spool import Spool, SpoolFull
-from eventlog.gbase import held
+from eventlog.gbase import open_records
 from eventlog.gbase.changes import MemoryLimits, StreamReader
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate
 from eventlog.gbase.transactions import TooMuchOpen
@@ -56,11 +56,11 @@ def answers(data: bytes, limit: int, spool: Spool | None = None) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("block", [700, 2000, held.BLOCK])
+@pytest.mark.parametrize("block", [700, 2000, open_records.BLOCK])
 def test_what_waits_on_disk_comes_out_as_from_memory(
     seed: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held, "BLOCK", block)
+    monkeypatch.setattr(open_records, "BLOCK", block)
     data = random_stream(seed)
     spool = Spool(1 << 20)
     kept = answers(data, 1 << 30)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Value
 from eventlog.core.values import shortest_float32
-from eventlog.gbase.moments import UNITS
+from eventlog.gbase.datetimes import UNITS
 
 LIMITS = {"month": 11, "hour": 23, "minute": 59, "second": 59}
 MARKS = {"month": "-", "day": "-", "hour": " ", "minute": ":", "second": ":"}

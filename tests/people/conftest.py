@@ -10,7 +10,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.opening import open_store
+from eventlog.publisher.open_log import open_store
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import OutgoingDocument, Reply

@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from eventlog.demo.backlog import HOW, BacklogFailed, ReadySpark
+from eventlog.demo.output import Teller
 from eventlog.demo.story import CROWD, STEPS
-from eventlog.demo.telling import Teller
 
 pytestmark = pytest.mark.quick
 

@@ -13,7 +13,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from eventlog.cli import COMMANDS, cli
-from eventlog.cli.live import ALL
+from eventlog.cli.log_options import ALL
 from eventlog.core.settings import declared
 from eventlog.original import export, translate, write
 from eventlog.original.parameters import PARAMETERS

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.cli import cli
-from eventlog.cli.live import ALL
+from eventlog.cli.log_options import ALL
 from eventlog.original import export, translate, write
 from eventlog.original.jdbc import JdbcAddress, read_jdbc
-from eventlog.original.known import find
+from eventlog.original.lookup import find
 from eventlog.original.parameters import PARAMETERS
 from eventlog.original.unneeded import UNNEEDED
 from eventlog.publisher.config import Config, read_config

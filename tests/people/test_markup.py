@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.shown import visible
+from eventlog.core.redaction import visible
 from eventlog.web.chart import bars, ceiling, chart
 from eventlog.web.layout import clipped, page, table
 from eventlog.web.markup import Markup, address, render, tag

@@ -26,7 +26,7 @@ ROOMS = {
     "eventlog.places.kafka",
     "eventlog.places.kafka_transactions",
     "eventlog.places.kafka_writing",
-    "eventlog.places.standing",
+    "eventlog.places.topic_state",
     "eventlog_spark",
 }
 OPTIONAL = ROOMS | {package for packages in EXTRAS.values() for package in packages}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from eventlog.cli.live import ALL
+from eventlog.cli.log_options import ALL
+from eventlog.core.redaction import without_secrets
 from eventlog.core.settings import declared
-from eventlog.core.shown import without_secrets
 from eventlog.publisher.config import read_config
 from eventlog.publisher.monitor import Monitor
 from eventlog.sinks import open_sink

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.engine import Engine
 
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import opened
+from eventlog.publisher.open_log import opened
 from eventlog.sql.log.pending import Selection, pending_statement
 from tests.databases import Database
 from tests.publisher.attached import NUMERIC, PADDED, SHAPES, ZONED, Attached

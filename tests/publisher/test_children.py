@@ -11,7 +11,7 @@ from lxml import etree
 from eventlog.cli import cli
 from eventlog.fold import Rules
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import read_readable, read_tables
+from eventlog.publisher.open_log import read_readable, read_tables
 from eventlog.publisher.reading import Reader
 from eventlog.sql.capture import track
 from eventlog.sql.capture.choice import Choice

@@ -16,7 +16,7 @@ from eventlog.operate.upkeep import Purge, purge, skip
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.postpoll import UnsafeBesideRanges, check_safe
 from eventlog.sinks.sink import OutgoingDocument, Reply
-from eventlog.sql.log.done import DoneOfOther
+from eventlog.sql.log.finished_ranges import DoneOfOther
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.position import IdsComeAgain
 from eventlog.sql.log.store import Store

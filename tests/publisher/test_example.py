@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eventlog.cli.live import ALL
+from eventlog.cli.log_options import ALL
 from eventlog.core.settings import declared
 from eventlog.publisher.config import read_config
 

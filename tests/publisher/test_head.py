@@ -15,13 +15,13 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Letter
 from eventlog.operate.finishing import change_mode
-from eventlog.publisher.head import Head, look_at_all
+from eventlog.publisher.blocked_prefix import Head, look_at_all
+from eventlog.sql.log.blocked_range import NO_STRETCH, Stretch
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
-from eventlog.sql.log.stretch import NO_STRETCH, Stretch
 from eventlog.sql.log.work import WaitingEvent
 from tests.publisher.world import World, key
 

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from eventlog.publisher.config import Config
 from eventlog.publisher.daemon import AnotherLeads
-from eventlog.publisher.standing import read_standing
+from eventlog.publisher.log_status import read_standing
 from eventlog.sql.connect import connect
 from eventlog.sql.queries import Queries
 from eventlog.web.monitor.board import Board

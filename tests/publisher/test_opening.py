@@ -13,7 +13,7 @@ from eventlog.fold import Rules
 from eventlog.publisher.config import Config, InvalidSettings, names, read_config, statements
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.daemon import DaemonSettings
-from eventlog.publisher.opening import (
+from eventlog.publisher.open_log import (
     DatabaseSettings,
     TablePublishing,
     driver_user,

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.operate.finishing import change_mode
-from eventlog.publisher.wake import Signals, make_bed
+from eventlog.publisher.sleep import Signals, make_bed
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.work import WaitingEvent

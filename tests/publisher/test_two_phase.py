@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from eventlog.demo.embedded import FAST, embedded_postgres
-from eventlog.publisher.wake import Signals, make_bed
+from eventlog.publisher.sleep import Signals, make_bed
 from eventlog.sql.dialect.dialects import POSTGRESQL
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked

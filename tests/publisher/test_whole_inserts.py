@@ -15,8 +15,8 @@ from sqlalchemy import text
 from eventlog.core.entry import Letter
 from eventlog.fold import Fate
 from eventlog.operate.explaining import explain_store
+from eventlog.publisher.blocked_prefix import Head, Look
 from eventlog.publisher.config import Config
-from eventlog.publisher.head import Head, Look
 from eventlog.sql.log.inserts import Bounds
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.snapshot import Snapshot
@@ -97,7 +97,7 @@ def test_wherever_a_pick_up_is_cut_inserts_are_whole(
     dice = random.Random(seed)
     rows = history(dice, 40)
     for limit in range(1, len(rows) // 2):
-        monkeypatch.setattr("eventlog.sql.log.behind.CHUNK", dice.choice((3, 10_000)))
+        monkeypatch.setattr("eventlog.sql.log.lookahead.CHUNK", dice.choice((3, 10_000)))
         monkeypatch.setattr("eventlog.sql.log.pending.MANY", dice.choice((1, 9)) if by_column else 300)
         world.clear()
         write(world, rows)
@@ -215,5 +215,5 @@ def test_a_backlog_of_inserts_is_looked_at_once_and_not_with_each_pick_up(
     without = drain(world, 20, [(2, number) for _, number in rows])
     # 1.2 to 1.7 times as many, more where the server changes its plans on the way; with each pick-up 12 to 21
     assert drain(world, 20, rows) < 3 * without
-    monkeypatch.setattr("eventlog.sql.log.completing.AHEAD", 500)
+    monkeypatch.setattr("eventlog.sql.log.whole_inserts.AHEAD", 500)
     assert drain(world, 20, rows) < 3 * without

@@ -14,7 +14,7 @@ from eventlog import log
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import NotExpressible, Refused
-from eventlog.qlik import avro, metadata, plans
+from eventlog.qlik import avro, metadata, row_plans
 from eventlog.qlik.structure import DataColumn
 from eventlog.qlik.types import Spec
 from tests.qlik.helpers import NONE, read_messages, reason, seq, told, write_messages
@@ -480,7 +480,7 @@ def test_the_headers_of_an_envelope_name_the_table() -> None:
     ],
 )
 def test_a_value_that_its_type_cannot_hold_is_refused(type_name: str, value: object) -> None:
-    plan = plans.loading([DataColumn("c", Spec(type_name))])
+    plan = row_plans.loading([DataColumn("c", Spec(type_name))])
     with pytest.raises(NotExpressible, match=r"column c: .*not"):
         plan([value])
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from eventlog.web import server
+from eventlog.web.request_limits import WAITING, Turns
 from eventlog.web.server import CLIENTS, HttpReply, Request
-from eventlog.web.turns import WAITING, Turns
 from tests.receiver.conftest import Client, nds, receiving, served
 
 pytestmark = pytest.mark.quick

@@ -13,7 +13,7 @@ import pytest
 from eventlog_spark.fold.tasks import FoldToParts
 from eventlog_spark.input import cells, names
 from eventlog_spark.input.spelling import spell
-from eventlog_spark.input.untold import untold
+from eventlog_spark.input.unreadable import untold
 from eventlog_spark.output import summary
 from eventlog_spark.output.files import LocalFiles
 from eventlog_spark.output.parts import PartLayout
@@ -22,7 +22,7 @@ from eventlog_spark.output.task import Task
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from eventlog.columnar import known, long
+from eventlog.columnar import oversized_object, templates
 from eventlog.core import tablekey, tablesfile
 from eventlog.core.errors import EventlogError
 from eventlog.core.formats import Shape
@@ -226,7 +226,7 @@ def test_a_long_life_of_updates_is_the_same(
 def test_a_long_life_of_ever_new_columns_goes_on_row_by_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known, "_MOST", 5)
+    monkeypatch.setattr(templates, "_MOST", 5)
     rows = [(n, 2, names.pack("usr", f"c{n}"), "idu=1", None, "a", None) for n in range(1, 30)]
     expected, *_ = written(make(Plain, tmp_path / "plain"), rows, 4)
     found, *_ = written(replace(make(Task, tmp_path / "fast"), longest=2), rows, 4)
@@ -252,7 +252,7 @@ def test_a_query_back_stands_before_rows_that_it_does_not_read_and_its_event_is_
 def test_a_long_life_is_filled_in_slice_by_slice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[int, ...]
 ) -> None:
-    monkeypatch.setattr(long, "_SLICE", 7)
+    monkeypatch.setattr(oversized_object, "_SLICE", 7)
     told = itertools.cycle(kinds)
     rows = []
     for n in range(1, 200):

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import read_tables
+from eventlog.publisher.open_log import read_tables
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.checks.finding import Finding
 from tests.databases import Database

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.sql.log.completing import Completed, Completing, Outline, Room
 from eventlog.sql.log.inserts import CLOSING, Bounds, Ends
+from eventlog.sql.log.whole_inserts import Completed, Completing, Outline, Room
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sql.log.lettered import Lettered, difference, joined, lettered, size_of, without, without_ids
+from eventlog.sql.log.status_ranges import (
+    Lettered,
+    difference,
+    joined,
+    lettered,
+    size_of,
+    without,
+    without_ids,
+)
 from eventlog.sql.names import BLOCK
 
 pytestmark = pytest.mark.quick

@@ -6,9 +6,9 @@ import pytest
 import sqlfluff
 
 from eventlog.sql.dialect.dialects import ORACLE
-from eventlog.sql.log.done import Done
+from eventlog.sql.log.blocked_range import Lane, Stretch, between
+from eventlog.sql.log.finished_ranges import Done
 from eventlog.sql.log.pending import Selection, pending_statement
-from eventlog.sql.log.stretch import Lane, Stretch, between
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.statements.templates import statements

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sql.log.overtaking import OvertakingRow, Published
+from eventlog.sql.log.overtaken import OvertakingRow, Published
 
 pytestmark = pytest.mark.quick
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import opened, read_readable, read_tables
+from eventlog.publisher.open_log import opened, read_readable, read_tables
 from eventlog.publisher.published import NothingPublished
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.choice import Choice

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from eventlog.convert.conversion import Job
 from eventlog.convert.deliveries import deliveries
 from eventlog.core.errors import Refused
-from eventlog.streams.again import Changed, VisibleLate
 from eventlog.streams.delivery import Delivery
+from eventlog.streams.reread import Changed, VisibleLate
 from tests.streams.test_states import HEADING, Line, changes, job, out, read, written
 
 pytestmark = pytest.mark.quick

@@ -25,8 +25,8 @@ from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.files.parts import Damaged
 from eventlog.places.sql_clock import UtcNow
-from eventlog.streams.again import Changed, VisibleLate
 from eventlog.streams.delivery import Delivery
+from eventlog.streams.reread import Changed, VisibleLate
 from tests.databases import Database
 from tests.streams.killed import run_and_kill
 from tests.support import CLOCK

@@ -15,12 +15,12 @@ from eventlog.columnar import CurrentColumns, Engine, Rows
 from eventlog.columnar.packing import documents
 from eventlog.columnar.plain import WrittenEvent
 from eventlog.columnar.vectors import Ints
-from eventlog.convert.by_column import slabs
-from eventlog.convert.by_column.leaving import Leaving, ToldEvents
+from eventlog.convert.by_column import row_batches
+from eventlog.convert.by_column.checked_rows import TAKES_NO_PART, Checker
+from eventlog.convert.by_column.merge_order import Leaving, ToldEvents
+from eventlog.convert.by_column.object_spool import RowSpool
 from eventlog.convert.by_column.refusals import Refusals
 from eventlog.convert.by_column.repeats import RecordIds
-from eventlog.convert.by_column.sound import TAKES_NO_PART, Checker
-from eventlog.convert.by_column.spool import RowSpool
 from eventlog.convert.current import CurrentFiles
 from eventlog.core import tablekey
 from eventlog.core.entry import Entry
@@ -98,17 +98,17 @@ class BulkPickup:
         """The rows of a file that can be understood; the others are refused."""
         with open_input(name, advance, self._limits) as file:
             try:
-                columns, found = slabs.read(file, name, container, self._limits)
+                columns, found = row_batches.read(file, name, container, self._limits)
                 checker = Checker(number, columns, name, self._clock, self._rules)
                 for slab in found:
                     if isinstance(slab, Refused):
                         self._refused(slab)
-                    elif isinstance(slab, slabs.Slab) and checker.fits(slab):
+                    elif isinstance(slab, row_batches.Slab) and checker.fits(slab):
                         sound = checker.checked(slab)
                         refusals.add(number, sound.odd)
                         yield sound.rows
                     else:
-                        rows = slab.rows() if isinstance(slab, slabs.Slab) else slab
+                        rows = slab.rows() if isinstance(slab, row_batches.Slab) else slab
                         source = Source(name, stem_of(name), columns, rows)
                         yield checker.by_column(self._entries(source))
             except EventlogError as fault:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from eventlog.columnar.vectors import Ints
-from eventlog.files.written import temporary
+from eventlog.files.writing import temporary
 
 _AT_ONCE = 4 << 20  # record_ids in memory
 

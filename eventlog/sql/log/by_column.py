@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventlog.sql.columns import OddBytes, ResultColumns
-from eventlog.sql.log.behind import Behind, hashes
-from eventlog.sql.log.completing import Flags, Ints, Outline
+from eventlog.sql.log.blocked_range import LOWEST, Stretch
 from eventlog.sql.log.inserts import Ends
+from eventlog.sql.log.lookahead import Behind, hashes
 from eventlog.sql.log.pending import Pending, PickUp, Selection
-from eventlog.sql.log.stretch import LOWEST, Stretch
+from eventlog.sql.log.whole_inserts import Flags, Ints, Outline
 
 Canonical = Callable[[pa.Array, pa.Array], pa.Array]  # a text for each object, of table_names and keys
 

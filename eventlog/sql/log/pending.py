@@ -15,9 +15,9 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import COLUMNS, Cell
 from eventlog.core.identity import ObjectName
-from eventlog.sql.log.done import Done, read_done
+from eventlog.sql.log.blocked_range import HIGHEST, LOWEST, NO_STRETCH, Lane, Stretch, between
+from eventlog.sql.log.finished_ranges import Done, read_done
 from eventlog.sql.log.inserts import BOUNDS, Bounds, Ends
-from eventlog.sql.log.stretch import HIGHEST, LOWEST, NO_STRETCH, Lane, Stretch, between
 from eventlog.sql.queries import Queries
 from eventlog.sql.stored import Storage
 
@@ -89,7 +89,7 @@ class Pending:
         picked = self._pending("pick_up", choice, stretch)
         if len(picked) < choice.limit:
             return PickUp(picked)
-        from eventlog.sql.log.behind import Behind  # NumPy takes a while to load
+        from eventlog.sql.log.lookahead import Behind  # NumPy takes a while to load
 
         told = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
         kept, more, reach, cut = Behind(self, choice, stretch, ends).complete_rows(told)

@@ -12,9 +12,9 @@ from eventlog.core.tables import Table
 from eventlog.sql import current
 from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
 from eventlog.sql.dialect.dialects import literal
+from eventlog.sql.log.blocked_range import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
 from eventlog.sql.log.pending import Cells, Pending, Selection, in_lanes
 from eventlog.sql.log.position import read_sequence
-from eventlog.sql.log.stretch import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
 from eventlog.sql.queries import containing
 
 if TYPE_CHECKING:

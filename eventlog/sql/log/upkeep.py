@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from eventlog.core.amount import amount
 from eventlog.core.entry import Cell, Letter, read_event_time, whole
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import object_hash
+from eventlog.core.plurals import amount
 from eventlog.sql.connect import keepable
 from eventlog.sql.dialect.dialects import literal
-from eventlog.sql.log.done import DoneRanges, read_done
+from eventlog.sql.log.blocked_range import Lane, between
+from eventlog.sql.log.finished_ranges import DoneRanges, read_done
 from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.known import KnownStates
 from eventlog.sql.log.leader import reads_ahead
-from eventlog.sql.log.overtaking import Overtaking
-from eventlog.sql.log.stretch import Lane, between
+from eventlog.sql.log.overtaken import Overtaking
+from eventlog.sql.log.receiver_state import KnownStates
 from eventlog.sql.queries import Queries, containing
 
 

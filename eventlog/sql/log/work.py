@@ -13,12 +13,12 @@ from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.connect import keepable
-from eventlog.sql.log.done import DoneRanges
+from eventlog.sql.log.finished_ranges import DoneRanges
 from eventlog.sql.log.finishing import FinishMode, agreed, mode_named
-from eventlog.sql.log.known import KnownStates
-from eventlog.sql.log.overtaking import Overtaking
+from eventlog.sql.log.overtaken import Overtaking
 from eventlog.sql.log.position import CREDIBLE
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
+from eventlog.sql.log.receiver_state import KnownStates
 from eventlog.sql.queries import Queries
 
 Spelling = tuple[ObjectName, tuple[str, str]]  # an object, and a table_name and table_key of its rows

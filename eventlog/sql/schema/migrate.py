@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError
+from eventlog.core.plurals import amount
 from eventlog.sql.capture.track import tracked
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.dialect.dialects import literal

@@ -19,7 +19,7 @@ from eventlog.operate.explaining import explain_store, summarise
 from eventlog.operate.redriving import Redriven, how_to_redrive, redrive
 from eventlog.operate.upkeep import Skipped, failures, skip
 from eventlog.publisher.config import Config
-from eventlog.publisher.standing import Standing, read_standing
+from eventlog.publisher.log_status import Standing, read_standing
 from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Which

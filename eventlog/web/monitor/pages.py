@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from eventlog.publisher.standing import Standing
+from eventlog.publisher.log_status import Standing
 from eventlog.web.chart import chart
 from eventlog.web.layout import PageColumn, clipped, facts, level, live, search, state, table
 from eventlog.web.markup import Markup, Node, link, tag

@@ -12,8 +12,8 @@ from eventlog.publisher.metrics import CONTENT_TYPE
 from eventlog.publisher.monitor import Monitor
 from eventlog.web.monitor import MonitorSettings, desk
 from eventlog.web.monitor.board import EVERY, Board
+from eventlog.web.request_limits import Turns
 from eventlog.web.server import CLIENTS, PLAIN, HttpReply, PageServer, Request, asset
-from eventlog.web.turns import Turns
 
 
 def _health(good: bool, word: str) -> HttpReply:

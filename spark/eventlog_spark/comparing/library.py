@@ -19,10 +19,10 @@ from eventlog.core.errors import Misuse
 from eventlog.core.tables import Table, Tables
 from eventlog.neutral import load
 from eventlog.publisher.references import among
-from eventlog_spark.comparing.meeting import PLACE, Pair, differing
+from eventlog_spark.comparing.join import PLACE, Pair, differing
 from eventlog_spark.comparing.sides import TableState
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.output.told import Changes, Told, order_of, told_of
+from eventlog_spark.output.frame_rows import Changes, Told, order_of, told_of
 
 _OPS = {Phase.GONE: Op.DELETE, Phase.NEW: Op.INSERT, Phase.CHANGED: Op.UPDATE}
 

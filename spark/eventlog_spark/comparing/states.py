@@ -14,7 +14,7 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import stem_of
 from eventlog.publisher.references import among
-from eventlog_spark.comparing.meeting import PLACE, Pair, differing
+from eventlog_spark.comparing.join import PLACE, Pair, differing
 from eventlog_spark.comparing.sides import TableState
 from eventlog_spark.input.storage import uri
 

@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog.columnar import Engine
-from eventlog.columnar.judging import FATES
-from eventlog.columnar.long import LongLife
+from eventlog.columnar.oversized_object import LongLife
+from eventlog.columnar.row_fates import FATES
 from eventlog.columnar.vectors import Ints, content
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Fate, Outcome
 from eventlog.neutral import refuse
 from eventlog.xds.documents import HEAD, TAIL
-from eventlog_spark.fold.carried import Carried
+from eventlog_spark.fold.batch_rows import Carried
 from eventlog_spark.fold.cutting import LifeFile
 from eventlog_spark.output.task import Attempt, Task
 

@@ -17,7 +17,7 @@ from eventlog.columnar import Rows
 from eventlog.columnar.vectors import Ints
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, QueryKey
-from eventlog_spark.fold.carried import log_rows as as_rows
+from eventlog_spark.fold.batch_rows import log_rows as as_rows
 from eventlog_spark.fold.plain import ObjectsAnswers, log_rows
 from eventlog_spark.input.kinds import CURRENT
 from eventlog_spark.input.names import object_begins

@@ -32,7 +32,7 @@ from eventlog_spark.input import cells, names
 from eventlog_spark.input.batches import narrowed
 from eventlog_spark.input.kinds import CURRENT, FATES, UNREADABLE
 from eventlog_spark.input.spelling import Watch
-from eventlog_spark.input.untold import fault_of
+from eventlog_spark.input.unreadable import fault_of
 from eventlog_spark.output.task import Attempt, Task
 
 

@@ -14,16 +14,16 @@ from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import read_readable, read_tables, with_sections
+from eventlog.publisher.open_log import read_readable, read_tables, with_sections
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.leader import Leader, backlog_name
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Failure, Work
 from eventlog_spark.job import Backlog, Result, Stage, facts, run_job
-from eventlog_spark.live.asking import FrozenRows
+from eventlog_spark.live.current_rows import FrozenRows
 from eventlog_spark.live.frozen import FrozenFolder
-from eventlog_spark.live.remembered import Settlement
 from eventlog_spark.live.snapshot import LiveLog, freeze
+from eventlog_spark.live.unfinished import Settlement
 from eventlog_spark.output.commit import job_id
 from eventlog_spark.output.store import folder_of
 

@@ -16,17 +16,17 @@ from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import ObjectName, Rules
 from eventlog.publisher.config import Config, statements
-from eventlog.publisher.opening import DatabaseSettings
+from eventlog.publisher.open_log import DatabaseSettings
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable
 from eventlog_spark.input.datasource import load
 from eventlog_spark.live.access import Access
-from eventlog_spark.live.asking import ask
+from eventlog_spark.live.current_rows import ask
 from eventlog_spark.live.frozen import FrozenFolder
-from eventlog_spark.live.remembered import settle
 from eventlog_spark.live.shares import CHUNK, PendingRows, share_out
+from eventlog_spark.live.unfinished import settle
 from eventlog_spark.output.files import spark_names
 
 _ASKING = 200_000  # rows of the log that make one more task ask for current rows

@@ -16,7 +16,7 @@ from functools import partial
 
 from eventlog.core.errors import EventlogError
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import opened
+from eventlog.publisher.open_log import opened
 from eventlog.publisher.pickups import PickUps, Taken
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings

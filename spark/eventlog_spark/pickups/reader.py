@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
-from eventlog.cli.live import ALL, READING
+from eventlog.cli.log_options import ALL, READING
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import declared
 from eventlog.publisher.config import Config, read_config

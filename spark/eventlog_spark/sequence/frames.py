@@ -25,7 +25,7 @@ from eventlog.qlik.headers import NAMES
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog.qlik.tables import TableSettings
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.output.told import FrameForm, Told, heard_of, told_of
+from eventlog_spark.output.frame_rows import FrameForm, Told, heard_of, told_of
 from eventlog_spark.sequence.items import pack, unpack
 from eventlog_spark.sequence.rows import SEEN
 

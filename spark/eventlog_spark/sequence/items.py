@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from eventlog.core.change import Change
-from eventlog.core.counted import Counted
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
+from eventlog.core.grouped_warnings import Counted
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced import SequencePlace
 from eventlog.streams.settings import StreamSettings

@@ -25,7 +25,7 @@ from eventlog.qlik import avro
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.messages import message_rows, messages_of, source_named, source_of
-from eventlog_spark.output.told import FrameForm, Told, heard_of, told_of
+from eventlog_spark.output.frame_rows import FrameForm, Told, heard_of, told_of
 from eventlog_spark.sequence.items import ITEM, REFUSED, TOLD, changes_of, in_ranges, pack, unpack, unpacked
 from eventlog_spark.sequence.messages import JoinMessages, Messages, ReadMessages
 

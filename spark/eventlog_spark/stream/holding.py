@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from eventlog.core.amount import amount
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
+from eventlog.core.plurals import amount
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats

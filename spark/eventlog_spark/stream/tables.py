@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eventlog.apply.database import Database
-from eventlog.apply.described import Described
 from eventlog.apply.progress import read_state
 from eventlog.apply.run import Run
 from eventlog.apply.settings import ApplySettings
+from eventlog.apply.source_schema import Described
 from eventlog.apply.sources import leaving
 from eventlog.apply.tally import Tally
 from eventlog.apply.target import Target
-from eventlog.core.counted import Counted
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import extra
 from eventlog.core.formats import Placed, Source
+from eventlog.core.grouped_warnings import Counted
 from eventlog.core.tables import Tables
 from eventlog.files.messages import message_at
 from eventlog.library import RecordRefused

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from eventlog.sql.capture.checks.finding import Checked, Finding
 from eventlog.sql.capture.record import Recorded
-from eventlog.sql.log.done import why_of_other
+from eventlog.sql.log.finished_ranges import why_of_other
 from eventlog.sql.log.leader import holder_of
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.queries import Queries

@@ -9,10 +9,10 @@ from contextlib import suppress
 from datetime import timedelta
 
 from eventlog.core import tablekey
-from eventlog.core.amount import amount
 from eventlog.core.entry import EVENT_TYPES, Letter, read_event_type, whole
 from eventlog.core.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
 from eventlog.core.identity import object_of
+from eventlog.core.plurals import amount
 from eventlog.core.tables import Tables
 from eventlog.sql.capture.checks.finding import Checked, Finding
 

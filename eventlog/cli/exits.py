@@ -1,0 +1,239 @@
+"""How a command ends: its exit code, and what went wrong in plain lines.
+
+0 is done, 1 failed, 2 misuse, 128 and its number a signal. A traceback is shown only with -v.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from eventlog.cli.setting_hints import stand
+from eventlog.cli.terminal import say, tell
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.publisher.logrecords import Records
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AGAIN = 0.05  # seconds until a signal that was lost is met again
+
+
+class Signalled(KeyboardInterrupt):
+    """A signal asks the process to end. It is met as a Ctrl-C: on its way out what was begun is put away.
+
+    It comes again where it is gone before the command is: Python ignores what is raised while an object is
+    put away, and there are libraries that swallow everything.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        weakref.finalize(self, signal.setitimer, signal.ITIMER_REAL, _AGAIN).atexit = False
+
+
+class Ended(Exception):
+    """A command was stopped by a signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = signal.Signals(number)
+
+
+def ended(fault: KeyboardInterrupt) -> Ended:
+    """What a signal came to, once everything is put away."""
+    return Ended(fault.args[0] if isinstance(fault, Signalled) else signal.SIGINT)
+
+
+def _signal_in(fault: BaseException) -> Ended | None:
+    """The signal that click calls an abort, as it does while it reads the words and shows the help."""
+    cause = fault.__cause__
+    return ended(cause) if isinstance(fault, click.Abort) and isinstance(cause, KeyboardInterrupt) else None
+
+
+class Ending:
+    """Carries a command out and sees to it that it ends well."""
+
+    def __init__(self) -> None:
+        self._tracebacks = False  # -v was given
+
+    def carry_out(self, command: Callable[[], object]) -> int:
+        """The exit code of the command; whatever it raised is told."""
+        self._watch()
+        try:
+            _need_standard_files()
+            code = command()
+            sys.stdout.flush()
+        except SystemExit as done:
+            code = done.code
+        except KeyboardInterrupt as fault:
+            return self._tell(ended(fault))
+        except BaseException as fault:
+            return self._tell(_signal_in(fault) or fault)
+        finally:
+            self._leave()
+        return code if isinstance(code, int) else 0
+
+    def _watch(self) -> None:
+        for number in _SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+                signal.signal(number, _end)
+        self.trace(False)
+        threading.excepthook = self._tell_of_thread
+        sys.unraisablehook = self._meet_lost
+
+    def trace(self, wanted: bool) -> None:
+        """Whether tracebacks are shown, and what libraries log."""
+        self._tracebacks = wanted
+        logging.raiseExceptions = wanted
+        ours = logging.StreamHandler(sys.stderr)
+        ours.setFormatter(Records(wanted))
+        logging.getLogger("eventlog").handlers[:] = [ours]
+        others = logging.StreamHandler(sys.stderr)
+        others.addFilter(lambda record: wanted and not record.name.startswith("eventlog"))
+        logging.getLogger().handlers[:] = [others]
+
+    def _tell_of_thread(self, told: threading.ExceptHookArgs) -> None:
+        if told.exc_value is not None:
+            self._tell(told.exc_value)
+
+    def _meet_lost(self, told: sys.UnraisableHookArgs) -> None:
+        """What was raised where nothing can be, as when an object is put away."""
+        self._trace(told.exc_value)
+
+    def _trace(self, fault: BaseException | None) -> None:
+        if self._tracebacks and fault is not None:
+            for piece in traceback.format_exception(fault):
+                for line in piece.rstrip("\n").split("\n"):
+                    tell(line)
+
+    def _tell(self, fault: BaseException) -> int:
+        self._trace(fault)
+        for kind, (code, words) in _FAULTS.items():
+            if isinstance(fault, kind):
+                _tell_lines(words(fault))
+                return code(fault)
+        raise AssertionError(fault)
+
+    def _leave(self) -> None:
+        """What cannot be written any more is not written at the exit either; no signal is met there."""
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        for number in _SIGNALS:
+            if signal.getsignal(number) is _end:
+                signal.signal(number, signal.SIG_DFL)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                if stream is not None:
+                    stream.flush()
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def verbose_option(**more: Any) -> click.Option:
+    """-v, of every command."""
+
+    def keep(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
+        stand(ctx)
+        if value:
+            ctx.find_root().ensure_object(Ending).trace(True)
+        return value
+
+    return click.Option(
+        ["-v", "--verbose"], is_flag=True, callback=keep, help="say more; show tracebacks", **more
+    )
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    """End once: a second signal must not interrupt the putting away."""
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, lambda *_: _end(number, None))
+    raise Signalled(number)
+
+
+def _need_standard_files() -> None:
+    """Input and messages may be closed; output may not, for the next file opened would be taken for it."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115
+    if sys.stdout is None:
+        raise Misuse("standard output is closed")
+
+
+def _tell_lines(lines: Iterator[str]) -> None:
+    first, *causes = [*dict.fromkeys(lines)] or [""]
+    if first:
+        say(first, "red")
+    for cause in causes:
+        tell(cause, "  ")
+
+
+def _chain(fault: BaseException) -> Iterator[str]:
+    """The error, and what caused it where that was not said yet."""
+    said = _words(fault)
+    yield said
+    cause = fault.__cause__
+    while cause is not None:
+        words = _words(cause)
+        if _in_a_line(words) not in _in_a_line(said):
+            yield f"because: {words}"
+            said = words
+        cause = cause.__cause__
+
+
+def _in_a_line(words: str) -> str:
+    return " ".join(words.split())
+
+
+def _words(fault: BaseException) -> str:
+    if isinstance(fault, OSError) and fault.strerror is not None:
+        return fault.strerror if fault.filename is None else f"{_text(fault.filename)}: {fault.strerror}"
+    return str(fault) or type(fault).__name__
+
+
+def _text(name: object) -> str:
+    return os.fsdecode(name) if isinstance(name, str | bytes) else str(name)
+
+
+def _usage(fault: click.ClickException) -> Iterator[str]:
+    yield fault.format_message()
+    ctx = getattr(fault, "ctx", None)
+    if ctx is not None:
+        yield f"see: {ctx.command_path} --help"
+
+
+def _help(fault: click.exceptions.NoArgsIsHelpError) -> Iterator[str]:
+    fault.show()
+    yield from ()
+
+
+def _unforeseen(fault: BaseException) -> Iterator[str]:
+    told = f"{type(fault).__name__}: {fault}"
+    yield f"this is a fault of eventlog itself, please report it: {told} (-v shows where)"
+
+
+def _nothing(fault: BaseException) -> Iterator[str]:
+    """Whoever read our output has gone: nothing is to be said."""
+    yield from ()
+
+
+# From the particular to the general: the first kind that fits.
+_FAULTS: dict[type[BaseException], tuple[Callable[[Any], int], Callable[[Any], Iterator[str]]]] = {
+    click.exceptions.NoArgsIsHelpError: (lambda fault: fault.exit_code, _help),
+    click.ClickException: (lambda fault: fault.exit_code, _usage),
+    Misuse: (lambda fault: 2, _chain),
+    EventlogError: (lambda fault: 1, _chain),
+    BrokenPipeError: (lambda fault: 1, _nothing),
+    OSError: (lambda fault: 1, _chain),
+    MemoryError: (lambda fault: 1, lambda fault: iter(("there is not enough memory",))),
+    Ended: (lambda fault: 128 + fault.number, lambda fault: iter((f"stopped by {fault.number.name}",))),
+    BaseException: (lambda fault: 1, _unforeseen),
+}

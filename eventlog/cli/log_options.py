@@ -1,0 +1,142 @@
+"""What the commands of a live log share: their settings, read from flag, environment and file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from eventlog.cli.exits import verbose_option
+from eventlog.cli.options import SettingOption, add_options, setting_option
+from eventlog.core.settings import declared, variable
+from eventlog.files.limits import Limits
+from eventlog.fold import Rules
+from eventlog.publisher.comparing import ComparingSettings
+from eventlog.publisher.config import Config, read_config
+from eventlog.publisher.daemon import DaemonSettings
+from eventlog.publisher.logrecords import Records, RecordsAsJson
+from eventlog.publisher.open_log import DatabaseSettings, SourceSettings, TablePublishing
+from eventlog.publisher.session import SessionSettings
+from eventlog.publisher.settings import PublisherSettings
+from eventlog.sinks import SINKS, sink_kind
+from eventlog.web.monitor import MonitorSettings
+from eventlog.xds.settings import XdsSettings
+
+logger = logging.getLogger("eventlog.settings")
+
+F = TypeVar("F", bound=Callable[..., Any])
+Declarations = tuple[tuple[str, type], ...]
+
+DATABASE: Declarations = (("the database", DatabaseSettings),)
+READING: Declarations = (
+    *DATABASE,
+    ("the tables", TablePublishing),
+    ("their database", SourceSettings),
+    ("the log", Rules),
+    ("documents", XdsSettings),
+    ("publishing", PublisherSettings),
+)
+SINK: Declarations = (
+    ("the sink", SessionSettings),
+    *((f"sink {name}", sink_kind(name).settings) for name in SINKS),
+)
+INPUT: Declarations = (("the input", Limits),)
+RUNNING: Declarations = (
+    *READING,
+    ("comparing", ComparingSettings),
+    ("the loop", DaemonSettings),
+    *SINK,
+    ("monitoring", MonitorSettings),
+)
+ALL: Declarations = (*RUNNING, *INPUT)  # what a file may hold
+
+_CONFIG = SettingOption(
+    ["--config", "config_file"],
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="the settings file  [default: eventlog.toml]",
+)
+_VERBOSE = verbose_option()
+_FORMAT = SettingOption(
+    ["--log-format"], type=click.Choice(("text", "json")), default="text", help="how records of the log look"
+)
+
+
+def live_options(declarations: Declarations, without: Container[str] = ()) -> Callable[[F], F]:
+    """The settings as options whose values are checked all at once, after the file's and environment's.
+
+    `without` are those that the command has no use for: they may stand in the file, but are no flags.
+    """
+
+    def decorate(command: F) -> F:
+        options: dict[str, click.Option] = {
+            "config_file": _CONFIG,
+            "verbose": _VERBOSE,
+            "log_format": _FORMAT,
+        }
+        for heading, settings in declarations:
+            for field in declared(settings):
+                if field.name not in options and field.name not in without and field.name not in _NOT_LIVE:
+                    options[field.name] = setting_option(field, heading)
+        return add_options(command, options.values())
+
+    return decorate
+
+
+_PREFIX = variable("")
+_NEAR = 0.8  # how alike a name and a setting's are, of 1
+
+# A live log publishes N and nothing else; the catalogue of every database that we know tells positions.
+_NOT_LIVE = ("status", "column_position_comparator")
+
+
+def read_live(
+    flags: Mapping[str, Any],
+    config_file: Path | None,
+    verbose: bool = False,
+    log_format: str = "text",
+) -> Config:
+    """The settings of a live command. Its file and environment may hold those of all commands."""
+    start_logging(verbose, log_format)
+    _warn_of_misspelt(os.environ)
+    return read_config((settings for _, settings in ALL), flags, os.environ, config_file)
+
+
+def misspelt(environment: Iterable[str], known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The variables that are none of the known ones and sound like one, each with that one."""
+    bare = {name.removeprefix(_PREFIX): name for name in known}
+    for name in sorted(environment):
+        if name.startswith(_PREFIX) and name not in known:
+            alike = get_close_matches(name.removeprefix(_PREFIX), bare, 1, _NEAR)
+            yield from ((name, bare[near]) for near in alike)
+
+
+def _warn_of_misspelt(environment: Iterable[str]) -> None:
+    """Tell of variables that would be settings but for a slip; other words may stand there for other uses."""
+    known = {variable(field.name) for _, settings in ALL for field in declared(settings)}
+    if found := dict(misspelt(environment, known)):
+        for name in sorted(found.keys() - _variables_of_commands()):
+            logger.warning("%s in the environment is no setting: is %s meant?", name, found[name])
+
+
+def _variables_of_commands() -> set[str]:
+    """The variables that some command reads."""
+    from eventlog.cli import COMMANDS, cli  # all of them, which takes a while
+
+    group = click.Context(cli)
+    commands = filter(None, (cli.get_command(group, name) for name in COMMANDS))
+    return {str(parameter.envvar) for command in commands for parameter in command.params}
+
+
+def start_logging(verbose: bool, log_format: str) -> None:
+    """Records on standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RecordsAsJson() if log_format == "json" else Records(verbose))
+    root = logging.getLogger("eventlog")
+    root.handlers[:] = [handler]
+    root.setLevel(logging.DEBUG if verbose else logging.INFO)

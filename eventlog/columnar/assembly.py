@@ -1,0 +1,167 @@
+"""The pieces of all events of a batch, put into the order of leaving and taken at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.columnar.batch import Batch
+from eventlog.columnar.current import Answers
+from eventlog.columnar.runs import Runs, Settled, names
+from eventlog.columnar.templates import OPS, FrameConstants, Known, Part, Slot
+from eventlog.columnar.values import RowValues
+from eventlog.columnar.vectors import Ints, flags, number, places, spread
+
+AROUND = 6  # pieces of an event beside its body: four constants, the id and the key
+
+
+class Bases(NamedTuple):
+    """Where event-ids and constants begin in the whole pool."""
+
+    names: int
+    constants: int
+
+
+class Atoms(NamedTuple):
+    """What the rows of runs add: a row one part, a query-back one for each column that it reads."""
+
+    parts: list[Part]
+    part: Ints  # of each atom
+    old: Ints  # the numbers of what stands in its slots
+    new: Ints
+    sizes: Ints  # how many atoms each row has
+
+
+class Pool(NamedTuple):
+    """The texts that a batch brings, and where those of each kind begin among them."""
+
+    arrays: list[pa.Array]
+    old: int
+    new: int
+    cells: dict[int, int]  # by the number of a table's name
+
+
+class Filled(NamedTuple):
+    """The pieces of all events: those of each behind those of the one before, and how many each has."""
+
+    pool: list[pa.Array]
+    wanted: Ints
+    sizes: Ints
+
+
+def pool(batch: Batch, answers: Answers) -> Pool:
+    """The keys, the two sides of rows and the cells of current rows."""
+    arrays = [batch.keys, batch.old, batch.new]
+    old = len(batch.keys)
+    at = old + 2 * len(batch.ids)
+    cells = {}
+    for at_table, answer in answers.tables.items():
+        cells[at_table] = at
+        arrays += answer.columns
+        at += len(answer.owners) * len(answer.columns)
+    return Pool(arrays, old, old + len(batch.ids), cells)
+
+
+def filled(
+    batch: Batch,
+    known: Known,
+    said: RowValues,
+    answers: Answers,
+    told: Runs,
+    sets: Settled,
+    texts: Pool,
+    plain: Sequence[str],
+) -> Filled:
+    """The pieces of the events of these runs, and behind them those that are plain texts."""
+    found = atoms(batch, known, said, answers, told, texts)
+    tables = batch.table_of[told.owners]
+    codes, first = number(tables * len(OPS) + told.ops)
+    named = zip(tables[first].tolist(), told.ops[first].tolist(), strict=True)
+    frames = [known.frame(batch.tables[table], op) for table, op in named]
+    ids = names(pc.cast(pa.array(batch.ids), pa.string()), sets, told)
+    arrays = [*texts.arrays, ids, pa.array(plain, pa.string())]
+    bases = Bases(sum(map(len, texts.arrays)), sum(map(len, arrays)))
+    wanted, sizes = pieces(found, told, [frame for frame in frames if frame], codes, bases)
+    lines = np.arange(len(plain)) + bases.names + len(ids)
+    return Filled(
+        [*arrays, pa.array(known.constants, pa.string())],
+        np.concatenate([wanted, lines]),
+        np.concatenate([sizes, np.ones(len(plain), np.int64)]),
+    )
+
+
+def atoms(batch: Batch, known: Known, said: RowValues, answers: Answers, runs: Runs, texts: Pool) -> Atoms:
+    """What each row of the runs adds."""
+    sizes = runs.widths
+    source, place = spread(sizes)
+    rows = runs.rows[source]
+    parts = list(said.parts)
+    part, old, new = said.codes[rows], texts.old + rows, texts.new + rows
+    asked = np.flatnonzero(batch.kinds[rows] > 4)
+    if not len(asked):
+        return Atoms(parts, part, old, new, sizes)
+    objects = batch.objects[rows[asked]]
+    tables, ops = batch.table_of[objects], runs.ops[runs.of_row[source[asked]]]
+    of_table = places(tables, len(batch.tables))
+    for at_table, answer in answers.tables.items():
+        table = known.spelled(batch.tables[at_table]).table
+        assert table is not None
+        by_name = {column.name: at for at, column in enumerate(table.data)}
+        mine = of_table[at_table]
+        column = place[asked[mine]]
+        by_field = np.flatnonzero(batch.kinds[rows[asked[mine]]] > 6)
+        codes = said.codes[rows[asked[mine[by_field]]]].tolist()
+        column[by_field] = [by_name.get(said.parts[code].column, 0) for code in codes]
+        for at, cells in enumerate(answer.columns):
+            some = mine[column == at]
+            if not len(some):
+                continue
+            row = answers.rows[objects[some]]
+            valid = flags(cells.is_valid())[row]
+            for op in np.unique(ops[some]).tolist():
+                for there in (False, True):
+                    chosen = some[(ops[some] == op) & (valid == there)]
+                    part[asked[chosen]] = len(parts)
+                    parts.append(known.cell(batch.tables[at_table], table.data[at].name, op, there))
+            new[asked[some]] = texts.cells[at_table] + at * len(answer.owners) + row
+    return Atoms(parts, part, old, new, sizes)
+
+
+def pieces(
+    atoms: Atoms, runs: Runs, frames: Sequence[FrameConstants], frame: Ints, bases: Bases
+) -> tuple[Ints, Ints]:
+    """The numbers of the pieces of each run's event, one event behind the other, and how many each has."""
+    body, sizes = bodies(atoms, bases.constants)
+    of_atom = np.repeat(runs.of_row, atoms.sizes)
+    totals = AROUND + np.bincount(of_atom, sizes, len(runs.first)).astype(np.int64)
+    begins = np.cumsum(totals) - totals
+    wanted = np.empty(int(totals.sum()), np.int64)
+    around = np.array(frames, np.int64).reshape(-1, 4)[frame] + bases.constants
+    wanted[begins] = around[:, 0]
+    wanted[begins + 1] = bases.names + np.arange(len(begins))
+    wanted[begins + 2] = around[:, 1]
+    wanted[begins + 3] = runs.owners
+    wanted[begins + 4] = around[:, 2]
+    wanted[begins + totals - 1] = around[:, 3]
+    # the bodies: all pieces before an atom, and what stands around the bodies so far
+    wanted[np.arange(len(body)) + np.repeat(of_atom, sizes) * AROUND + AROUND - 1] = body
+    return wanted, totals
+
+
+def bodies(atoms: Atoms, first_constant: int) -> tuple[Ints, Ints]:
+    """The numbers of the pieces of each atom, one atom behind the other, and how many each has."""
+    count = np.array([len(part.pieces) for part in atoms.parts], np.int64)
+    constants = np.array([at for part in atoms.parts for _, at in part.pieces], np.int64) + first_constant
+    sizes = count[atoms.part]
+    begins = np.cumsum(sizes) - sizes
+    first = (np.cumsum(count) - count)[atoms.part]
+    wanted = constants[np.repeat(first - begins, sizes) + np.arange(int(sizes.sum()))]
+    for slot, numbers in ((Slot.OLD, atoms.old), (Slot.NEW, atoms.new)):
+        place = np.array([part.place(slot) for part in atoms.parts], np.int64)[atoms.part]
+        filled = place >= 0
+        wanted[(begins + place)[filled]] = numbers[filled]
+    return wanted, sizes

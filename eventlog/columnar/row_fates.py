@@ -1,0 +1,93 @@
+"""What the rows that nothing supersedes have to say, and whose events are not certain to come out right."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eventlog.columnar import runs
+from eventlog.columnar.batch import Batch
+from eventlog.columnar.current import Answers
+from eventlog.columnar.precedence import Spoken
+from eventlog.columnar.templates import OPS, Known
+from eventlog.columnar.values import RowValues
+from eventlog.columnar.vectors import Flags, Ints
+from eventlog.core.change import Op
+from eventlog.fold import Fate
+
+FATES = tuple(Fate)
+SENT, SUPERSEDED, NO_EFFECT, SAYS_NOTHING = map(
+    FATES.index, (Fate.SENT, Fate.SUPERSEDED, Fate.NO_EFFECT, Fate.SAYS_NOTHING)
+)
+_UPDATE = OPS.index(Op.UPDATE)
+
+
+class Judged(NamedTuple):
+    """What becomes of each row that nothing supersedes, its operation, and how many columns it tells."""
+
+    fates: Ints
+    ops: Ints
+    widths: Ints
+
+    @property
+    def speaks(self) -> Flags:
+        """Whether it has something to say."""
+        found: Flags = self.fates == SENT
+        return found
+
+
+def judged(batch: Batch, known: Known, said: RowValues, answers: Answers, left: Spoken) -> Judged:
+    """What becomes of the rows that nothing supersedes."""
+    codes, kinds = said.codes[left.rows], batch.kinds[left.rows]
+    objects = batch.objects[left.rows]
+    ops = np.array([part.op for part in said.parts], np.int64)[codes]
+    silent = np.array([part.silence != "" for part in said.parts])[codes]
+    tables = [known.spelled(name).table for name in batch.tables]
+    data = np.array([len(table.data) if table else 0 for table in tables], np.int64)
+    asks, row = kinds > 4, (kinds == 5) | (kinds == 6)
+    widths = np.where(kinds == 4, 0, np.where(row, data[batch.table_of[objects]], 1))
+    fates = np.full(len(left.rows), SENT)
+    fates[asks & (widths == 0) & (ops == _UPDATE)] = SAYS_NOTHING
+    fates[asks & (batch.ended[batch.lives[left.rows]] | (answers.rows[objects] < 0))] = NO_EFFECT
+    fates[silent] = SAYS_NOTHING
+    return Judged(fates, ops, widths)
+
+
+def unsure(batch: Batch, known: Known, left: Spoken, found: Judged, columns: Ints, max_changes: int) -> Flags:
+    """The objects of events that may have to be cut within a row, that gather several values, or have no
+    known frame."""
+    speaks = found.speaks
+    told = runs.gathered(batch, left, speaks, found.ops, found.widths)
+    atoms = np.bincount(told.of_row, told.widths, len(told.first))
+    wrong = atoms * 2 > max_changes
+    if wrong.any():
+        wrong &= runs.severed(batch, told, max_changes)
+    wrong[runs.repeated(told, columns)] = True
+    frame = batch.table_of[told.owners] * len(OPS) + told.ops
+    kinds, kind = np.unique(frame, return_inverse=True)
+    frames = [known.frame(batch.tables[at // len(OPS)], at % len(OPS)) for at in kinds.tolist()]
+    wrong |= np.array([found is None for found in frames], np.bool_)[kind]
+    doubt = np.zeros(len(batch.keys), np.bool_)
+    doubt[told.owners[wrong]] = True
+    return doubt
+
+
+def column_numbers(said: RowValues) -> Ints:
+    """The column that each row is of, as a number: the same however rows spell it."""
+    numbers: dict[str, int] = {}
+    found = [numbers.setdefault(part.column, len(numbers)) for part in said.parts]
+    return np.array(found, np.int64)[said.codes]
+
+
+def unread(said: RowValues) -> Flags:
+    """Whether each row is of a column that a query-back of its row does not read."""
+    return np.array([part.unread for part in said.parts])[said.codes]
+
+
+def all_fates(batch: Batch, left: Spoken, found: Judged) -> Ints:
+    """What becomes of each row, in the order in which the rows came."""
+    fates = np.empty(len(batch.ids), np.int64)
+    fates[batch.places[left.swallowed]] = SUPERSEDED
+    fates[batch.places[left.rows]] = found.fates
+    return fates

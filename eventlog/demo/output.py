@@ -1,0 +1,134 @@
+"""How the demo tells: sections that wait for the reader, SQL, rows and documents, coloured on a terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+import click
+
+from eventlog.core.redaction import visible
+from eventlog.xds.documents import indent
+
+_LONGEST = 24
+_SHORTEST = 6
+_INDENT = 10  # at most, before an element of an event
+_WIDEST = 100
+_STATUS = {"N": "yellow", "S": "green", "W": "yellow", "E": "red", "F": "red"}
+_PARTS = re.compile(r"(?P<tag></?[\w-]+|/?>)|(?P<name> [\w-]+=)|(?P<text>\"[^\"]*\"|(?<=>)[^<\n]+)")
+_COLOURS = {"tag": "blue", "name": "cyan", "text": "green"}
+_ALONE = re.compile(r"(<(add-attr|add-value|remove-value)\b[^>]*>)\n *(<value .*</value>)\n *(</\2>)")
+
+
+class Teller:
+    """Tells section after section; with pauses, the next one waits for a key."""
+
+    def __init__(self, *, fast: bool) -> None:
+        self.pauses = not fast and sys.stdin.isatty() and sys.stdout.isatty()
+        self._begun = False
+
+    def section(self, title: str, told: str) -> None:
+        if self._begun:
+            self.pause("Press any key to continue")
+        self._begun = True
+        click.echo()
+        click.secho(f"== {title}", bold=True, fg="magenta")
+        paragraph(told)
+
+    def pause(self, words: str) -> None:
+        """Wait for a key; Ctrl-C ends the demo, and so does the end of what is typed."""
+        if not self.pauses:
+            return
+        click.secho(f"\n  {words} …", dim=True, nl=False)
+        try:
+            click.getchar()
+        except EOFError:
+            raise KeyboardInterrupt from None
+        finally:
+            click.echo("\r\033[K", nl=False)
+
+
+def paragraph(text: str) -> None:
+    """Write a text in lines of the terminal's width, divided between words."""
+    for line in _wrapped(text, _columns()):
+        click.echo(line)
+
+
+def code(text: str) -> None:
+    """Write SQL or commands; a line that is too long goes on below, further in."""
+    for line in text.splitlines():
+        for piece in _wrapped(line, _columns() - 2, "    "):
+            click.secho(f"  {piece}", fg="cyan")
+
+
+def note(text: str) -> None:
+    """Write a remark."""
+    for line in _wrapped(text, _columns() - 2):
+        click.secho(f"  {line}", dim=True)
+
+
+def rows(headings: Sequence[str], found: Iterable[Sequence[object]]) -> None:
+    """Write the rows of the log in columns that the terminal has room for; the second is their status."""
+    values = [["" if value is None else visible(str(value)) for value in row] for row in found]
+    for heads, most in _layouts(headings):
+        cells = [[_cut(value, most) for value in row] for row in values]
+        widths = [max(map(len, column)) for column in zip(*heads, *cells, strict=True)]
+        if sum(widths) + 2 * len(widths) <= _columns():
+            break
+    for head in heads:
+        click.secho("  " + _line(head, widths), dim=True)
+    for row in cells:
+        status = click.style(row[1].ljust(widths[1]), fg=_STATUS.get(row[1]), bold=True)
+        click.echo("  " + _line([row[0], status, *row[2:]], widths))
+
+
+def event(text: str) -> None:
+    """An event of a document, as people like to read it."""
+    for line in _ALONE.sub(_joined, indent(text)).splitlines():
+        click.echo("  " + _PARTS.sub(_colour, line))
+
+
+def _joined(match: re.Match[str]) -> str:
+    """Return an element with one value as one line, if the terminal has room for it."""
+    line = f"{match[1]}{match[3]}{match[4]}"
+    return line if len(line) + _INDENT <= _columns() else match[0]
+
+
+def _colour(match: re.Match[str]) -> str:
+    return click.style(match[0], fg=_COLOURS[match.lastgroup or "text"])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _layouts(headings: Sequence[str]) -> Iterator[tuple[list[Sequence[str]], int]]:
+    """Yield lines of headings and the length of a value: ever narrower, with headings in two lines."""
+    yield [headings], _LONGEST
+    parts = [heading.rpartition("_") for heading in headings]
+    two = [[first + line for first, line, _ in parts], [last for *_, last in parts]]
+    for most in range(_LONGEST, _SHORTEST, -1):
+        yield [*two], most
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _columns() -> int:
+    """Return the width of the terminal, at most that of a line that can be read."""
+    return min(shutil.get_terminal_size().columns, _WIDEST)
+
+
+def _wrapped(text: str, columns: int, further: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        columns,
+        subsequent_indent=further,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )

@@ -1,0 +1,249 @@
+"""Changes made of committed records: names from the tables file, facts that a round trip needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+
+from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Raw, Value
+from eventlog.core.errors import Refused
+from eventlog.core.tables import Table, Tables
+from eventlog.gbase.open_records import Ambiguous, Update
+from eventlog.gbase.records import Number, Truncate, moment
+from eventlog.gbase.schema import Schema
+from eventlog.gbase.stream import RowRecord
+from eventlog.gbase.transactions import Committed
+
+# a NamedTuple of a sequence, at half the cost of its constructor
+_new: Callable[..., Field] = tuple.__new__
+_field: Iterable[type[Field]] = repeat(Field)
+_change: Callable[[tuple[Any, ...]], Change] = partial(tuple.__new__, Change)
+_INSERT: Final = int(Number.INSERT)
+_absent: Iterable[Any] = repeat(ABSENT)
+
+
+class NamedTable(NamedTuple):
+    """A table of the stream as changes name it."""
+
+    schema: Schema | None
+    owner: str | None
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[tuple[str, int], ...]  # each key column and where its value stands
+    facts: Facts
+
+
+Tail = tuple[str, str | None, str, bool, Facts, None]  # the last fields of Change
+
+
+class TransactionSpan(NamedTuple):
+    """What all changes of one transaction share."""
+
+    transaction: str
+    time: str | None
+    user: str
+    facts: Facts
+    tails: dict[int, tuple[NamedTable, Tail]]  # by table
+
+    def tail(self, table: int, named: NamedTable) -> Tail:
+        """What the changes of one table end with."""
+        known = self.tails.get(table)
+        if known is not None and known[0] is named:
+            return known[1]
+        tail = (self.transaction, self.time, self.user, False, named.facts + self.facts, None)
+        self.tails[table] = named, tail
+        return tail
+
+
+class Maker:
+    """Makes changes of what a transaction did."""
+
+    def __init__(self, tables: Tables, where: Callable[[], str] = str) -> None:
+        self._tables = tables
+        self._where = where
+        self._known: dict[int, NamedTable] = {}
+
+    def changes(self, committed: Committed) -> Iterator[Change | Refused]:
+        """The changes of a transaction, in its order."""
+        begin, commit, operations = committed
+        transaction = f"{begin.transaction}@{begin.sequence}"
+        facts: Facts = (("begin", moment(begin.time)), ("commit", commit.sequence))
+        span = TransactionSpan(transaction, moment(commit.time), str(begin.user), facts, {})
+        for operation in operations:
+            if type(operation) is RowRecord:
+                yield self._row_change(operation, span)
+            elif isinstance(operation, Update):
+                yield self._update(operation, span)
+            elif isinstance(operation, Ambiguous):
+                yield self._report(operation, transaction)
+            else:
+                assert isinstance(operation, Truncate)
+                yield self._truncate(operation, span)
+
+    def key_of(self, row: RowRecord) -> object:
+        """Return the values of a row's key; None where the key is not known or not read."""
+        if row.schema is None or row.image is not None:
+            return None
+        named = self._named(row.table, row.schema)
+        return tuple([row.values[at] for _, at in named.key]) or None
+
+    def _report(self, ambiguous: Ambiguous, transaction: str) -> Refused:
+        named = self._named(ambiguous.table, self._known[ambiguous.table].schema)
+        return Refused(
+            self._where(),
+            f"transaction {transaction}: several UPDBEF of table {named.name} precede their UPDAFT, no key"
+            " pairs them, and they are updates with one side; state the table's number and key in the"
+            " tables file",
+        )
+
+    def _row_change(self, row: RowRecord, span: TransactionSpan) -> Change:
+        number, sequence, _, table, flags, schema, values, image, _ = row
+        if image is not None or flags or schema is None:
+            return self._odd_row_change(row, span)
+        named = self._named(table, schema)
+        if number == _INSERT:
+            op = Op.INSERT
+            fields = tuple(map(_new, _field, zip(named.columns, _absent, values)))  # noqa: B905
+        else:
+            op = Op.DELETE
+            fields = tuple(map(_new, _field, zip(named.columns, values, _absent)))  # noqa: B905
+        key = tuple([(column, values[at]) for column, at in named.key]) if named.key else ()
+        tail = span.tail(table, named)
+        return _change((op, named.owner, named.name, key, fields, str(sequence), *tail))
+
+    def _update(self, update: Update, span: TransactionSpan) -> Change:
+        before, after = update
+        if before is None or after is None or _unlike(before, after):
+            return self._odd_change(Op.UPDATE, before, after, span)
+        named = self._named(after.table, after.schema)
+        sides = zip(named.columns, before.values, after.values, strict=True)
+        fields = tuple(map(_new, _field, sides))
+        key = tuple([(column, after.values[at]) for column, at in named.key])
+        tail = span.tail(after.table, named)
+        return _change((Op.UPDATE, named.owner, named.name, key, fields, str(after.sequence), *tail))
+
+    def _odd_row_change(self, row: RowRecord, span: TransactionSpan) -> Change:
+        if row.number == _INSERT:
+            return self._odd_change(Op.INSERT, None, row, span)
+        return self._odd_change(Op.DELETE, row, None, span)
+
+    def _odd_change(
+        self, op: Op, before: RowRecord | None, after: RowRecord | None, span: TransactionSpan
+    ) -> Change:
+        """A change with a side that is raw, or whose sides were captured under two schemas."""
+        row = after or before
+        assert row is not None
+        named = self._named(row.table, row.schema)
+        olds, news = _values(before), _values(after)
+        columns = dict.fromkeys((*olds, *news))
+        return Change(
+            op,
+            named.owner,
+            named.name,
+            self._odd_key(named, news or olds),
+            tuple(Field(column, olds.get(column, ABSENT), news.get(column, ABSENT)) for column in columns),
+            str(row.sequence),
+            span.transaction,
+            span.time,
+            span.user,
+            extra=named.facts + span.facts + _facts(before, after) + _raw_facts(before, after),
+            raw=_raw(before, after),
+        )
+
+    def _odd_key(self, named: NamedTable, values: dict[str, Value]) -> Key:
+        if not all(column in values for column, _ in named.key):
+            return ()
+        return tuple((column, values[column]) for column, _ in named.key)
+
+    def _truncate(self, record: Truncate, span: TransactionSpan) -> Change:
+        known = self._known.get(record.table)
+        named = known or self._named(record.table, None)
+        extra = named.facts + span.facts
+        position = str(record.sequence)
+        return Change(
+            Op.TRUNCATE,
+            named.owner,
+            named.name,
+            (),
+            (),
+            position,
+            span.transaction,
+            span.time,
+            span.user,
+            extra=extra,
+        )
+
+    def know(self, number: int, schema: Schema | None) -> None:
+        """Name a table as one is whose rows were read with this schema."""
+        self._named(number, schema)
+
+    def _named(self, number: int, schema: Schema | None) -> NamedTable:
+        named = self._known.get(number)
+        if named is None or named.schema is not schema:
+            named = self._known[number] = _name(self._tables.numbered(number), number, schema)
+        return named
+
+
+def _name(table: Table | None, number: int, schema: Schema | None) -> NamedTable:
+    facts: Facts = (("number", number),)
+    columns = () if schema is None else schema.names
+    if schema is not None:
+        facts += (("columns", schema.text),)
+    if table is None:
+        return NamedTable(schema, None, f"table_{number}", columns, (), facts)
+    return NamedTable(schema, table.schema, table.name, columns, _key(table, schema), facts)
+
+
+def _key(table: Table, schema: Schema | None) -> tuple[tuple[str, int], ...]:
+    """Where the key columns stand; none where one of them is not captured."""
+    names = () if schema is None else schema.names
+    places: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        column = table.column(name)
+        places.setdefault(name if column is None else column.name, []).append(at)
+    found = [places.get(name, []) for name in table.key]
+    return tuple((names[at[0]], at[0]) for at in found) if all(len(at) == 1 for at in found) else ()
+
+
+def _unlike(before: RowRecord, after: RowRecord) -> bool:
+    """Whether two halves need more than their values to be told."""
+    return (
+        before.schema is None
+        or before.schema is not after.schema
+        or before.image is not None
+        or after.image is not None
+        or before.sequence != after.sequence
+        or bool(before.flags or after.flags)
+    )
+
+
+def _values(row: RowRecord | None) -> dict[str, Value]:
+    if row is None or row.schema is None or row.image is not None:
+        return {}
+    return dict(zip(row.schema.names, row.values, strict=True))
+
+
+def _facts(before: RowRecord | None, after: RowRecord | None) -> Facts:
+    """What differs from what a reader would expect: reserved flags, a sequence of its own before."""
+    facts: Facts = ()
+    for side, row in (("before", before), ("after", after)):
+        if row is not None and row.flags:
+            facts += ((f"flags-{side}", row.flags),)
+    if before is not None and after is not None and before.sequence != after.sequence:
+        facts += (("sequence-before", before.sequence),)
+    return facts
+
+
+def _raw(before: RowRecord | None, after: RowRecord | None) -> Raw | None:
+    images = [None if row is None or row.image is None else row.image.payload for row in (before, after)]
+    return None if images == [None, None] else Raw(*images)
+
+
+def _raw_facts(before: RowRecord | None, after: RowRecord | None) -> Facts:
+    facts: Facts = ()
+    for side, row in (("before", before), ("after", after)):
+        if row is not None and row.image is not None:
+            facts += ((f"sizes-{side}", row.image.sizes.hex()),)
+    return facts and (("decoded", False), *facts)

@@ -1,0 +1,320 @@
+"""From settings to an open log: the engine, the log's columns bound, and what may be read back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlalchemy.engine import Engine
+
+from eventlog.core.errors import Misuse
+from eventlog.core.patterns import Pattern
+from eventlog.core.publish_lists import read_lists, restrict
+from eventlog.core.settings import setting
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.values import Kind
+from eventlog.publisher.children import with_places
+from eventlog.publisher.column_record import read_column_record
+from eventlog.publisher.config import Config, names, statements
+from eventlog.publisher.former_tables import former_tables, with_former
+from eventlog.publisher.published import Absent, published
+from eventlog.publisher.references import refer
+from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
+from eventlog.sql.connect import connect_to_log, read_url
+from eventlog.sql.dialect.dialects import Dialect, dialect_of
+from eventlog.sql.log.binding import LAYOUTS, bind
+from eventlog.sql.log.receiver_state import Base
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log, check_log_name, log_named
+from eventlog.sql.readable import ReadableTable, readable
+from eventlog.sql.schema.migrate import exists
+from eventlog.sql.statements import templates
+
+if TYPE_CHECKING:
+    from eventlog.publisher.source import TableSource
+
+logger = logging.getLogger("eventlog.publishing")
+
+
+_CASES: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """Where the log is."""
+
+    url: str | None = setting(None, "the database, as a SQLAlchemy URL", metavar="URL")
+    log_table: str = setting(
+        "eventlog", "the log, optionally with its schema", metavar="NAME", check=check_log_name
+    )
+    layout: str | None = setting(None, "bind an existing log's columns by position", choices=tuple(LAYOUTS))
+    force_username_case: str | None = setting(
+        None, "the case in which the URL's user logs in", choices=tuple(_CASES)
+    )
+    log_time: str = setting("utc", "the zone of event_time", choices=("utc", "local"))
+    connection_init: str | None = setting(None, "SQL after each connect, `;` between", metavar="SQL")
+    column_position_comparator: str = setting(
+        "position",
+        "the order of columns where the catalogue tells no position",
+        choices=("position", "byte", "locale"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TablePublishing:
+    """What may be queried back, and how it is published."""
+
+    sync_schema: str | None = setting(
+        None, "a schema all of whose tables are published, beside what is tracked", metavar="NAME"
+    )
+    include_table_filter: str | None = setting(
+        None,
+        "of sync-schema only tables whose whole names are of this regular expression",
+        metavar="REGEX",
+        check=Pattern,
+    )
+    exclude_table_filter: str | None = setting(
+        None, "of sync-schema no tables whose whole names are of this one", metavar="REGEX", check=Pattern
+    )
+    sync_tables: str | None = setting(
+        None,
+        "tables and views that are published beside what is tracked, with blanks, commas or `;` between them;"
+        " in double quotes what holds such",
+        metavar="NAMES",
+        check=names,
+    )
+    sync_children: bool = setting(False, "also the child tables of those that sync-tables names")
+    enable_refs: bool = setting(True, "foreign keys to published tables become references")
+    enable_meta_identifiers: bool = setting(
+        True, "the prefixes pk_, fk_, sv_, mv_ of view columns have meaning"
+    )
+    trim_char: bool = setting(True, "char(n) loses its padding")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """Where the tables are."""
+
+    source_url: str | None = setting(
+        None,
+        "with publication-mode compare, the database of the tables, where it is not that of the log: any that"
+        " SQLAlchemy reads; nothing is made there",
+        metavar="URL",
+    )
+
+
+@dataclass(frozen=True)
+class LogPlace:
+    """Where a log is, and what it is called there."""
+
+    settings: DatabaseSettings
+    columns: Mapping[str, str]  # of a log whose columns have other names
+
+    def log(self, dialect: Dialect) -> Log:
+        """The log by its settings alone."""
+        log = log_named(dialect, self.settings.log_table, self.columns)
+        return replace(log, local_time=self.settings.log_time == "local")
+
+    def connect(self, *, keep_open: int = 0) -> Engine:
+        """An engine for the database."""
+        if not self.settings.url:
+            raise Misuse("which database? say --url, EVENTLOG_URL, or url in eventlog.toml")
+        address, case = read_url(self.settings.url), self.settings.force_username_case
+        if case is not None and address.username is not None:
+            address = address.set(username=_CASES[case](address.username))
+        return connect_to_log(address, statements(self.settings.connection_init), keep_open=keep_open)
+
+    def find(self, engine: Engine) -> Log:
+        """The log as it stands in the database; by its settings where it is not there yet."""
+        with engine.connect() as connection:
+            log = Catalogue(connection).located(self.log(dialect_of(connection)))
+            return bind(connection, log, self.settings.layout) if exists(connection, log) else log
+
+
+def place_of(config: Config) -> LogPlace:
+    """The place that the settings name."""
+    return LogPlace(config.build(DatabaseSettings), config.columns)
+
+
+def open_store(config: Config, *, keep_open: int = 4) -> Store:
+    """The log that the settings name; the error says what it lacks."""
+    place = place_of(config)
+    engine = place.connect(keep_open=keep_open)
+    try:
+        with engine.connect() as connection:
+            log = Catalogue(connection).located(place.log(dialect_of(connection)))
+            return Store(engine, bind(connection, log, place.settings.layout))
+    except BaseException:
+        engine.dispose()
+        raise
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Store]:
+    """The log while the block runs."""
+    store = open_store(config)
+    try:
+        yield store
+    finally:
+        store.engine.dispose()
+
+
+def driver_user(engine: Engine, log: Log) -> str:
+    """Who we are to the database: whose rows are loopback."""
+    with engine.connect() as connection:
+        (statement,) = templates.statements(log.dialect, "user", {})
+        return str(connection.exec_driver_sql(statement).scalar())
+
+
+def read_tables(
+    engine: Engine,
+    log: Log,
+    config: Config,
+    absent: Absent | None = None,
+    bases: Mapping[str, Base] | None = None,
+) -> Tables:
+    """Return the tables that are published, as the catalogue knows them. Where states are compared, a name
+    without a table goes to `absent`, else to the log; `bases` name columns that tables had."""
+    settings = config.build(TablePublishing)
+    compared = absent is not None or config.given.get("publication_mode") == "compare"
+    if compared and absent is None:
+        absent = _tell_absent
+    named, children = names(settings.sync_tables), settings.sync_children
+    sync = named, settings.sync_schema, _filter(settings)
+    gone: list[Table] = []
+
+    def leave_out(name: str, fault: NoSuchTable) -> None:
+        if absent is None:
+            raise fault
+        gone.append(table_named(name))
+        absent(name, fault)
+
+    def adapt(found: Sequence[Table], dialect: str) -> Tables:
+        return Tables([with_former(_adapt(t, found, settings), bases or {}) for t in found], dialect)
+
+    source = source_of(config)
+    with engine.connect() as connection:
+        before = read_column_record(connection, log)
+        if source is None:
+            found = published(connection, log, *sync, children=children, compared=compared, absent=leave_out)
+            adapted = adapt(found, log.dialect.name)
+            standing = Directory(Catalogue(connection)).standing
+            return _with_sections(adapted, config, standing, gone, before)
+    found = source.published(*sync, children=children, absent=leave_out)
+    adapted = adapt(found, source.dialect)
+    return _with_sections(adapted, config, source.standing, gone, before)
+
+
+def gone_tables(
+    config: Config, engine: Engine, bases: Mapping[str, Base], tables: Iterable[Table]
+) -> list[Table]:
+    """Return the tables that have a state with objects and are not in the database any more."""
+    former = {str(table): table for table in former_tables(bases, tables)}
+    source = source_of(config)
+    with engine.connect() as connection:
+        standing = source.standing if source else Directory(Catalogue(connection)).standing
+        there = {str(table) for table in standing(sorted(former))} if former else set[str]()
+    return [table for name, table in former.items() if name not in there]
+
+
+def table_named(name: str) -> Table:
+    """A table of which nothing but its name is known, which may carry a schema."""
+    schema, _, bare = name.rpartition(".")
+    return Table(schema or None, bare, {})
+
+
+def source_of(config: Config) -> TableSource | None:
+    """The database whose tables are published, None where it is the log's."""
+    url = config.build(SourceSettings).source_url
+    if url is None:
+        return None
+    from eventlog.publisher.source import source_at  # Arrow takes a while to load
+
+    return source_at(url)
+
+
+def _tell_absent(name: str, fault: NoSuchTable) -> None:
+    logger.warning("%s is not read: %s", name, fault)
+
+
+def with_sections(engine: Engine, log: Log, tables: Tables, config: Config) -> Tables:
+    """Return the tables with what the settings file says of each: what may leave, how long a value may be."""
+    with engine.connect() as connection:
+        before = read_column_record(connection, log)
+        return _with_sections(tables, config, Directory(Catalogue(connection)).standing, (), before)
+
+
+def _with_sections(
+    tables: Tables,
+    config: Config,
+    standing: Callable[[Iterable[str]], Iterator[Table]],
+    gone: Sequence[Table],
+    before: Mapping[str, Table],
+) -> Tables:
+    sections = {name: (tables.find(name), entries) for name, entries in config.tables.items()}
+    limits = {table: entries.get("max-value") for table, entries in sections.values() if table}
+    known = [replace(table, max_value=limits.get(table) or table.max_value) for table in tables]
+    lists = [read_lists(name, entries) for name, (_, entries) in sections.items()]
+    absent = [name for name, (table, _) in sections.items() if table is None]
+    away = Tables(gone, tables.dialect)
+    left_out = [name for name in absent if away.find(name)]
+    found = restrict(known, lists, tables.dialect, standing(absent), left_out, before)
+    for words in found.warnings:
+        logger.warning(words)
+    return found
+
+
+def readable_of(
+    config: Config, engine: Engine, log: Log, tables: Iterable[Table]
+) -> dict[Table, ReadableTable]:
+    """How the current rows of each published table that has a key are read, wherever it stands."""
+    source = source_of(config)
+    if source is None:
+        return read_readable(engine, log, tables)
+    return source.readable(table for table in tables if table.key)
+
+
+def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Table, ReadableTable]:
+    """How the current rows of each table that has a key are read."""
+    with engine.connect() as connection:
+        catalogue = Catalogue(connection)
+        return {table: _readable(catalogue, table) for table in tables if table.key}
+
+
+def _readable(catalogue: Catalogue, table: Table) -> ReadableTable:
+    placed, children = with_places(catalogue, table)
+    return readable(catalogue.connection, placed, catalogue.dialect, children)
+
+
+def _filter(settings: TablePublishing) -> Callable[[str], bool]:
+    """Whether a table of sync-schema may pass, by its name."""
+    if settings.sync_schema is None and (settings.include_table_filter or settings.exclude_table_filter):
+        raise Misuse("include-table-filter and exclude-table-filter choose among the tables of sync-schema")
+    filters = (settings.include_table_filter, settings.exclude_table_filter)
+    included, excluded = (None if text is None else Pattern(text) for text in filters)
+
+    def passes(name: str) -> bool:
+        return (included is None or included.matches(name)) and not (
+            excluded is not None and excluded.matches(name)
+        )
+
+    return passes
+
+
+def _adapt(table: Table, published: Iterable[Table], settings: TablePublishing) -> Table:
+    """The table with what the settings say about its columns."""
+    targets = list(published) if settings.enable_refs else []
+
+    def adapt(column: Column) -> Column:
+        changed = replace(
+            refer(column, table, targets, meta=settings.enable_meta_identifiers),
+            kind=Kind.STRING if column.kind is Kind.PADDED and not settings.trim_char else column.kind,
+        )
+        if settings.enable_meta_identifiers or not table.view:
+            return changed
+        return replace(changed, published=column.name, multivalued=False, effective=None)
+
+    return replace(table, columns={name: adapt(column) for name, column in table.columns.items()})

@@ -1,0 +1,304 @@
+"""Tables of any database that SQLAlchemy speaks to: described, and read in words that all of them know.
+
+Nothing of ours has to stand there. Values are told as their driver gives them, so a table whose driver makes
+another thing of them than its database writes is told as the driver has it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine.reflection import Inspector
+from sqlalchemy.exc import CompileError, NoSuchTableError, SQLAlchemyError
+
+from eventlog.core.errors import EventlogError, Misuse, NotExpressible, WrongRow
+from eventlog.core.meta_identifiers import read_name
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.typenames import bounds_of, kind_of, number_of
+from eventlog.core.values import Kind
+from eventlog.sql.catalogue import NoSuchTable, references_of
+from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.current import Current, KeyColumn, Sought
+from eventlog.sql.dialect.keytypes import KeyType
+from eventlog.sql.readable import ReadableTable
+from eventlog.sql.relation import ForeignKey
+
+TextOf = Callable[[Any], str | None]  # the text of a value, as a log would hold it
+_KEYS = 50  # that one statement asks for
+_FETCHED = 1_000  # rows at a time
+_COLLATION = re.compile(r"\s+collate\s.*", re.DOTALL)
+
+# What makes one view of all tables, by SQLAlchemy's name of the database.
+_BEGINS = {"sqlite": "begin", "duckdb": ""}  # empty: its driver begins by itself
+_LEVELS = {"mssql": "SNAPSHOT"}
+
+
+class NoSnapshot(Misuse):
+    """no way is known to read the tables of {0} all at one moment: snapshot = "none" reads them one after
+    another, and what changed once more before it is sent"""
+
+
+@contextmanager
+def one_view(engine: Engine, *, one_moment: bool) -> Iterator[Connection]:
+    """A connection whose reads all see one moment, or, where that is not asked for, each its own."""
+    name = engine.dialect.name
+    with engine.connect() as connection:
+        if one_moment:
+            if name in _LEVELS:
+                connection = connection.execution_options(isolation_level=_LEVELS[name])
+            elif name not in _BEGINS:
+                raise NoSnapshot(name)
+            elif _BEGINS[name]:
+                connection.exec_driver_sql(_BEGINS[name])
+        try:
+            yield connection
+        finally:
+            connection.rollback()
+
+
+class AnyTable(ReadableTable):
+    """A table that is read by SQLAlchemy's own words."""
+
+    def __init__(self, table: Table, engine: Engine, text_of: TextOf) -> None:
+        self.table = table
+        self.columns = table.data
+        self.expressions = ("",) * len(table.data)
+        self.elsewhere = self
+        self._engine = engine
+        self._as_text = text_of
+        self.key = tuple(KeyColumn(column.name, "") for column in table.key_columns)
+        self._sent = {column.name: KeyType("") for column in table.key_columns}
+
+    def narrowed(self, table: Table) -> AnyTable:
+        """The same for the table with fewer columns that may leave."""
+        made = copy(self)
+        made.table, made.columns, made.elsewhere = table, table.data, made
+        made.expressions = ("",) * len(table.data)
+        return made
+
+    def sought(self, column: Column, text: str) -> Sought:
+        """Nothing: objects of such a table are found by their keys alone."""
+        raise NotExpressible(f"{self.table}: its objects are found by their keys alone")
+
+    def search(self, table: object, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
+        """Likewise."""
+        raise NotExpressible(f"{self.table}: its objects are found by their keys alone")
+
+    def _load(self, column: Column, value: str) -> str:
+        try:
+            column.load(value)
+        except EventlogError as fault:
+            raise WrongRow(f"table_key: {column.name}: {fault}") from fault
+        return value
+
+    def statement(self, condition: sa.ColumnElement[bool] | None = None) -> Any:
+        """What asks for the key and the columns of rows."""
+        columns: Any = [sa.column(column.name) for column in (*self.table.key_columns, *self.columns)]
+        found = sa.select(*columns).select_from(sa.table(self.table.name, schema=self.table.schema))
+        return found if condition is None else found.where(condition)
+
+    def rows(self, connection: Connection) -> Iterator[tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
+        """The texts of the key and of the columns of every row."""
+        yield from self._cells(connection, None)
+
+    def current_rows(self, table: object, keys: Sequence[Sequence[str]]) -> Generator[Current, None, None]:
+        """The rows with these keys, and which of the keys found each."""
+        with self._engine.connect() as connection:
+            yield from self.some(connection, keys)
+
+    def some(self, connection: Connection, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
+        """The same in a view of the database."""
+        places = {tuple(key): place for place, key in enumerate(keys)}
+        for condition in self._conditions(keys):
+            for key, texts in self._cells(connection, condition):
+                if None not in key and (place := places.get(tuple(map(str, key)))) is not None:
+                    yield Current(place, texts)
+
+    def _conditions(self, keys: Sequence[Sequence[str]]) -> Iterator[sa.ColumnElement[bool] | None]:
+        """What finds rows among which are all with these keys; None finds every row, where it is not sure how
+        a value of the key is compared."""
+        if any(column.kind not in _COMPARED for column in self.table.key_columns):
+            yield None
+            return
+        for start in range(0, len(keys), _KEYS):
+            yield sa.or_(
+                *(
+                    sa.and_(
+                        *(
+                            sa.column(column.name) == _COMPARED[column.kind](text)
+                            for column, text in zip(self.table.key_columns, key, strict=True)
+                        )
+                    )
+                    for key in keys[start : start + _KEYS]
+                )
+            )
+
+    def _cells(
+        self, connection: Connection, condition: sa.ColumnElement[bool] | None
+    ) -> Iterator[tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
+        columns = (*self.table.key_columns, *self.columns)
+        wanted = self.statement(condition)
+        texts_of = [self._key_text if n < len(self.key) else self._cell_text for n in range(len(columns))]
+        width = len(self.key)
+        with connection.execute(wanted.execution_options(stream_results=True, yield_per=_FETCHED)) as found:
+            for row in found:
+                told = tuple(
+                    [text(column, cell) for text, column, cell in zip(texts_of, columns, row, strict=True)]
+                )
+                yield told[:width], told[width:]
+
+    def _cell_text(self, column: Column, cell: Any) -> str | None:
+        """The text of a cell; a moment without a clock's time, where the column has one, is midnight."""
+        if isinstance(cell, memoryview | bytearray):
+            cell = bytes(cell)
+        if column.kind is Kind.TIMESTAMP and type(cell) is dt.date:
+            cell = dt.datetime.combine(cell, dt.time())
+        return self._as_text(cell)
+
+    def _key_text(self, column: Column, cell: Any) -> str | None:
+        text = self._cell_text(column, cell)
+        return text.rstrip(" ") if text is not None and column.kind is Kind.PADDED else text
+
+
+_Described = tuple[list[tuple[str, str]], list[str], list[ForeignKey]]  # columns with types, key, references
+_COLUMNS = sa.text(
+    """select column_name, data_type from information_schema.columns
+    where table_name = :name and table_schema = coalesce(:schema, current_schema())
+    order by ordinal_position"""
+)
+_KEY = sa.text(
+    """select k.column_name from information_schema.key_column_usage k
+    join information_schema.table_constraints c
+      on c.constraint_name = k.constraint_name and c.table_schema = k.table_schema
+        and c.table_name = k.table_name
+    where c.constraint_type = 'PRIMARY KEY' and k.table_name = :name
+      and k.table_schema = coalesce(:schema, current_schema())
+    order by k.ordinal_position"""
+)
+
+# How the text of a key's value is bound; other kinds differ too much from driver to driver.
+_COMPARED: Mapping[Kind, Callable[[str], Any]] = {Kind.INT: int, Kind.STRING: str, Kind.PADDED: str}
+
+
+class AnyCatalogue:
+    """What SQLAlchemy can tell of the tables of a database."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.dialect = connection.engine.dialect.name
+        self._compiled = connection.engine.dialect
+        # SQLAlchemy itself tries statements that some versions of a product refuse
+        asking = connection.execution_options(skip_user_error_events=True)
+        self._connection = asking
+        self._inspector: Inspector = sa.inspect(asking)
+        self._known: dict[str | None, Tables] = {}
+
+    def find(self, name: str) -> Table:
+        """The table or view of that name, which may carry its schema: exactly, else uniquely without case."""
+        schema, dot, _ = name.rpartition(".")
+        stub = self._named(schema if dot else None).find(name)
+        if stub is None:
+            raise NoSuchTable(name)
+        return self.at(stub.schema, stub.name)
+
+    def standing(self, names: Iterable[str]) -> Iterator[Table]:
+        """The tables of these names that there are."""
+        for name in names:
+            with suppress(NoSuchTable):
+                yield self.find(name)
+
+    def in_schema(self, schema: str) -> Iterator[Table]:
+        """The tables and views of a schema."""
+        yield from (self.at(one.schema, one.name) for one in self._stubs(schema))
+
+    def at(self, schema: str | None, name: str) -> Table:
+        """The table or view of exactly that name."""
+        try:
+            columns, key, foreign = self._reflected(schema, name)
+        except NoSuchTableError:
+            raise NoSuchTable(name if schema is None else f"{schema}.{name}") from None
+        except (SQLAlchemyError, NotImplementedError) as fault:
+            columns, key, foreign = self._told(schema, name, fault)
+        view = name in self._inspector.get_view_names(schema)
+        references = references_of(foreign)
+        made = {column: self._column(column, kind, references, view=view) for column, kind in columns}
+        if view:
+            key = [column for column in made if read_name(column).is_key]
+        return Table(schema, name, made, tuple(key), view=view)
+
+    def _reflected(self, schema: str | None, name: str) -> _Described:
+        """What SQLAlchemy finds out."""
+        inspector = self._inspector
+        columns = [(one["name"], self._type(one["type"])) for one in inspector.get_columns(name, schema)]
+        key = inspector.get_pk_constraint(name, schema)["constrained_columns"]
+        return columns, key, [self._foreign(one) for one in inspector.get_foreign_keys(name, schema)]
+
+    def _told(self, schema: str | None, name: str, fault: Exception) -> _Described:
+        """What the views of the SQL standard tell, where SQLAlchemy's own way fails; without references."""
+        self._connection.rollback()
+        asked = {"name": name, "schema": schema}
+        try:
+            columns = [(row[0], row[1].lower()) for row in self._connection.execute(_COLUMNS, asked)]
+            key = [row[0] for row in self._connection.execute(_KEY, asked)]
+        except SQLAlchemyError:
+            self._connection.rollback()
+            columns, key = [], []
+        if not columns:
+            words = getattr(fault, "orig", None) or fault
+            raise DatabaseFailed(f"{name} cannot be described: {words}") from fault
+        return columns, key, []
+
+    def _named(self, schema: str | None) -> Tables:
+        """The tables that need no schema, and those of one, without columns; SQLAlchemy lists them once."""
+        if schema not in self._known:
+            further = () if schema is None else self._stubs(schema)
+            self._known[schema] = Tables([*self._stubs(None), *further])
+        return self._known[schema]
+
+    def _stubs(self, schema: str | None) -> list[Table]:
+        names = [*self._inspector.get_table_names(schema), *self._inspector.get_view_names(schema)]
+        return [Table(schema, name, {}) for name in names]
+
+    def _column(
+        self,
+        name: str,
+        type_name: str,
+        references: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]],
+        *,
+        view: bool,
+    ) -> Column:
+        reference, by = references.get(name, (None, ()))
+        return Column(
+            name=name,
+            type=type_name,
+            kind=kind_of(type_name, self.dialect),
+            published=read_name(name).published if view else name,
+            multivalued=view and read_name(name).many,
+            reference=reference,
+            by=by,
+            bounds=bounds_of(type_name, self.dialect),
+            number=number_of(type_name, self.dialect),
+            effective=read_name(name).name if view else None,
+        )
+
+    def _type(self, declared: sa.types.TypeEngine[Any]) -> str:
+        """The name of a type, as its database writes it; one that cannot be written is text."""
+        try:
+            told = declared.compile(dialect=self._compiled).lower()
+        except CompileError:
+            return "text"
+        return _COLLATION.sub("", told)
+
+    def _foreign(self, found: Any) -> ForeignKey:
+        return ForeignKey(
+            columns=tuple(found["constrained_columns"]),
+            target_schema=found["referred_schema"],
+            target=found["referred_table"],
+            target_columns=tuple(found["referred_columns"]),
+        )

@@ -1,0 +1,151 @@
+"""A stretch at the head of the log that a pick-up skips: only in its gaps may rows be that can be published.
+
+Rows that may not go now (held, loopback) stand before the others and would be passed over each time. Up
+to `end` every row that some snapshot showed is known; a record_id that it did not show, because its
+transaction had not ended or never will, lies in a gap. A record_id comes from a sequence and is used once,
+so what commits late can only appear in a gap or behind the end, and these are all that is read.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from eventlog.sql.queries import Queries
+
+if TYPE_CHECKING:
+    from eventlog.sql.log.finished_ranges import Done
+
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+STEP = 250_000  # record ids by which it grows at a time
+NARROW = 64  # record ids of a gap that are named one by one
+MOST_RANGES = 16  # wider gaps: a statement each
+ENDS = {"after_row": "after", "up_to_row": "upto"}  # conditions, and what they compare with
+
+
+class Lane(NamedTuple):
+    """Some of the pending rows: conditions of the pick-up, what they compare with, where they are read."""
+
+    conditions: tuple[str, ...]
+    values: dict[str, Any]
+    rows: str = "every_row"
+    new: str = "pending"  # the condition by which they are
+
+
+def between(after: int | None = None, upto: int | None = None) -> Lane:
+    """The rows behind one, up to another."""
+    given = {name: end for name, end in zip(ENDS, (after, upto), strict=True) if end is not None}
+    return Lane(tuple(given), {ENDS[name]: end for name, end in given.items()})
+
+
+class Stretch(NamedTuple):
+    """The known head of a log, and its gaps."""
+
+    end: int = LOWEST
+    ids: tuple[int, ...] = ()  # of narrow gaps, ascending
+    ranges: tuple[tuple[int, int], ...] = ()  # wide gaps, ascending, both ends included
+
+    def covers(self, record_id: int) -> bool:
+        """Whether a row is known: neither behind the end nor in a gap."""
+        if record_id > self.end or any(low <= record_id <= high for low, high in self.ranges):
+            return False
+        place = bisect_right(self.ids, record_id)
+        return place == 0 or self.ids[place - 1] != record_id
+
+    def covers_any(self, record_ids: Sequence[int]) -> bool:
+        """Whether one of these rows is known."""
+        return min(record_ids, default=HIGHEST) <= self.end and any(map(self.covers, record_ids))
+
+    def gaps(self, after: int) -> Iterator[Lane]:
+        """What may have appeared in the gaps, behind a row."""
+        ids = self.ids[bisect_right(self.ids, after) :]
+        if ids:
+            yield Lane(("of_ids",), {"ids": json.dumps(ids, separators=(",", ":"))})
+        for low, high in self.ranges:
+            if high > after:
+                yield between(max(low - 1, after), high)
+
+    def rest(self, after: int, upto: int | None = None) -> Lane:
+        """What stands behind the end, and behind a row, up to another."""
+        start = max(self.end, after)
+        return between(None if start == LOWEST else start, upto)
+
+    def grown(self, end: int, gaps: Iterable[tuple[int, int]], most_ids: int) -> Stretch:
+        """The stretch up to a new end, or up to the gap that would be one too many."""
+        ids, ranges = list(self.ids), list(self.ranges)
+        for low, high in gaps:
+            wide = high - low >= NARROW
+            if len(ranges) + 1 > MOST_RANGES if wide else len(ids) + high - low >= most_ids:
+                end = low - 1
+                break
+            if wide:
+                ranges.append((low, high))
+            else:
+                ids += range(low, high + 1)
+        return Stretch(end, tuple(ids), tuple(ranges))
+
+
+NO_STRETCH = Stretch()
+
+
+def grow(
+    connection: Connection, queries: Queries, done: Done, known: Stretch, upto: int, enough: int
+) -> Stretch | None:
+    """The stretch made longer, up to a row at most; None where fewer than `enough` pending rows
+    stand there: then a full scan is cheaper."""
+    survey = _Survey(connection, queries, done)
+    start = known.end if known.end > LOWEST else survey.begin()
+    if start is None or survey.pending(start, upto, enough) < enough:
+        return None
+    first, _ = survey.edges(start, upto)
+    _, last = survey.edges(start, min(upto, first + STEP))
+    size = queries.log.dialect.chunk
+    gaps = [(known.end + 1, first - 1)] if first > known.end + 1 else []
+    found = survey.gaps(first - 1, last, size)
+    if len(found) == size:
+        last = found[-1][0] - 1
+    longer = known.grown(last, [*gaps, *found], size)
+    return longer if longer.end > max(known.end, start) else None
+
+
+class _Survey(NamedTuple):
+    """What a snapshot shows of the rows' ids, whatever their status."""
+
+    connection: Connection
+    queries: Queries
+    done: Done
+
+    def begin(self) -> int | None:
+        """Behind which record_id the pending rows begin."""
+        found = self._pending("stretch_begin", between())
+        return min((int(first) - 1 for first in found if first is not None), default=None)
+
+    def pending(self, after: int, upto: int, most: int) -> int:
+        """How many pending rows stand there, counted up to `most` or a little beyond."""
+        return sum(map(int, self._pending("stretch_pending", between(after, upto), most=most)))
+
+    def edges(self, after: int, upto: int) -> tuple[int, int]:
+        """The first and the last row there."""
+        first, last = self._run("stretch_edges", after=after, upto=upto).one()
+        return int(first), int(last)
+
+    def gaps(self, after: int, upto: int, most: int) -> list[tuple[int, int]]:
+        """Where no row is seen between two others."""
+        found = self._run("stretch_gaps", after=after, upto=upto, most=most)
+        return [(int(low), int(high)) for low, high in found]
+
+    def _pending(self, name: str, wanted: Lane, **values: int) -> Iterator[Any]:
+        """What a statement says of the pending rows of each lane."""
+        for lane in self.done.lanes(wanted):
+            holes = {
+                "rows": self.queries.relation(lane.rows, in_order=True),
+                "conditions": self.queries.pieces(lane.new, *lane.conditions),
+            }
+            yield self._run(name, holes, **lane.values, **values).scalar()
+
+    def _run(self, name: str, holes: dict[str, str] | None = None, **values: int) -> Any:
+        return self.queries.run(self.connection, name, holes, **values)

@@ -1,0 +1,96 @@
+"""The rows behind a pick-up, which tell what completes it: by column where that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eventlog.core.entry import read_event_type
+from eventlog.core.errors import WrongRow
+from eventlog.sql.log import pending as pending_rows
+from eventlog.sql.log.blocked_range import Stretch
+from eventlog.sql.log.inserts import Ends
+from eventlog.sql.log.whole_inserts import Completed, Completing, Ints, Outline, Room
+
+if TYPE_CHECKING:
+    from eventlog.sql.log.pending import Pending, Selection
+
+CHUNK = 10_000  # rows of a statement that only looks ahead
+NAMES = 2 << 20  # or fewer, of objects whose names come to so many letters
+Told = Sequence[Any]  # record_id, event_type, table_name and table_key of a row
+
+
+class Behind:
+    """Completes the pick-ups of a choice by what stands behind them."""
+
+    def __init__(self, pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | None) -> None:
+        self._pending, self._choice, self._stretch = pending, choice, stretch
+        room = Room(choice.most_bytes, choice.inserts, choice.bounds)
+        self._completing = Completing(room, Ends() if ends is None else ends, pending.sizes)
+
+    def complete_rows(self, picked: Sequence[Told]) -> Completed:
+        """What completes rows that were read one by one."""
+        size = self._choice.limit
+        near = self._pending.further(self._choice, self._stretch, picked[-1][0], size)
+        numbers: dict[str, int] = {}
+        names = [self._name(*row[2:]) for row in (*picked, *near)]
+        objects = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+        return self.complete(
+            _outline(picked, objects[: len(picked)]), _outline(near, objects[len(picked) :]), lambda: numbers
+        )
+
+    def complete(self, picked: Outline, near: Outline, names: Callable[[], Iterable[str]]) -> Completed:
+        """What completes a pick-up, by the rows just behind it; `names` tells those of their objects, in the
+        order of their numbers."""
+        more = near.size >= self._choice.limit
+        further = self._further(int(near.ids[-1]), names) if more else iter(())
+        return self._completing.complete(picked, near, lambda: hashes(names()), further)
+
+    def _further(self, after: int, names: Callable[[], Iterable[str]]) -> Iterator[Outline]:
+        """The rows behind these, more with each statement; as many as are held where their objects have
+        names as long as these."""
+        size = self._choice.limit
+        skip, most = 2 * size, max(size, min(CHUNK, int(NAMES / (1 + fmean(map(len, names()))))))
+        while True:
+            size = min(4 * size, most)
+            rows = self._chunk(replace(self._choice, limit=size), after, skip)
+            if rows.size:
+                yield rows
+            if rows.size < size:
+                return
+            after, skip = int(rows.ids[-1]), skip + size
+
+    def _chunk(self, choice: Selection, after: int, skip: int) -> Outline:
+        if choice.limit >= pending_rows.MANY and self._pending.comes_by_column(choice, self._stretch):
+            from eventlog.sql.log import by_column  # Arrow takes a while to load
+
+            rows = by_column.behind(self._pending, choice, self._stretch, after)
+            if rows is not None:
+                return rows
+        found = self._pending.further(choice, self._stretch, after, skip)
+        return _outline(found, hashes(self._name(*row[2:]) for row in found))
+
+    def _name(self, table_name: object, table_key: object) -> str:
+        return "\0".join(self._choice.object_of(table_name, table_key))
+
+
+def hashes(names: Iterable[str]) -> Ints:
+    """A number for each name, the same in all statements of this process: 64 bits, by a secret of its own."""
+    return np.array(list(map(hash, names)), np.int64)
+
+
+def _outline(rows: Sequence[Told], objects: Ints) -> Outline:
+    ids, kinds = [int(row[0]) for row in rows], [_kind(row[1]) for row in rows]
+    return Outline(np.array(ids, np.int64), np.array(kinds, np.int64), objects)
+
+
+def _kind(event_type: Any) -> int:
+    """The event type of a row; 0 where it is none, and the row takes no part."""
+    try:
+        return read_event_type(event_type)
+    except WrongRow:
+        return 0

@@ -1,0 +1,292 @@
+"""What the receiver of a log that is filled by comparing is known to have: a digest of each object's values,
+and the values themselves unless only digests are kept.
+
+The transaction that logs the rows of an event also says to which digest it leads. The state of its object
+becomes that digest once the rows are settled, whatever the row of the table holds by then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from eventlog.core.errors import EventlogError
+from eventlog.core.plurals import amount
+from eventlog.sql.queries import Queries
+
+FORMAT = 2  # that of the digests: with the columns' names
+_FORMATS = (1, FORMAT)
+_CHECKSUM = 16  # digits
+_FETCHED = 1_000  # rows at a time
+DOUBT = "?"  # the digest of an object whose values at the receiver are unknown
+BASE = "base"  # stands for a key's digest in the row that counts the objects of a table
+_STEPS = ("known_redriven", "known_failed", "known_settled")
+
+
+class StateGone(EventlogError):
+    """{0}, the table that says what the receiver has, is not there: `eventlog install` makes it anew, empty.
+    Then say what the receiver has: --startup-option resync sends everything again, future takes the tables
+    as they are for what it has"""
+
+
+class StateLost(EventlogError):
+    """the state of {0} is not what was kept: {1}. What the receiver has is not known; say which it is:
+    --startup-option resync sends everything again, future takes the tables as they are for what it has"""
+
+
+class LogRow(NamedTuple):
+    """A row for the log."""
+
+    event_type: int
+    column_name: str | None = None
+    old_value: str | None = None
+    new_value: str | None = None
+
+
+class StateStep(NamedTuple):
+    """What an object's state becomes, and the rows that say it; without rows it is so at once."""
+
+    object_table: str
+    key_hash: str
+    object_key: str
+    digest: str | None  # that the receiver has
+    row_values: str | None
+    next_digest: str | None = None
+    next_values: str | None = None
+    rows: tuple[LogRow, ...] = ()
+    existed: bool = True  # something was known of the object before
+
+    @property
+    def forgets(self) -> bool:
+        """Whether nothing of the object is left to be known."""
+        return self.digest is None and not self.rows
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether what is known of the object stays until its event is settled."""
+        return self.existed and bool(self.rows)
+
+
+def sealed(table: str, key: str, digest: str | None, values: str | None) -> str | None:
+    """The values of an object as they are kept, behind a checksum over all that is kept of it."""
+    return values if values is None else f"{_checksum(table, key, digest, values)}{values}"
+
+
+def unsealed(table: str, key: str, digest: str | None, kept: str | None) -> str | None:
+    """The values that `sealed` wrote; StateLost where they are not what was kept. Those that were kept before
+    there were checksums begin with a brace."""
+    if kept is None or kept.startswith("{"):
+        return kept
+    values = kept[_CHECKSUM:]
+    if kept[:_CHECKSUM] != _checksum(table, key, digest, values):
+        raise StateLost(table, f"what is kept of {key} is damaged")
+    return values
+
+
+def _checksum(table: str, key: str, digest: str | None, values: str) -> str:
+    told = f"{len(table)};{len(key)};{table}{key}{digest};{values}"
+    return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=_CHECKSUM // 2).hexdigest()
+
+
+class Mark(NamedTuple):
+    """Up to where the log explains a state beside triggers."""
+
+    newest: int  # record_id
+    purged: int  # the last notice of rows that are gone
+
+
+class Base(NamedTuple):
+    """What is on record of a table's state as a whole."""
+
+    objects: int = 0
+    mark: Mark | None = None  # None of a state that a publisher keeps
+    names: tuple[str, ...] = ()  # of columns of which the receiver may have values
+    key: tuple[str, ...] = ()  # the columns of the key
+    stale: tuple[str, ...] = ()  # those that were withheld since: what a receiver has of them is not kept
+    unsure: bool = False  # the receiver may have objects that the state lacks
+    form: int = FORMAT  # of the digests, when it was written
+
+
+class KnownStates:
+    """The state, in a transaction of whoever writes it."""
+
+    def __init__(self, connection: Connection, queries: Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def bases(self) -> dict[str, Base]:
+        """Return what is on record of each table's state; StateLost if it is damaged."""
+        return {table: _base(table, words) for table, words in self._run("known_bases")}
+
+    def mark(self) -> Mark:
+        """Up to where the log stands now."""
+        newest, purged = (self._run(name).scalar() for name in ("compare_newest", "compare_purged"))
+        return Mark(int(newest or 0), int(purged or 0))
+
+    def named(self, mark: Mark) -> Iterator[tuple[str, str]]:
+        """The table_name and table_key of every object that rows of the log behind a mark speak of."""
+        for table, key in self._run("compare_named", after=mark.newest):
+            yield str(table), str(key)
+
+    def settle(self) -> dict[str, Base]:
+        """Let the state follow what became of the events that were on their way. Return each table's base;
+        StateLost if a table has not as many objects as it should have."""
+        found = self.counted()
+        for name in _STEPS:
+            self._run(name)
+        if self._run("known_gone").rowcount:
+            counts = dict(self._run("known_counts").all())
+            for table, base in found.items():
+                if counts[table] != base.objects:
+                    found[table] = base._replace(objects=int(counts[table]))
+                    self.put(table, found[table])
+        return found
+
+    def counted(self) -> dict[str, Base]:
+        """Return the base of each table's state, which has as many objects as it says."""
+        begun = {row[0] for row in self._run("compared_before")}
+        bases = self.bases()
+        for table, objects in self._run("known_counts"):
+            base = bases.get(table)
+            if base is None:
+                raise StateLost(table, "its count is gone")
+            if base.objects != objects:
+                raise StateLost(table, f"{amount(int(objects), 'object')} of {base.objects}")
+        for table in sorted(begun - bases.keys()):
+            raise StateLost(table, "there is none")
+        return bases
+
+    def values_of(self, table: str) -> Iterator[str]:
+        """Return what is kept of the values of each object of a table, without what is damaged."""
+        for key, _, digest, values, *_ in known_of(self._connection, self._queries, table):
+            with suppress(StateLost):
+                if (kept := unsealed(table, key, digest, values)) is not None:
+                    yield kept
+
+    def lost(self) -> set[str]:
+        """Return the tables whose state was begun and is not what was kept."""
+        lost = {str(row[0]) for row in self._run("compared_before")}
+        counts = dict(self._run("known_counts").all())
+        for table, words in self._run("known_bases"):
+            with suppress(StateLost):
+                if _base(table, words).objects == counts[table]:
+                    lost.discard(table)
+        return lost
+
+    def doubt(self) -> None:
+        """Take the values of every object for unknown, so that all of them are told again."""
+        self._run("known_doubt")
+
+    def begin(self, table: str, base: Base) -> None:
+        """Begin the state of a table anew, with nothing in it."""
+        self._run("known_forget_table", object_table=table)
+        self.put(table, base)
+        self._run("note", kind="compare", table_name=table, words="the state of this table begins")
+
+    def put(self, table: str, base: Base) -> None:
+        """Put on record what is known of a table's state as a whole."""
+        facts = {name: fact for name, fact in base._asdict().items() if name != "form"}
+        text = json.dumps({"format": FORMAT} | facts)
+        self._set("known_put", [_row(StateStep(table, BASE, BASE, None, None), {}) | {"row_values": text}])
+
+    def take(self, steps: Sequence[StateStep], bases: dict[str, Base]) -> None:
+        """Log the rows of events, and keep to what they lead; `bases` follow with the numbers of objects.
+        Where a table's base has a mark its state is so at once, for what was logged is read back later."""
+        places = self._log(steps)
+        marked = {one.object_table for one in steps if bases[one.object_table].mark is not None}
+        steps = [one._replace(rows=()) if one.object_table in marked else one for one in steps]
+        self._set("known_forget", [_place(one) for one in steps if one.existed and one.forgets])
+        self._set("known_next", [_next(one, places) for one in steps if one.goes_on])
+        staying = [one for one in steps if not (one.forgets or one.goes_on)]
+        self._set("known_put", [_row(one, {} if one.object_table in marked else places) for one in staying])
+        more = Counter[str]()
+        for one in steps:
+            more[one.object_table] += (not one.forgets) - one.existed
+        for table, objects in sorted(more.items()):
+            bases[table] = bases[table]._replace(objects=bases[table].objects + objects)
+            self.put(table, bases[table])
+
+    def _log(self, steps: Iterable[StateStep]) -> dict[tuple[str, str], tuple[int, int]]:
+        """Write the rows of events; the first and the last record_id of each object's."""
+        written = [
+            {
+                "event_type": kind,
+                "perpetrator": None,
+                "table_name": one.object_table,
+                "table_key": one.object_key,
+                "column_name": column,
+                "old_value": old,
+                "new_value": new,
+            }
+            for one in steps
+            for kind, column, old, new in one.rows
+        ]
+        if not written:
+            return {}
+        before = int(self._run("compare_newest").scalar() or 0)
+        self._set("compare_log", written)
+        found = self._run("compare_logged", after=before)
+        return {(table, key): (int(first), int(last)) for table, key, first, last in found}
+
+    def _set(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        self._queries.run_set(self._connection, name, rows)
+
+    def _run(self, name: str, **values: Any) -> Any:
+        return self._queries.run(self._connection, name, **values)
+
+
+def _place(one: StateStep) -> dict[str, Any]:
+    """Where a step's object stands in the state."""
+    return {"object_table": one.object_table, "key_hash": one.key_hash}
+
+
+def _row(one: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
+    """What the state keeps of a step's object, `places` being where the rows of its event stand."""
+    table, key = one.object_table, one.object_key
+    return _next(one, places) | {
+        "object_key": key,
+        "digest": one.digest,
+        "row_values": sealed(table, key, one.digest, one.row_values),
+    }
+
+
+def _next(one: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
+    """To what a step's event leads, `places` being where its rows stand."""
+    table, key = one.object_table, one.object_key
+    first, last = places.get((table, key), (None, None))
+    return _place(one) | {
+        "next_digest": one.next_digest,
+        "next_values": sealed(table, key, one.next_digest, one.next_values),
+        "first_id": first,
+        "last_id": last,
+    }
+
+
+def _base(table: str, text: str | None) -> Base:
+    """Return what a base row holds; an earlier version wrote its format and its count alone."""
+    if text is None:
+        raise StateLost(table, "its count is gone")
+    try:
+        facts: dict[str, Any] = json.loads(text)
+        form, mark = int(facts["format"]), facts.get("mark")
+        names, key, stale = (tuple(map(str, facts.get(name) or ())) for name in ("names", "key", "stale"))
+        objects, unsure = int(facts["objects"]), bool(facts.get("unsure"))
+        known = Base(objects, None if mark is None else Mark(*mark), names, key, stale, unsure, form)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise StateLost(table, "its count is damaged") from None
+    if form not in _FORMATS:
+        raise StateLost(table, f"it has format {form}, and this version knows {FORMAT} and those before")
+    return known
+
+
+def known_of(connection: Connection, queries: Queries, table: str) -> Iterator[Any]:
+    """What is known of each object of a table."""
+    streamed = queries.clause("known_of").execution_options(stream_results=True, yield_per=_FETCHED)
+    with connection.execute(streamed, {"object_table": table}) as found:
+        yield from found

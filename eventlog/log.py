@@ -11,7 +11,7 @@ from typing import Any
 
 from eventlog.core import values
 from eventlog.core.change import ABSENT, Change, Field, Op, Side, check_decoded, place_of, row_events, scalars
-from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, whole
+from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, read_integer
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse, NotExpressible, Refused, WrongRow
 from eventlog.core.formats import (
     Format,
@@ -22,9 +22,9 @@ from eventlog.core.formats import (
     SheetRow,
     Source,
     check_cells,
-    told_columns,
+    listed_columns,
 )
-from eventlog.core.grouped_warnings import unchanging
+from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
 from eventlog.neutral import refuse
@@ -76,7 +76,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
     """The rows of types 1 to 4 whose documents have the same effect, numbered from 1."""
     now = values.read_moment(values.Kind.TIMESTAMP, settings.now or "1970-01-01 00:00:00").iso
     last = 0
-    tally = unchanging()
+    tally = unchanged_updates()
     for change in changes:
         try:
             time = read_event_time(change.time or now).replace("T", " ")
@@ -105,7 +105,7 @@ def places(columns: Sequence[str], name: str) -> list[int | None]:
     if "table_name" not in names and "table" in names:
         names[names.index("table")] = "table_name"
     if missing := [column for column in COLUMNS if column not in names and column not in DEFAULTED]:
-        raise Misuse(f"{name}: the log lacks the column {missing[0]}; it has {told_columns(names)}")
+        raise Misuse(f"{name}: the log lacks the column {missing[0]}; it has {listed_columns(names)}")
     return [_place(columns, names, column, name) if column in names else None for column in COLUMNS]
 
 
@@ -148,7 +148,7 @@ def _cell(name: str, cell: Any) -> Cell:
     if isinstance(cell, int) or (name in _NUMBERS and isinstance(cell, float | decimal.Decimal)):
         return cell
     if isinstance(cell, float):
-        return str(whole(cell)) if math.isfinite(cell) else values.non_finite(cell)
+        return str(read_integer(cell)) if math.isfinite(cell) else values.non_finite(cell)
     if isinstance(cell, decimal.Decimal):
         return format(cell, "f")
     if isinstance(cell, dt.datetime):

@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from eventlog.apply.cells import Cell, Cells
-from eventlog.apply.table_target import Act, Deed, Goal
+from eventlog.apply.table_target import Act, RowAction, TableTarget
 from eventlog.core.change import ABSENT, Absent, Change, Op, Side
 from eventlog.core.errors import EventlogError
 
@@ -50,12 +50,12 @@ def blocks_of(changes: Iterable[Change]) -> list[Block]:
 _FIRST, _BEFORE, _AFTER = itemgetter(0), itemgetter(1), itemgetter(2)
 
 
-def acts_of(goal: Goal, block: Block) -> Sequence[Act | None]:
+def acts_of(goal: TableTarget, block: Block) -> Sequence[Act | None]:
     """What each change of a block does; None for those to which `Goal.steps` has the answer."""
     return _Reading(goal, block).acts() if _together(goal, block) else [None] * len(block.changes)
 
 
-def new_rows(goal: Goal, block: Block) -> Sequence[Cells] | None:
+def new_rows(goal: TableTarget, block: Block) -> Sequence[Cells] | None:
     """The columns of the rows that a block makes; None unless each of its changes makes a whole one."""
     if block.op not in NEW or not _together(goal, block):
         return None
@@ -65,7 +65,7 @@ def new_rows(goal: Goal, block: Block) -> Sequence[Cells] | None:
     return columns if whole and not reading.other else None
 
 
-def _together(goal: Goal, block: Block) -> bool:
+def _together(goal: TableTarget, block: Block) -> bool:
     """Whether the changes of a block can be read by column."""
     layout = goal.layout_of(block.names)
     places = [place for place, to_cell in layout.entries if to_cell is not None]
@@ -77,7 +77,7 @@ def _together(goal: Goal, block: Block) -> bool:
 class _Reading:
     """One block on its way to acts."""
 
-    def __init__(self, goal: Goal, block: Block) -> None:
+    def __init__(self, goal: TableTarget, block: Block) -> None:
         self._goal = goal
         self._block = block
         self._layout = goal.layout_of(block.names)
@@ -88,7 +88,7 @@ class _Reading:
         """What each change does."""
         block, goal = self._block, self._goal
         keys = self.keys()
-        deeds: Iterable[Deed] = repeat(Deed.DELETE)
+        deeds: Iterable[RowAction] = repeat(RowAction.DELETE)
         rows: Iterable[Cells] = repeat(())
         if block.op is not Op.DELETE:
             columns = self.columns(keys)
@@ -151,14 +151,16 @@ class _Reading:
             if to_cell is not None
         }
 
-    def _deeds(self, columns: Sequence[Cells], keys: dict[int, Cells]) -> Iterable[Deed]:
+    def _deeds(self, columns: Sequence[Cells], keys: dict[int, Cells]) -> Iterable[RowAction]:
         if self._block.op is not Op.UPDATE:
-            return repeat(Deed.WRITE)
+            return repeat(RowAction.WRITE)
         self._leave_moved(keys)
         sparse = [cells for n in self._goal.whole if Absent in set(map(type, cells := columns[n]))]
         if not sparse:
-            return repeat(Deed.WRITE)
-        return [Deed.UPDATE if ABSENT in cells else Deed.WRITE for cells in zip(*sparse, strict=True)]
+            return repeat(RowAction.WRITE)
+        return [
+            RowAction.UPDATE if ABSENT in cells else RowAction.WRITE for cells in zip(*sparse, strict=True)
+        ]
 
     def _leave_moved(self, keys: dict[int, Cells]) -> None:
         """Changes of a key are others' to answer."""

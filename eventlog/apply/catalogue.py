@@ -16,10 +16,10 @@ from eventlog.apply.definitions import Definitions, wanted
 from eventlog.apply.error_causes import blames_definition
 from eventlog.apply.errors import ComputedKey, NoKnownKey, NoTable, NotMade, NotTable, OwnTable, TwoSchemas
 from eventlog.apply.settings import ApplySettings, Named
-from eventlog.apply.source_schema import Described
-from eventlog.apply.table_target import Goal
+from eventlog.apply.source_schema import SourceSchema
+from eventlog.apply.table_target import TableTarget
 from eventlog.apply.type_guesses import guessed_types
-from eventlog.apply.validity import without_span
+from eventlog.apply.validity import without_validity
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.sql.catalogue import Catalogue
@@ -33,7 +33,7 @@ OWN = ("eventlog_applied", "eventlog_applied_marks", "eventlog_applied_ddl")
 Shape = tuple[str | None, str, tuple[str, ...]]  # of changes: their table, and the columns that they need
 
 
-class Goals:
+class TargetTables:
     """The tables of the target that changes are for."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Goals:
         dialect: Dialect,
         tables: Tables,
         settings: ApplySettings,
-        described: Described,
+        described: SourceSchema,
         inform: Callable[[str], None],
     ) -> None:
         self._connection = connection
@@ -54,12 +54,12 @@ class Goals:
         self._definitions = Definitions(dialect, connection.dialect, tables, described, settings)
         self._catalogue = Catalogue(connection)
         self._home = self._catalogue.home()
-        self._found: dict[Named, Goal | None] = {}
+        self._found: dict[Named, TableTarget | None] = {}
         self._faults: dict[Named, EventlogError] = {}
         self._unfit: dict[Shape, EventlogError] = {}  # of the changes that were prepared last
         self._claimed: dict[tuple[str, str], str | None] = {}  # the schema from which each table comes
 
-    def get(self, block: Block) -> Goal | None:
+    def get(self, block: Block) -> TableTarget | None:
         """Return the table for changes; None where changes of tables that the target lacks are left out."""
         named = _named(block)
         if fault := self._faults.get(named) or self._unfit.get(_shape(block)):
@@ -94,7 +94,7 @@ class Goals:
             goal = self._look_up(named) if made else goal
         self._found[named] = goal
 
-    def _fitting(self, named: Named, goal: Goal | None, blocks: Sequence[Block]) -> list[Block]:
+    def _fitting(self, named: Named, goal: TableTarget | None, blocks: Sequence[Block]) -> list[Block]:
         """Return the blocks whose columns the table can have; the others are refused."""
         admitted: dict[str, None] = {}
         fitting = []
@@ -113,7 +113,7 @@ class Goals:
             fitting.append(block)
         return fitting
 
-    def _made(self, named: Named, goal: Goal | None, blocks: Sequence[Block]) -> Iterator[str]:
+    def _made(self, named: Named, goal: TableTarget | None, blocks: Sequence[Block]) -> Iterator[str]:
         """Make the table of changes and its columns, and yield each statement that was run."""
         if goal is None and blocks:
             yield from self._make_schema(named)
@@ -146,7 +146,7 @@ class Goals:
             if len(some) == 1:
                 self._unfit[_shape(some[0])] = fault
 
-    def _add_columns(self, named: Named, goal: Goal, blocks: Sequence[Block]) -> Iterator[str]:
+    def _add_columns(self, named: Named, goal: TableTarget, blocks: Sequence[Block]) -> Iterator[str]:
         """Add the columns that changes lack; changes whose column the database refuses are refused."""
         changes = [change for block in blocks for change in block.changes]
         capacity, done = self._dialect.capacity, dict[str, EventlogError | None]()
@@ -175,7 +175,7 @@ class Goals:
             return refusal
         return None
 
-    def _look_up(self, named: Named) -> Goal | None:
+    def _look_up(self, named: Named) -> TableTarget | None:
         """The table of the target as it stands now."""
         schema, name = self._place(named)
         kinds = {known: kind for _, known, kind in self._catalogue.names(schema)}
@@ -194,8 +194,8 @@ class Goals:
             raise ComputedKey(name)
         table = replace(relation.table, columns=columns)
         if self._settings.history:
-            table = without_span(table, self._dialect)
-        return Goal(
+            table = without_validity(table, self._dialect)
+        return TableTarget(
             table,
             qualified(self._dialect, schema, table.name),
             tuple(to_cell(column, self._dialect) for column in table.columns.values()),

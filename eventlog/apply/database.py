@@ -12,14 +12,14 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.apply.blocks import NEW, Block, acts_of, blocks_of
-from eventlog.apply.catalogue import OWN, Goals
-from eventlog.apply.error_causes import blames_row, met_another
+from eventlog.apply.catalogue import OWN, TargetTables
+from eventlog.apply.error_causes import blames_other_transaction, blames_row
 from eventlog.apply.errors import FixedNumber, OtherApply, refuse
 from eventlog.apply.rows import RowSteps
 from eventlog.apply.settings import ApplySettings
-from eventlog.apply.source_schema import Described
+from eventlog.apply.source_schema import SourceSchema
 from eventlog.apply.staging import Collision
-from eventlog.apply.table_target import Act, Goal, Step
+from eventlog.apply.table_target import Act, Step, TableTarget
 from eventlog.apply.tally import StepsTold, Tally
 from eventlog.apply.target import Group
 from eventlog.apply.validity import check_position
@@ -48,7 +48,7 @@ class Database:
         tables: Tables,
         settings: ApplySettings,
         refused: Callable[[Refused], None],
-        described: Described | None = None,
+        described: SourceSchema | None = None,
         flush: Callable[[], None] = lambda: None,
         inform: Callable[[str], None] = LOGGER.warning,
     ) -> None:
@@ -60,8 +60,8 @@ class Database:
         self._connection: Connection = engine.connect()
         self._home = Catalogue(self._connection).home()
         self._prepare_own()
-        self._goals = Goals(
-            self._connection, self._dialect, tables, settings, described or Described(), inform
+        self._goals = TargetTables(
+            self._connection, self._dialect, tables, settings, described or SourceSchema(), inform
         )
         doer: type[RowSteps | VersionSteps] = VersionSteps if settings.history else RowSteps
         self._doer = doer(self._connection, self._dialect, settings)
@@ -93,7 +93,7 @@ class Database:
                 break
             except DatabaseFailed as fault:
                 pause = next(pauses, None)
-                if pause is None or not met_another(fault, self._dialect):
+                if pause is None or not blames_other_transaction(fault, self._dialect):
                     raise
                 self._connection.rollback()
                 time.sleep(pause)
@@ -167,7 +167,7 @@ class Database:
             self._connection.commit()
         self._connection.commit()
 
-    def _new(self, blocks: Iterable[Block]) -> Sequence[tuple[Goal, Block]]:
+    def _new(self, blocks: Iterable[Block]) -> Sequence[tuple[TableTarget, Block]]:
         """The blocks with their tables, if all their changes make rows; else none."""
         try:
             goals = [(self._goals.get(block), block) for block in blocks]
@@ -243,7 +243,7 @@ class Database:
         try:
             done = work()
         except (DatabaseFailed, Collision, FixedNumber) as fault:
-            if isinstance(fault, DatabaseFailed) and met_another(fault, self._dialect):
+            if isinstance(fault, DatabaseFailed) and blames_other_transaction(fault, self._dialect):
                 raise  # it may have taken the savepoint with it
             point.rollback()
             if isinstance(fault, DatabaseFailed) and not blames_row(fault, self._connection, self._dialect):

@@ -9,8 +9,8 @@ from sqlalchemy.engine import Dialect as SqlDialect
 from eventlog.apply.blocks import Block
 from eventlog.apply.errors import NoKnownKey, TooManyColumns
 from eventlog.apply.settings import ApplySettings, Named
-from eventlog.apply.source_schema import Described
-from eventlog.apply.table_target import Goal
+from eventlog.apply.source_schema import SourceSchema
+from eventlog.apply.table_target import TableTarget
 from eventlog.apply.type_guesses import guessed, values_of
 from eventlog.apply.validity import FROM_SEQ, FROM_TIME, OP, SEQ_LENGTH, TO_SEQ, TO_TIME
 from eventlog.core.change import Change, Op
@@ -35,7 +35,7 @@ class Definitions:
         dialect: Dialect,
         sql_dialect: SqlDialect,
         tables: Tables,
-        described: Described,
+        described: SourceSchema,
         settings: ApplySettings,
     ) -> None:
         self._dialect = dialect
@@ -84,7 +84,9 @@ class Definitions:
         )
         return statement, _told(specs, types)
 
-    def column(self, named: Named, goal: Goal, name: str, changes: Sequence[Change]) -> tuple[str, str]:
+    def column(
+        self, named: Named, goal: TableTarget, name: str, changes: Sequence[Change]
+    ) -> tuple[str, str]:
         """Return the statement that adds a column, and its type if that follows the values of changes."""
         specs = self._specs(named)
         made = self._type(name, specs, changes, keyed=False)

@@ -28,8 +28,8 @@ from eventlog.apply.delta_types import fields_for, goal_of
 from eventlog.apply.errors import ForgottenState, NoKnownKey, NoTable, refuse
 from eventlog.apply.reduction import ASKED, Reduced, reduce
 from eventlog.apply.settings import ApplySettings, Named
-from eventlog.apply.source_schema import Described
-from eventlog.apply.table_target import Act, Emptied, Goal, RowKey, Step
+from eventlog.apply.source_schema import SourceSchema
+from eventlog.apply.table_target import Act, Emptied, RowKey, Step, TableTarget
 from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.apply.target import Group
 from eventlog.apply.type_guesses import guessed_types
@@ -62,19 +62,19 @@ class Delta:
         tables: Tables,
         settings: ApplySettings,
         refused: Callable[[Refused], None],
-        described: Described | None = None,
+        described: SourceSchema | None = None,
         flush: Callable[[], None] = lambda: None,
         inform: Callable[[str], None] = LOGGER.warning,
     ) -> None:
         self._folder = folder
         self._source = source
         self._tables = tables
-        self._described = described or Described()
+        self._described = described or SourceSchema()
         self._settings = settings
         self._refused = refused
         self._flush = flush  # brings what was refused safely to where it is kept
         self._inform = inform
-        self._goals: dict[Named, Goal] = {}
+        self._goals: dict[Named, TableTarget] = {}
         kept = {path: self._kept(path) for path in self._standing()}
         known = [found for found in kept.values() if found is not None]
         last = max(known, key=lambda found: found.rounds, default=LastCommit(0, None, None))
@@ -198,7 +198,7 @@ class Delta:
 
     # --- tables
 
-    def _goal(self, path: Path, changes: Sequence[Change]) -> Goal | None:
+    def _goal(self, path: Path, changes: Sequence[Change]) -> TableTarget | None:
         """The table for changes, made or extended if it lacks something and that is wanted."""
         named = changes[0].schema, changes[0].table
         source = self._tables.of(*named)
@@ -279,7 +279,7 @@ class Delta:
             self._refuse([refuse(change, NoTable(change.table)) for change in changes], told)
 
     def _merge(
-        self, path: Path, goal: Goal, acts: Sequence[Act], commit: CommitProperties, told: StepsTold
+        self, path: Path, goal: TableTarget, acts: Sequence[Act], commit: CommitProperties, told: StepsTold
     ) -> None:
         """Acts as one row for each key, merged; where merge gives up, the rows are written anew."""
         table = DeltaTable(path)
@@ -309,7 +309,7 @@ class Delta:
     def _rewrite(
         self,
         path: Path,
-        goal: Goal,
+        goal: TableTarget,
         steps: Sequence[Step],
         commit: CommitProperties,
         told: StepsTold,
@@ -335,7 +335,7 @@ class Delta:
         _add(told, counted)
 
     def _keep_versions(
-        self, path: Path, goal: Goal, steps: Sequence[Step], commit: CommitProperties, told: StepsTold
+        self, path: Path, goal: TableTarget, steps: Sequence[Step], commit: CommitProperties, told: StepsTold
     ) -> None:
         """Put the versions that steps make and end in place of those that their rows have, in one commit."""
         table = DeltaTable(path)

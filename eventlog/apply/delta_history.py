@@ -16,7 +16,7 @@ from eventlog.apply import history
 from eventlog.apply.delta_rows import rows_of
 from eventlog.apply.errors import TwoVersions, refuse
 from eventlog.apply.history import Named
-from eventlog.apply.table_target import Act, Emptied, Goal, Moved, RowKey, Step
+from eventlog.apply.table_target import Act, Emptied, Moved, RowKey, Step, TableTarget
 from eventlog.apply.validity import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME
 from eventlog.core.change import ABSENT, Change
 from eventlog.core.errors import Refused
@@ -35,7 +35,7 @@ Row = dict[str, Any]
 class Versions:
     """The versions of the rows that steps are about, and what becomes of them."""
 
-    def __init__(self, table: Any, goal: Goal, steps: Sequence[Step], *, insert: bool) -> None:
+    def __init__(self, table: Any, goal: TableTarget, steps: Sequence[Step], *, insert: bool) -> None:
         self.unmet: list[Change] = []
         self.absent = 0
         self.whole = any(isinstance(step, Emptied) for step in steps)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from eventlog.apply.reduction import Effect
-from eventlog.apply.table_target import Act, Deed, Emptied, Goal, Moved, RowKey, Step
+from eventlog.apply.table_target import Act, Emptied, Moved, RowAction, RowKey, Step, TableTarget
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.sql.dialect.dialects import POSTGRESQL, literal
 
@@ -19,7 +19,7 @@ from eventlog.sql.dialect.dialects import POSTGRESQL, literal
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
-def existing(table: Any, goal: Goal, keys: Collection[RowKey]) -> set[RowKey]:
+def existing(table: Any, goal: TableTarget, keys: Collection[RowKey]) -> set[RowKey]:
     """Those of some keys of which a table has rows."""
     names = [goal.columns[place] for place in goal.key]
     found = set(map(tuple, rows_of(table, goal, {key[0] for key in keys}, names)))
@@ -27,7 +27,7 @@ def existing(table: Any, goal: Goal, keys: Collection[RowKey]) -> set[RowKey]:
 
 
 def rows_of(
-    table: Any, goal: Goal, first: Collection[Any] | None, names: Sequence[str]
+    table: Any, goal: TableTarget, first: Collection[Any] | None, names: Sequence[str]
 ) -> Iterable[list[Any]]:
     """These columns of the rows whose key begins with one of some values; None stands for any."""
     name = goal.columns[goal.key[0]]
@@ -41,7 +41,7 @@ def rows_of(
 class Rewriting:
     """The rows that steps are about, as each step leaves them."""
 
-    def __init__(self, table: Any, goal: Goal, steps: Sequence[Step], *, insert: bool) -> None:
+    def __init__(self, table: Any, goal: TableTarget, steps: Sequence[Step], *, insert: bool) -> None:
         self.unmet: list[Change] = []
         self.absent = 0
         self._insert = insert
@@ -59,10 +59,10 @@ class Rewriting:
             self._rows.clear()
         elif isinstance(step, Moved):
             self._change(step, step.old)
-        elif step.deed is Deed.DELETE:
+        elif step.deed is RowAction.DELETE:
             if self._rows.pop(step.key, None) is None:
                 self.absent += step.change.op is Op.DELETE
-        elif step.deed is Deed.UPDATE:
+        elif step.deed is RowAction.UPDATE:
             self._change(step, step.key)
         else:
             self._write(step, self._rows.get(step.key))
@@ -89,7 +89,7 @@ class Rewriting:
         ]
 
 
-def predicate_of(goal: Goal, first_keys: Iterable[Any]) -> str:
+def predicate_of(goal: TableTarget, first_keys: Iterable[Any]) -> str:
     """The condition of rows whose key begins with one of some values."""
     values = ", ".join(sorted(_literal(value) for value in first_keys))
     return f"{POSTGRESQL.quote(goal.columns[goal.key[0]])} in ({values})"
@@ -108,7 +108,7 @@ def _literal(value: Any) -> str:
     return f"date '{value.isoformat()}'" if isinstance(value, dt.date) else str(value)
 
 
-def merge(table: Any, goal: Goal, effects: Sequence[Effect], commit: Any) -> None:
+def merge(table: Any, goal: TableTarget, effects: Sequence[Effect], commit: Any) -> None:
     """Merge one row for each key into a table."""
     schema = pa.schema(table.schema().to_arrow())
     rows = [_row(effect, goal) for effect in effects]
@@ -135,7 +135,7 @@ def merge(table: Any, goal: Goal, effects: Sequence[Effect], commit: Any) -> Non
     merging.when_not_matched_insert(inserts, "s.act = 'w'").execute()
 
 
-def _row(effect: Effect, goal: Goal) -> tuple[str, Sequence[Any]]:
+def _row(effect: Effect, goal: TableTarget) -> tuple[str, Sequence[Any]]:
     """What becomes of a row, and its cells: a replaced one has null where nothing is supplied."""
     if not effect.write:
         known = dict(zip(goal.key, effect.key, strict=True))

@@ -13,7 +13,7 @@ import pyarrow as pa
 from eventlog.apply.cells import Cell, ToCell, to_cell
 from eventlog.apply.errors import KeepsVersions, NoHistory
 from eventlog.apply.settings import ApplySettings
-from eventlog.apply.table_target import Goal
+from eventlog.apply.table_target import TableTarget
 from eventlog.apply.type_guesses import guessed, values_of
 from eventlog.apply.validity import SPAN
 from eventlog.core.change import Change, Op, Value
@@ -80,7 +80,7 @@ def type_of(column: Column) -> pa.DataType:
 
 def goal_of(
     table: Any, named: tuple[str | None, str], source: Table | None, key: Sequence[str], chosen: ApplySettings
-) -> Goal:
+) -> TableTarget:
     """A Delta table as changes see it."""
     fields = list(pa.schema(table.schema().to_arrow()))
     spanned = {field.name for field in fields}.intersection(SPAN)
@@ -93,7 +93,7 @@ def goal_of(
     columns = {field.name: _column(field) for field in fields}
     described = Table(*named, columns)
     found = [column.name for name in key if (column := described.column(name)) is not None]
-    return Goal(
+    return TableTarget(
         replace(described, key=tuple(found)),
         described.name,
         tuple(value_maker(field) for field in fields),

@@ -18,7 +18,7 @@ def blames_row(fault: DatabaseFailed, connection: Connection, dialect: Dialect) 
     return not dialect.refusals.isdisjoint(_numbers(fault))
 
 
-def met_another(fault: DatabaseFailed, dialect: Dialect) -> bool:
+def blames_other_transaction(fault: DatabaseFailed, dialect: Dialect) -> bool:
     """Return whether another transaction was in the way, and ours may succeed when it is done again."""
     return not dialect.conflicts.isdisjoint(_numbers(fault))
 

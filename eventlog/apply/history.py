@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from eventlog.apply.cells import Cells
-from eventlog.apply.table_target import Act, Deed, Goal, Moved, RowKey
+from eventlog.apply.table_target import Act, Moved, RowAction, RowKey, TableTarget
 from eventlog.core.change import ABSENT, Change, Op
 
 Named = tuple[str, str | None]  # where a change stands in the sequence, and its time
@@ -53,7 +53,7 @@ _GONE = "gone"
 class HistoryWriter:
     """Goes through the steps on one table."""
 
-    def __init__(self, goal: Goal, missing: Collection[RowKey], *, insert: bool) -> None:
+    def __init__(self, goal: TableTarget, missing: Collection[RowKey], *, insert: bool) -> None:
         self.told = HistoryTold()
         self._missing = missing
         self._insert = insert
@@ -63,9 +63,9 @@ class HistoryWriter:
         """One step, which stands there in the sequence."""
         if isinstance(step, Moved):
             self._update(step, step.old, at)
-        elif step.deed is Deed.DELETE:
+        elif step.deed is RowAction.DELETE:
             self._delete(step, at)
-        elif step.deed is Deed.UPDATE:
+        elif step.deed is RowAction.UPDATE:
             self._update(step, step.key, at)
         else:
             self._write(step, at)
@@ -135,7 +135,7 @@ class HistoryWriter:
 
 
 def versions(
-    goal: Goal,
+    goal: TableTarget,
     steps: Iterable[tuple[Act | Moved, Named]],
     missing: Collection[RowKey] = (),
     *,

@@ -10,7 +10,7 @@ _Named = tuple[str | None, str]
 _MOST = 1_000_000  # rows that are remembered
 
 
-class Later:
+class LateChanges:
     """The rows that a run changed, each with the last position at which it did."""
 
     def __init__(self, most: int = _MOST, forgotten: str = "") -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from eventlog.apply.cells import Cells
-from eventlog.apply.table_target import Act, Deed, Goal, RowKey
+from eventlog.apply.table_target import Act, RowAction, RowKey, TableTarget
 from eventlog.core.change import ABSENT, Op
 
 ASKED, UNASKED = "d", "f"  # how a row leaves: counted as missing if it was not there, or not
@@ -26,12 +26,12 @@ class Effect:
         self.act = act  # the first one
         self.key = act.key
         self.cells: Cells = act.cells
-        self.gone = "" if deed is not Deed.DELETE else ASKED if act.change.op is Op.DELETE else UNASKED
+        self.gone = "" if deed is not RowAction.DELETE else ASKED if act.change.op is Op.DELETE else UNASKED
         self.write = _WRITES[deed]  # "w": the row is there afterwards; "u": it is changed if it is there
-        self.expected = deed is Deed.UPDATE  # the first change is refused if the row is not there
+        self.expected = deed is RowAction.UPDATE  # the first change is refused if the row is not there
 
 
-_WRITES = {Deed.WRITE: "w", Deed.UPDATE: "u", Deed.DELETE: ""}
+_WRITES = {RowAction.WRITE: "w", RowAction.UPDATE: "u", RowAction.DELETE: ""}
 
 
 class Reduced(NamedTuple):
@@ -57,20 +57,20 @@ def reduce(acts: Iterable[Act], missing: Collection[RowKey] = (), *, insert: boo
             there = False
         else:
             there = effect.write != ""
-        if deed is Deed.WRITE or (deed is Deed.UPDATE and not there and insert):
+        if deed is RowAction.WRITE or (deed is RowAction.UPDATE and not there and insert):
             if effect is None:
-                effects[key] = Effect(act._replace(deed=Deed.WRITE))
+                effects[key] = Effect(act._replace(deed=RowAction.WRITE))
             elif there:
                 _merge(effect, act)
                 effect.write = "w"
             else:
                 effect.cells, effect.write = act.cells, "w"
         elif not there:
-            if deed is Deed.UPDATE:
+            if deed is RowAction.UPDATE:
                 unmet.append(act)
             else:
                 absent += act.change.op is Op.DELETE
-        elif deed is Deed.UPDATE:
+        elif deed is RowAction.UPDATE:
             assert effect is not None
             _merge(effect, act)
         else:
@@ -84,9 +84,9 @@ def _merge(effect: Effect, act: Act) -> None:
     effect.cells = [old if new is ABSENT else new for old, new in pairs]
 
 
-def by_goal(acts: Iterable[Act]) -> dict[Goal, list[Act]]:
+def by_goal(acts: Iterable[Act]) -> dict[TableTarget, list[Act]]:
     """The acts of each table, the tables in the order in which they come."""
-    found: dict[Goal, list[Act]] = {}
+    found: dict[TableTarget, list[Act]] = {}
     for act in acts:
         found.setdefault(act.goal, []).append(act)
     return found

@@ -13,7 +13,7 @@ from eventlog.apply.cells import Cells
 from eventlog.apply.reduction import Effect, Reduced, by_goal, reduce
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.staging import Stage
-from eventlog.apply.table_target import Act, Deed, Emptied, Goal, Moved, RowKey, Step
+from eventlog.apply.table_target import Act, Emptied, Moved, RowAction, RowKey, Step, TableTarget
 from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.sql.connect import DatabaseFailed
@@ -29,9 +29,9 @@ class RowSteps:
         self._connection = connection
         self._dialect = dialect
         self._settings = settings
-        self._stages: dict[Goal, Stage] = {}
+        self._stages: dict[TableTarget, Stage] = {}
 
-    def open(self, goals: Iterable[Goal]) -> None:
+    def open(self, goals: Iterable[TableTarget]) -> None:
         """Make the stages of tables, which is done alone."""
         for goal in goals:
             if goal not in self._stages:
@@ -42,7 +42,7 @@ class RowSteps:
         for stage in self._stages.values():
             stage.begin()
 
-    def copy(self, new: Sequence[tuple[Goal, Block]]) -> bool:
+    def copy(self, new: Sequence[tuple[TableTarget, Block]]) -> bool:
         """Copy new rows straight into their tables; whether that was done, with all of them."""
         if not all(self._stages[goal].may_copy() for goal, _ in new):
             return False
@@ -116,7 +116,7 @@ class RowSteps:
         told.tally.count_all(
             act.change.op
             for act in acts
-            if not (act.deed is Deed.DELETE and act.change.op is Op.UPDATE) and id(act) not in left_out
+            if not (act.deed is RowAction.DELETE and act.change.op is Op.UPDATE) and id(act) not in left_out
         )
         unmet([act.change for act in reduced.unmet], self._settings, told)
 
@@ -140,11 +140,11 @@ class RowSteps:
     def _unmoved(self, step: Moved, told: StepsTold) -> None:
         """What becomes of a change of a key whose row is not there."""
         if self._settings.missing_rows == "insert":
-            self._do_batch([Act(Deed.WRITE, step.goal, step.key, step.cells, step.change)], told)
+            self._do_batch([Act(RowAction.WRITE, step.goal, step.key, step.cells, step.change)], told)
         else:
             unmet([step.change], self._settings, told)
 
-    def _name(self, goal: Goal, place: int) -> str:
+    def _name(self, goal: TableTarget, place: int) -> str:
         return unbound(self._dialect.quote(goal.columns[place]))
 
     def _run(self, name: str, holes: dict[str, str], **values: object) -> Any:

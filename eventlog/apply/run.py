@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from eventlog.apply.errors import HalfDone, Late, Reload, refuse
-from eventlog.apply.late_changes import Later
+from eventlog.apply.late_changes import LateChanges
 from eventlog.apply.progress import ApplyProgress, progress_of
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.tally import Tally
@@ -54,7 +54,7 @@ class Run:
         self._clock = time.monotonic
         self._kept = kept or (lambda: None)
         # only a source with states tells what is late
-        self._later = Later(forgotten=forgotten) if kept is not None else None
+        self._later = LateChanges(forgotten=forgotten) if kept is not None else None
         self._progress: ApplyProgress = progress_of(
             source, format_name, target.state, has_states=kept is not None
         )

@@ -12,7 +12,7 @@ Named = tuple[str | None, str]
 _MOST = 10_000  # tables that are remembered
 
 
-class Described:
+class SourceSchema:
     """The columns and keys that a source told, by table; what it told last holds."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from eventlog.apply.database import Database
 from eventlog.apply.progress import read_state
 from eventlog.apply.run import Run
 from eventlog.apply.settings import ApplySettings
-from eventlog.apply.source_schema import Described
+from eventlog.apply.source_schema import SourceSchema
 from eventlog.apply.tally import Tally
 from eventlog.apply.target import Target
 from eventlog.convert.conversion import Job, Report, allowed, changes_of
@@ -89,10 +89,10 @@ def _name(job: Job, chosen: ApplySettings) -> str:
     return chosen.source or job.source_format
 
 
-def _described(job: Job) -> tuple[Described, Job]:
+def _described(job: Job) -> tuple[SourceSchema, Job]:
     """What the source of a job will tell of its tables, and the job so that it does; what it hands out are
     whole transactions."""
-    described = Described()
+    described = SourceSchema()
     given = {"whole_transactions": True, "ended": not job.place, "heard": described.hear}
     return described, replace(job, given={**job.given, **given})
 

@@ -14,7 +14,7 @@ from eventlog.apply.cells import Cells
 from eventlog.apply.copying import copy_columns
 from eventlog.apply.errors import FixedNumber
 from eventlog.apply.reduction import ASKED, UNASKED, Effect
-from eventlog.apply.table_target import Goal
+from eventlog.apply.table_target import TableTarget
 from eventlog.core.change import ABSENT, Absent
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.queries import unbound
@@ -32,7 +32,7 @@ class Collision(Exception):
 class Stage:
     """Stages the effects on one table and writes them."""
 
-    def __init__(self, connection: Connection, dialect: Dialect, goal: Goal, number: int) -> None:
+    def __init__(self, connection: Connection, dialect: Dialect, goal: TableTarget, number: int) -> None:
         self.goal = goal
         self._connection = connection
         self._dialect = dialect

@@ -18,7 +18,7 @@ from eventlog.core.tables import Table
 RowKey = tuple[Cell, ...]
 
 
-class Deed(enum.Enum):
+class RowAction(enum.Enum):
     """What a change does to one row."""
 
     WRITE = "the row is there, with these values"
@@ -31,8 +31,8 @@ class Deed(enum.Enum):
 class Act(NamedTuple):
     """What one change does to one row."""
 
-    deed: Deed
-    goal: Goal
+    deed: RowAction
+    goal: TableTarget
     key: RowKey
     cells: Cells  # by the goal's columns; ABSENT for what was not supplied
     change: Change
@@ -41,14 +41,14 @@ class Act(NamedTuple):
 class Emptied(NamedTuple):
     """Every row of a table is gone."""
 
-    goal: Goal
+    goal: TableTarget
     change: Change
 
 
 class Moved(NamedTuple):
     """A row takes another key and keeps the values that the change does not supply."""
 
-    goal: Goal
+    goal: TableTarget
     old: RowKey
     key: RowKey
     cells: Cells
@@ -59,7 +59,7 @@ Step = Act | Emptied | Moved
 
 
 @dataclass(frozen=True, eq=False)
-class Goal:
+class TableTarget:
     """A table of the target."""
 
     table: Table  # as the target's catalogue tells it, without columns that it computes itself
@@ -119,21 +119,21 @@ class Goal:
         layout = self.layout_of(tuple([field[0] for field in change.fields]))
         key = self._key_of(change, layout)
         if change.op is Op.DELETE:
-            return (Act(Deed.DELETE, self, key, (), change),)
+            return (Act(RowAction.DELETE, self, key, (), change),)
         if layout.unknown and not self.lenient:
             raise NoColumn(str(self), ", ".join(layout.unknown))
         cells = self._cells(change, layout)
         for place, cell in zip(self.key, key, strict=True):
             cells[place] = cell
         if change.op is not Op.UPDATE:
-            return (Act(Deed.WRITE, self, key, cells, change),)
+            return (Act(RowAction.WRITE, self, key, cells, change),)
         complete = ABSENT not in cells or all(cells[place] is not ABSENT for place in self.whole)
         old = self._old_key(key, change, layout)
         if old == key:
-            return (Act(Deed.WRITE if complete else Deed.UPDATE, self, key, cells, change),)
+            return (Act(RowAction.WRITE if complete else RowAction.UPDATE, self, key, cells, change),)
         if not complete:
             return (Moved(self, old, key, cells, change),)
-        return Act(Deed.DELETE, self, old, (), change), Act(Deed.WRITE, self, key, cells, change)
+        return Act(RowAction.DELETE, self, old, (), change), Act(RowAction.WRITE, self, key, cells, change)
 
     def _cells(self, change: Change, layout: FieldLayout) -> list[Cell | Absent]:
         made: list[Cell | Absent] = [ABSENT] * len(self.to_cells)

@@ -17,7 +17,7 @@ SEQ_LENGTH = 100
 _DIGITS = 20  # to which positions that are numbers are filled up, so that their texts order as they do
 
 
-def without_span(table: Table, dialect: Dialect) -> Table:
+def without_validity(table: Table, dialect: Dialect) -> Table:
     """A table of the target without the columns that say what a version is; NoHistory if it has none."""
     ours = {dialect.fold(name) for name in SPAN}
     if not ours <= table.columns.keys() or dialect.fold(FROM_SEQ) not in table.key:

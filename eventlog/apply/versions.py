@@ -13,7 +13,7 @@ from eventlog.apply.history import Named, Version
 from eventlog.apply.reduction import ASKED, UNASKED
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.staging import Stage
-from eventlog.apply.table_target import Act, Emptied, Goal, Moved, RowKey, Step
+from eventlog.apply.table_target import Act, Emptied, Moved, RowKey, Step, TableTarget
 from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.apply.validity import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME, sequence_of, time_of
 from eventlog.core.change import ABSENT, Change
@@ -95,10 +95,10 @@ class VersionSteps:
         self._dialect = dialect
         self._insert = settings.missing_rows == "insert"
         self._settings = settings
-        self._stages: dict[Goal, VersionStage] = {}
+        self._stages: dict[TableTarget, VersionStage] = {}
         self._places: dict[int, Named] = {}
 
-    def open(self, goals: Iterable[Goal]) -> None:
+    def open(self, goals: Iterable[TableTarget]) -> None:
         """Make the stages of tables, which is done alone."""
         for goal in goals:
             if goal not in self._stages:
@@ -113,14 +113,14 @@ class VersionSteps:
             for number, change in enumerate(changes)
         }
 
-    def copy(self, new: Sequence[tuple[Goal, Block]]) -> bool:
+    def copy(self, new: Sequence[tuple[TableTarget, Block]]) -> bool:
         """Never: a new row ends a version that may be there."""
         return False
 
     def do(self, steps: Sequence[Step]) -> StepsTold:
         """The steps in their order, as many together as can be."""
         told = StepsTold(Tally(), [])
-        by_goal: dict[Goal, list[Act | Moved]] = {}
+        by_goal: dict[TableTarget, list[Act | Moved]] = {}
         for step in steps:
             if isinstance(step, Emptied):
                 self._do_table(step.goal, by_goal.pop(step.goal, []), told)
@@ -132,7 +132,7 @@ class VersionSteps:
             self._do_table(goal, own, told)
         return told
 
-    def _do_table(self, goal: Goal, steps: Sequence[Act | Moved], told: StepsTold) -> None:
+    def _do_table(self, goal: TableTarget, steps: Sequence[Act | Moved], told: StepsTold) -> None:
         if not steps:
             return
         stage = self._stages[goal]
@@ -152,7 +152,7 @@ class VersionSteps:
         unmet(made.unmet, self._settings, told)
 
     def _versions(
-        self, goal: Goal, steps: Iterable[Act | Moved], missing: Collection[RowKey] = ()
+        self, goal: TableTarget, steps: Iterable[Act | Moved], missing: Collection[RowKey] = ()
     ) -> history.HistoryTold:
         placed = ((step, self._place(step.change)) for step in steps)
         return history.versions(goal, placed, missing, insert=self._insert)

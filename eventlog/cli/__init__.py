@@ -12,8 +12,8 @@ import click
 
 from eventlog import __version__
 from eventlog.cli import examples
-from eventlog.cli.exits import Ending, ended, verbose_option
-from eventlog.cli.terminal import say, show
+from eventlog.cli.exits import CommandExit, ended, verbose_option
+from eventlog.cli.terminal import print_sentence, show
 from eventlog.core.errors import EventlogError
 from eventlog.core.extras import hide_pandas
 
@@ -105,7 +105,7 @@ def tell_version(ctx: click.Context) -> None:
 
     show(f"eventlog, version {__version__}")
     if warning := distribution.warning():
-        say(warning)
+        print_sentence(warning)
     ctx.exit()
 
 
@@ -118,5 +118,5 @@ def main() -> None:
     hide_pandas()
     # Arrow's own allocator keeps what a batch needed, some 30 MiB of a publisher, and is not faster for it.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    ending = Ending()
+    ending = CommandExit()
     sys.exit(ending.carry_out(lambda: cli.main(standalone_mode=False, obj=ending)))

@@ -12,12 +12,12 @@ import click
 from eventlog.apply.settings import ApplySettings, read_key
 from eventlog.cli.convert import DECLARING as CONVERTING
 from eventlog.cli.convert import FORMAT_NAMES, clock, taking_part
-from eventlog.cli.distinct_files import need_apart
+from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.format_names import guess, refuse_strangers
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
-from eventlog.cli.refusals import Complaints
-from eventlog.cli.terminal import say
+from eventlog.cli.refusals import RefusalPrinter
+from eventlog.cli.terminal import print_sentence
 from eventlog.convert.conversion import Job, Report
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
@@ -119,18 +119,18 @@ def apply(
     )
     chosen = settings.build(ApplySettings, {**given, "keys": tuple(map(read_key, keys))})
     read = () if url else job.inputs
-    need_apart({"--refused": refused}, (*read, *(name for _, name in current), tables_file))
+    require_distinct_files({"--refused": refused}, (*read, *(name for _, name in current), tables_file))
     with ExitStack() as stack:
         keep: IO[bytes] | None = stack.enter_context(added(refused)) if refused else None
-        complaints = Complaints()
+        complaints = RefusalPrinter()
         stack.callback(complaints.close)
-        report = Report(complaints.tell, keep, strict, say)
+        report = Report(complaints.tell, keep, strict, print_sentence)
         advance = stack.enter_context(progress(job.inputs))
         if to_url is not None:
             going = stack.enter_context(Signals().caught()) if follow else None
             tally = apply_to_database(job, to_url, chosen, report, clock(), advance, going)
         elif to_delta is not None:
             tally = apply_to_delta(job, to_delta, chosen, report, clock(), advance)
-    say(str(tally))
+    print_sentence(str(tally))
     if report.refused:
         sys.exit(1)

@@ -18,7 +18,7 @@ from eventlog.cli.format_names import refuse_strangers
 from eventlog.cli.log_options import ALL
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.progress import job_progress
-from eventlog.cli.terminal import say
+from eventlog.cli.terminal import print_sentence
 from eventlog.convert.conversion import Job
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
@@ -134,7 +134,7 @@ def backlog(
     for path in filter(None, (report, refused, history)):
         need_folder(path, str(path))
     with ExitStack() as stack:
-        bar = stack.enter_context(job_progress(say))
+        bar = stack.enter_context(job_progress(print_sentence))
         live = None
         if not inputs and not given.get("kafka"):
             if source_format != "log":

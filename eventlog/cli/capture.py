@@ -9,13 +9,13 @@ from typing import IO, Any, Final
 
 import click
 
-from eventlog.cli.distinct_files import need_apart
+from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.format_names import refuse_strangers
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
-from eventlog.cli.refusals import Complaints
-from eventlog.cli.terminal import say
+from eventlog.cli.refusals import RefusalPrinter
+from eventlog.cli.terminal import print_sentence
 from eventlog.convert.conversion import Report, allowed
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
 from eventlog.files.outputs import Output
 from eventlog.files.writing import opened
@@ -74,12 +74,14 @@ def capture(
     settings, reading = build(CaptureSettings, given), build(GbaseSettings, given)
     place = read_address(address, tuple(TRANSPORTS))
     signals = Signals()
-    need_apart({"-o": output, "--state": state, "--refused": refused}, (tables_file, settings.password_file))
+    require_distinct_files(
+        {"-o": output, "--state": state, "--refused": refused}, (tables_file, settings.password_file)
+    )
     with ExitStack() as stack:
         keep: IO[bytes] | None = (
             stack.enter_context(opened(refused, "a" if state else "w")) if refused else None
         )
-        complaints = Complaints()
+        complaints = RefusalPrinter()
         stack.callback(complaints.close)
         report = Report(complaints.tell, keep, strict)
         transport = stack.enter_context(closing(TRANSPORTS[place.scheme](place, settings)))
@@ -99,7 +101,7 @@ def capture(
             )
         )
         for table, column in session.left:
-            say(f"{table}: no stream carries its column {column}")
+            print_sentence(f"{table}: no stream carries its column {column}")
         stack.enter_context(signals.caught())
         written = stack.enter_context(Output(output, target.shape, None, grows=True))
         for answers in stack.enter_context(closing(session.answers(once=once))):
@@ -109,5 +111,5 @@ def capture(
             written.flush()
             report.flush()
     if report.refused:
-        say(f"{amount(report.refused, 'bad record was', 'bad records were')} left out")
+        print_sentence(f"{quantity(report.refused, 'bad record was', 'bad records were')} left out")
         sys.exit(1)

@@ -12,10 +12,10 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.cli import distribution
 from eventlog.cli.database import database_options, read_settings
-from eventlog.cli.terminal import Shade, say, show, tell
+from eventlog.cli.terminal import Shade, print_line, print_sentence, show
 from eventlog.core import tablesfile
 from eventlog.core.errors import Misuse
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.operate.comparing import compared
 from eventlog.publisher.config import Config, statements
@@ -81,7 +81,7 @@ def check(
 ) -> None:
     """Say what is wrong, each finding with its remedy; the exit code is 1 when there is one."""
     if warning := distribution.warning():
-        say(warning)
+        print_sentence(warning)
     settings = read_settings(config, url, log_table, layout, log_time)
     place = place_of(settings)
     engine = place.connect()
@@ -117,13 +117,15 @@ def check(
     if deep:
         found += _deep(settings)
     for one in unseen(after, log):
-        say(f"post-poll-stmt: what this runs cannot be seen; it must leave rows of the log alone: {one}")
+        print_sentence(
+            f"post-poll-stmt: what this runs cannot be seen; it must leave rows of the log alone: {one}"
+        )
     faults = [finding for finding in found if finding.fault]
     for finding in found if ways_round else [finding for finding in found if finding.fault or finding.told]:
         _tell(finding)
     if faults:
         sys.exit(1)
-    tell("nothing else is wrong" if any(finding.told for finding in found) else "nothing is wrong")
+    print_line("nothing else is wrong" if any(finding.told for finding in found) else "nothing is wrong")
 
 
 def _failed(store: Store) -> Iterator[Finding]:
@@ -131,7 +133,7 @@ def _failed(store: Store) -> Iterator[Finding]:
     with store.upkeep() as upkeep:
         failed = upkeep.failed()
     if failed:
-        words = f"{amount(failed, 'row has', 'rows have')} failed and will not be sent again by themselves"
+        words = f"{quantity(failed, 'row has', 'rows have')} failed and will not be sent again by themselves"
         remedy = "see why, then redrive or skip them"
         yield Finding(store.log.table, words, remedy, fault=False, told=True, commands=("eventlog errors",))
 
@@ -150,7 +152,7 @@ def _deep(settings: Config) -> Iterator[Finding]:
                 words = "no state of it was kept, so what triggers missed cannot be told"
                 yield Finding(str(one.table), words, "keep one", fault=False, told=True, commands=command)
             elif one.differences:
-                differ = amount(one.differences, "object differs", "objects differ")
+                differ = quantity(one.differences, "object differs", "objects differ")
                 words = f"{differ} from what the log explains: {', '.join(one.shown)}"
                 yield Finding(str(one.table), words, "log them", commands=command)
 
@@ -159,9 +161,9 @@ def _advance(connection: Connection, log: Log, settings: Config) -> None:
     """Let the log's sequence go on behind what went out, also as far as the files sink's record tells."""
     files = settings.build(SessionSettings).sink == "files"
     if forget_others(connection, log):
-        tell("what was on record as done is forgotten: what the log holds is new")
+        print_line("what was on record as done is forgotten: what the log holds is new")
     found = advance(connection, log, highest_in(settings.build(FilesSettings)) if files else None)
-    tell("the sequence stands past them all" if found is None else f"the next record_id is {found}")
+    print_line("the sequence stands past them all" if found is None else f"the next record_id is {found}")
 
 
 def _known(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:

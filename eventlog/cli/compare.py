@@ -14,17 +14,17 @@ import click
 
 from eventlog.cli.backlog import NameAndValue
 from eventlog.cli.convert import FORMAT_NAMES
-from eventlog.cli.distinct_files import need_apart
+from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.format_names import guess, refuse_flags, refuse_strangers
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
-from eventlog.cli.refusals import Complaints
-from eventlog.cli.terminal import say
+from eventlog.cli.refusals import RefusalPrinter
+from eventlog.cli.terminal import print_sentence
 from eventlog.compare.memory import compare_memory
 from eventlog.convert.conversion import Job, Report, format_named, write_changes
 from eventlog.core.errors import EventlogError
 from eventlog.core.formats import Shape
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
 from eventlog.files.inputs import container_of
 from eventlog.files.limits import Limits
@@ -110,8 +110,10 @@ def compare(
     settings, limits = build(CompareSettings, given), build(Limits, given)
     known = read_tables(tables_file) if tables_file else None
     written = {"-o": output, "--refused": refused}
-    need_apart(written, () if url else (old,))
-    need_apart({**written, "--keep": keep}, (tables_file,) if url_b or url else (new, tables_file))
+    require_distinct_files(written, () if url else (old,))
+    require_distinct_files(
+        {**written, "--keep": keep}, (tables_file,) if url_b or url else (new, tables_file)
+    )
     from eventlog.cli import states  # Arrow takes a while to load
 
     with ExitStack() as stack:
@@ -129,7 +131,7 @@ def compare(
         else:
             model, found = states.on_spark(stack, master, dict(conf), (old, new), known, rows_of)
         bad = stack.enter_context(opened(refused, "w")) if refused else None
-        complaints = Complaints()
+        complaints = RefusalPrinter()
         stack.callback(complaints.close)
         report = Report(complaints.tell, bad, strict)
         job = Job("changes", target, (), output, None, output_container, model, given=given)
@@ -141,9 +143,9 @@ def compare(
             told = (load(json.loads(line)) for line in lines)
             write_changes(job, format_named(target), told, report, writing, False)
         if report.refused and keep is not None:
-            raise NotKept(amount(report.refused, "change was", "changes were"), keep)
+            raise NotKept(quantity(report.refused, "change was", "changes were"), keep)
     if report.refused:
-        say(f"{amount(report.refused, 'change was', 'changes were')} left out")
+        print_sentence(f"{quantity(report.refused, 'change was', 'changes were')} left out")
         sys.exit(1)
 
 

@@ -10,19 +10,19 @@ from typing import IO, Any, BinaryIO
 
 import click
 
-from eventlog.cli.distinct_files import need_apart
+from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.format_names import guess, refuse_strangers
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
-from eventlog.cli.refusals import Complaints
+from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.tasks import read_tasks, task_option
-from eventlog.cli.terminal import say
+from eventlog.cli.terminal import print_sentence
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import convert as run_convert
 from eventlog.convert.conversion import follow as follow_stream
 from eventlog.convert.streaming import is_folder, stream
 from eventlog.core.formats import Shape
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.files.inputs import files_of
 from eventlog.files.limits import Limits
 from eventlog.files.writing import added, opened
@@ -125,7 +125,7 @@ def convert(
         tasks,
     )
     read = () if url else (*job.inputs, *(name for _, names in tasks for name in names))
-    need_apart(
+    require_distinct_files(
         {"-o": wanted.output, "--refused": refused, "--state": state},
         (*read, *(name for _, name in current), tables_file),
     )
@@ -133,9 +133,9 @@ def convert(
         keep: IO[bytes] | None = (
             stack.enter_context(_kept(refused, wanted.source, state)) if refused else None
         )
-        complaints = Complaints()
+        complaints = RefusalPrinter()
         stack.callback(complaints.close)
-        report = Report(complaints.tell, keep, strict, say)
+        report = Report(complaints.tell, keep, strict, print_sentence)
         in_parts = state is not None and is_folder(wanted.output)
         in_transactions = bool(given.get("kafka_transactional_id"))
         if (
@@ -149,7 +149,7 @@ def convert(
         else:
             run_convert(job, report, clock(), stack.enter_context(progress(job.inputs)))
     if report.refused:
-        say(f"{amount(report.refused, 'bad record was', 'bad records were')} left out")
+        print_sentence(f"{quantity(report.refused, 'bad record was', 'bad records were')} left out")
         sys.exit(1)
 
 

@@ -11,10 +11,10 @@ from typing import IO, Any
 
 import click
 
-from eventlog.cli.distinct_files import need_apart
+from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.log_options import INPUT, SINK, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import say
+from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
@@ -62,19 +62,23 @@ def deliver(
     """
     config = read_live(flags, config_file, verbose, log_format)
     settings, limits = config.build(PublisherSettings), config.build(Limits)
-    need_apart({"--memory": memory}, (file,))
+    require_distinct_files({"--memory": memory}, (file,))
     with tempfile.TemporaryDirectory() as folder:
         source = _lasting(file, Path(folder))
         sink = open_sink(config.build(SessionSettings).sink, config.given)
         kept = AnswerMemory(memory) if memory else memory_beside(Path(source))
         delivery = FileDelivery(
-            sink, kept, Waits(settings.retry_wait, settings.retry_longest), say, max_event=limits.max_record
+            sink,
+            kept,
+            Waits(settings.retry_wait, settings.retry_longest),
+            print_sentence,
+            max_event=limits.max_record,
         )
         delivery.run(lambda: _chunks(source, limits))
         sink.close()
         kept.close()
     told = ", ".join(f"{count} {level}" for level, count in delivery.levels.items())
-    say(told or "nothing was left to send")
+    print_sentence(told or "nothing was left to send")
     if delivery.levels.keys() - {"success", "warning"}:
         sys.exit(1)
 

@@ -9,7 +9,9 @@ from eventlog.core.errors import Misuse
 from eventlog.files.output_files import one_file
 
 
-def need_apart(written: Mapping[str, str | Path | None], read: Iterable[str | Path | None] = ()) -> None:
+def require_distinct_files(
+    written: Mapping[str, str | Path | None], read: Iterable[str | Path | None] = ()
+) -> None:
     """Misuse where a file that an option writes would be lost, or would be lost to another."""
     readers = {
         place: "reads it" for name in read if name and (place := one_file(name)) and Path(name).exists()

@@ -12,7 +12,7 @@ from eventlog.cli.failed_rows import which_options
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Shade, show
-from eventlog.core.entry import shown
+from eventlog.core.entry import cell_as_text
 from eventlog.operate.redriving import has_several_rows
 from eventlog.operate.upkeep import failures, unusable, whole_events
 from eventlog.publisher.open_log import opened
@@ -51,13 +51,13 @@ def errors(
 
 
 def _excluded(row: Unusable) -> str:
-    named = f"       -  N {shown(row.event_type)}  {_short(_where(row))}"
+    named = f"       -  N {cell_as_text(row.event_type)}  {_short(_where(row))}"
     return f"{named:<40}  {row.reason}"
 
 
 def _line(failed: FailedRow) -> tuple[str, Shade, str]:
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
-    row = f" {shown(failed.event_type)}  {_short(_where(failed))}"
+    row = f" {cell_as_text(failed.event_type)}  {_short(_where(failed))}"
     of = f", of {failed.event_id}" if has_several_rows(failed.event_id) else ""
     told = f"{row:<29}  {failed.reason or 'no reason is kept'}{tries}{of}"
     return f"{failed.record_id:>8}  ", Shade(failed.status, "red"), told
@@ -65,7 +65,7 @@ def _line(failed: FailedRow) -> tuple[str, Shade, str]:
 
 def _where(row: FailedRow | Unusable) -> str:
     column = "" if row.column_name is None else f" {row.column_name}"
-    return f"{shown(row.table_name)} {shown(row.table_key)}{column}"
+    return f"{cell_as_text(row.table_name)} {cell_as_text(row.table_key)}{column}"
 
 
 def _short(text: str) -> str:

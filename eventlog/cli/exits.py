@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 
 import click
 
-from eventlog.cli.setting_hints import stand
-from eventlog.cli.terminal import say, tell
+from eventlog.cli.setting_hints import use_names_of
+from eventlog.cli.terminal import print_line, print_sentence
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.publisher.logrecords import Records
 
@@ -58,7 +58,7 @@ def _signal_in(fault: BaseException) -> Ended | None:
     return ended(cause) if isinstance(fault, click.Abort) and isinstance(cause, KeyboardInterrupt) else None
 
 
-class Ending:
+class CommandExit:
     """Carries a command out and sees to it that it ends well."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Ending:
         if self._tracebacks and fault is not None:
             for piece in traceback.format_exception(fault):
                 for line in piece.rstrip("\n").split("\n"):
-                    tell(line)
+                    print_line(line)
 
     def _tell(self, fault: BaseException) -> int:
         self._trace(fault)
@@ -140,9 +140,9 @@ def verbose_option(**more: Any) -> click.Option:
     """-v, of every command."""
 
     def keep(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
-        stand(ctx)
+        use_names_of(ctx)
         if value:
-            ctx.find_root().ensure_object(Ending).trace(True)
+            ctx.find_root().ensure_object(CommandExit).trace(True)
         return value
 
     return click.Option(
@@ -171,9 +171,9 @@ def _need_standard_files() -> None:
 def _tell_lines(lines: Iterator[str]) -> None:
     first, *causes = [*dict.fromkeys(lines)] or [""]
     if first:
-        say(first, "red")
+        print_sentence(first, "red")
     for cause in causes:
-        tell(cause, "  ")
+        print_line(cause, "  ")
 
 
 def _chain(fault: BaseException) -> Iterator[str]:

@@ -16,17 +16,17 @@ from eventlog.cli.explain_sequence import WantedChanges
 from eventlog.cli.explain_sequence import tell as tell_sequence
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
-from eventlog.cli.refusals import Complaints
-from eventlog.cli.setting_hints import hinted
-from eventlog.cli.terminal import Shade, say, show
+from eventlog.cli.refusals import RefusalPrinter
+from eventlog.cli.setting_hints import with_hints
+from eventlog.cli.terminal import Shade, print_sentence, show
 from eventlog.convert.by_row import PlacedEntry
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import explain as run_explain
 from eventlog.convert.explanations import placed
 from eventlog.core import tablekey
 from eventlog.core.errors import Refused
-from eventlog.core.identity import speaks_of
-from eventlog.core.plurals import amount
+from eventlog.core.identity import names_object
+from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.files.sorting import Sorter
@@ -103,14 +103,14 @@ def explain(
             given=given | {"order": order},
         )
         if count := tell_sequence(placed(shown, clock()), WantedChanges(table, key), as_json):
-            say(f"{amount(count, 'record is', 'records are')} refused")
+            print_sentence(f"{quantity(count, 'record is', 'records are')} refused")
             sys.exit(1)
         return
     refuse_flags(("order",), "is of change tables and messages, and what is explained is a log")
     flags = {"url": url, "log_table": log_table} | {n: v for n, v in given.items() if n not in _OF_FILES}
     if not inputs and configured(flags, config_file):
         refuse_flags(_OF_FILES, "is for files, and what is explained is the log of a database")
-        _tell(explain_log(flags, config_file, table, key, everything, say), as_json)
+        _tell(explain_log(flags, config_file, table, key, everything, print_sentence), as_json)
         return
     refuse_flags(_OF_A_DATABASE, "is for the log of a database, and what is explained are files")
     job = Job(
@@ -130,18 +130,18 @@ def explain(
     def tell(found: PlacedEntry, outcome: Outcome) -> None:
         refused.pop(found.where, None)
         entry = found.entry
-        if speaks_of(job.tables, entry.table_name, entry.table_key, table, key):
+        if names_object(job.tables, entry.table_name, entry.table_key, table, key):
             explained.add((found._replace(raw=b""), outcome))
 
     report = Report(lambda bad: refused.update({bad.where: bad}))
     run_explain(job, report, clock(), tell)
     _tell(explained, as_json)
-    complaints = Complaints()
+    complaints = RefusalPrinter()
     for bad in refused.values():
         complaints.tell(bad)
     complaints.close()
     if report.refused:
-        say(f"{amount(report.refused, 'row is', 'rows are')} refused")
+        print_sentence(f"{quantity(report.refused, 'row is', 'rows are')} refused")
         sys.exit(1)
 
 
@@ -173,7 +173,7 @@ def _line(found: PlacedEntry, outcome: Outcome) -> tuple[str, Shade, str]:
     if outcome.by is not None:
         said += f", by row {outcome.by}"
     if outcome.reason:
-        said += f": {hinted(outcome.reason)}"
+        said += f": {with_hints(outcome.reason)}"
     return f"{row:<40}  ", Shade(str(outcome.fate), COLOURS[outcome.fate]), said
 
 

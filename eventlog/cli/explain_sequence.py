@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from eventlog.cli.setting_hints import hinted
-from eventlog.cli.terminal import Shade, say, show
+from eventlog.cli.setting_hints import with_hints
+from eventlog.cli.terminal import Shade, print_sentence, show
 from eventlog.core import tablekey
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
@@ -47,7 +47,7 @@ def tell(items: Iterable[Placed | Refused], wanted: WantedChanges, as_json: bool
             continue
         count += item.fault
         if not item.fault and item.told:
-            say(f"{item.where}: {item.reason}")
+            print_sentence(f"{item.where}: {item.reason}")
         elif wanted.everything:
             _left_out(item, as_json)
     return count
@@ -70,4 +70,4 @@ def _left_out(refused: Refused, as_json: bool) -> None:
     if as_json:
         show(json.dumps({"where": refused.where, "outcome": outcome, "reason": refused.reason}))
     else:
-        show(f"{refused.where:<30}  ", Shade(outcome, _COLOURS[outcome]), f": {hinted(refused.reason)}")
+        show(f"{refused.where:<30}  ", Shade(outcome, _COLOURS[outcome]), f": {with_hints(refused.reason)}")

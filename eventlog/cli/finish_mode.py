@@ -10,7 +10,7 @@ import click
 
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import say, show
+from eventlog.cli.terminal import print_sentence, show
 from eventlog.operate.finishing import change_mode
 from eventlog.publisher.open_log import opened
 from eventlog.sql.log.finishing import FinishMode
@@ -32,4 +32,4 @@ def finish_mode(
             show(store.finish_mode() or FinishMode.UPDATE)
             return
         changed = change_mode(store, FinishMode(mode), f"finish-mode by {getpass.getuser()}")
-    say(f"rows are finished by {mode}" if changed else f"rows are finished by {mode} already")
+    print_sentence(f"rows are finished by {mode}" if changed else f"rows are finished by {mode} already")

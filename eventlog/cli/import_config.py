@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eventlog.cli.terminal import put, tell
+from eventlog.cli.terminal import print_line, put
 from eventlog.original import export, translate, write
 
 
@@ -33,7 +33,7 @@ def import_config(file: Path, output: Path) -> None:
     else:
         _write_new(output, text)
     for without in found.without:
-        tell(f"not carried over: {without}")
+        print_line(f"not carried over: {without}")
 
 
 def _write_new(output: Path, text: str) -> None:

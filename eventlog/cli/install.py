@@ -8,7 +8,7 @@ import click
 
 from eventlog.cli.database import database_options, read_place
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.terminal import put, tell
+from eventlog.cli.terminal import print_line, put
 from eventlog.core.errors import Misuse
 from eventlog.publisher.comparing import MODES
 from eventlog.sql.capture import track, triggers
@@ -70,16 +70,16 @@ def install(
     log = place.find(engine)
     changed = migrate.install(engine, log, future_events=future_events)
     track.install_routines(engine, log)
-    tell(f"{log.schema}.{log.table} is {'installed' if changed else 'up to date'}")
+    print_line(f"{log.schema}.{log.table} is {'installed' if changed else 'up to date'}")
     with engine.connect() as connection:
         owner = Catalogue(connection).owner(log)
     if owner.almighty:
-        tell(
+        print_line(
             "its triggers run as a superuser, the owner of the log: fine for a test,"
             " else let a role of its own install it (docs/databases/postgresql.md)"
         )
     for table in track.adopt(engine, log):
-        tell(f"{table} is on record as tracked")
+        print_line(f"{table} is on record as tracked")
 
 
 @click.command(short_help="Takes the event log away again.")
@@ -112,7 +112,7 @@ def uninstall(
     gone = migrate.uninstall(engine, log, discard=discard)
     if gone:
         track.remove_routines(engine, log)
-    tell(f"{log.table} is {'uninstalled' if gone else 'not installed'}")
+    print_line(f"{log.table} is {'uninstalled' if gone else 'not installed'}")
 
 
 def _routines(log: Log, file: str) -> str:

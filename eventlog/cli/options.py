@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from eventlog.cli.terminal import say
+from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import EventlogError
 from eventlog.core.settings import declared, is_flag, read_value, variable
 from eventlog.core.tables import Tables
@@ -137,7 +137,7 @@ def read_tables(path: Path | None) -> Tables:
     """The tables of a tables file; none without one."""
     tables = Tables() if path is None else read_tables_file(path)
     for words in tables.warnings:
-        say(words)
+        print_sentence(words)
     return tables
 
 

@@ -10,7 +10,7 @@ import click
 
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import say
+from eventlog.cli.terminal import print_sentence
 from eventlog.publisher.open_log import opened
 
 
@@ -21,7 +21,7 @@ def pause(reason: str, config_file: Path | None, verbose: bool, log_format: str,
     """Let the publisher rest after its cycle, whoever leads, until `eventlog resume`. Rows pile up as new."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store, store.upkeep() as upkeep:
         upkeep.pause(getpass.getuser(), reason)
-    say("paused")
+    print_sentence("paused")
 
 
 @click.command(cls=SettingsCommand, short_help="Let the publisher go on.")
@@ -30,4 +30,4 @@ def resume(config_file: Path | None, verbose: bool, log_format: str, **flags: An
     """Let a paused publisher go on."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store, store.upkeep() as upkeep:
         upkeep.resume()
-    say("going on")
+    print_sentence("going on")

@@ -10,7 +10,7 @@ import click
 
 from eventlog.cli.log_options import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import put, say
+from eventlog.cli.terminal import print_sentence, put
 from eventlog.publisher import batches
 from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import make_reader
@@ -33,6 +33,6 @@ def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: A
             text = document(sending.text for sending in draft.sendings)
             put((indent(text) if xds.pretty else text) + "\n")
     for row, reason in reading.refused:
-        say(f"row {row} would get E: {reason}")
+        print_sentence(f"row {row} would get E: {reason}")
     if reading.refused:
         sys.exit(1)

@@ -9,11 +9,11 @@ import click
 
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import say
-from eventlog.core.plurals import amount
+from eventlog.cli.terminal import print_sentence
+from eventlog.core.plurals import quantity
 from eventlog.operate.upkeep import Purge, read_age, read_letters
 from eventlog.operate.upkeep import purge as run_purge
-from eventlog.publisher.log_status import read_standing
+from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.open_log import opened
 
 
@@ -38,6 +38,6 @@ def purge(
     """Delete rows that are handled and old, a chunk at a time. Their number is kept as a notice."""
     wanted = read_letters(letters)
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
-        before = read_age(older_than, read_standing(store, counted=False).now)
+        before = read_age(older_than, read_log_status(store, counted=False).now)
         deleted = run_purge(store, Purge(before, wanted, chunk, rest))
-    say(f"{amount(deleted, 'row')} from before {before} deleted")
+    print_sentence(f"{quantity(deleted, 'row')} from before {before} deleted")

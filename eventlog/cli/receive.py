@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from eventlog.cli.terminal import tell
+from eventlog.cli.terminal import print_line
 from eventlog.core.errors import EventlogError
 from eventlog.files.text import read_text
 from eventlog.web.receiver import rules
@@ -63,7 +63,7 @@ def receive(host: str, port: int, answers: Path | None, file: Path | None, keep:
             raise NoPort(host, port, fault.strerror) from fault
         stack.callback(server.server_close)
         kept = f"in {file}" if file else "until it ends (--file keeps them for longer)"
-        tell(f"receiving at {server.url}; documents are kept {kept}; Ctrl-C ends it")
+        print_line(f"receiving at {server.url}; documents are kept {kept}; Ctrl-C ends it")
         _serve(server)
 
 

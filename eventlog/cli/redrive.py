@@ -11,9 +11,9 @@ import click
 from eventlog.cli.failed_rows import which_options
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import say
+from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.operate.redriving import how_to_redrive
 from eventlog.operate.redriving import redrive as run_redrive
 from eventlog.publisher.open_log import opened
@@ -51,8 +51,8 @@ def redrive(
     with opened(config) as store:
         how = how_to_redrive(config, store, as_query_back=as_query_back, as_logged=as_logged)
         done = run_redrive(store, Which(ids, table, reason), how)
-    say(f"{amount(done.rows, 'row is', 'rows are')} new again")
+    print_sentence(f"{quantity(done.rows, 'row is', 'rows are')} new again")
     for told in done.told:
-        say(str(told))
+        print_sentence(str(told))
     if done.refused:
         sys.exit(1)

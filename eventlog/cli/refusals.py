@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from eventlog.cli.terminal import tell
+from eventlog.cli.terminal import print_line
 from eventlog.core.errors import Refused
 
 IN_FULL = 3
@@ -13,7 +13,7 @@ _KINDS = 1000  # what goes beyond is one kind
 _PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
-class Complaints:
+class RefusalPrinter:
     """Tells of bad records as they come; `close` tells of those that were not told one by one."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Complaints:
             kind = "other reasons"
         self._told[kind] += 1
         if self._told[kind] <= IN_FULL:
-            tell(f"{refused.where}: {refused.reason}")
+            print_line(f"{refused.where}: {refused.reason}")
         else:
             self._last[kind] = refused
 
@@ -35,4 +35,4 @@ class Complaints:
         """Each kind once more, with its number."""
         for kind, last in self._last.items():
             more = self._told[kind] - IN_FULL
-            tell(f"and {more} more, the last at {last.where}: {last.reason}")
+            print_line(f"and {more} more, the last at {last.where}: {last.reason}")

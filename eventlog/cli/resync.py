@@ -10,9 +10,9 @@ import click
 
 from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.terminal import tell
+from eventlog.cli.terminal import print_line
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import opened, read_tables
@@ -91,9 +91,9 @@ def _compare(store: Store, settings: Config, tables: Tables) -> None:
 
     for found in audit(store, settings, tables, log=True):
         if found.differences is None:
-            tell(f"{found.table}: its state is kept; the next --compare logs what triggers missed")
+            print_line(f"{found.table}: its state is kept; the next --compare logs what triggers missed")
         else:
-            tell(f"{found.table}: {amount(found.differences, 'object')} differed and were logged")
+            print_line(f"{found.table}: {quantity(found.differences, 'object')} differed and were logged")
 
 
 def _published(tables: Tables, name: str) -> Table:
@@ -106,7 +106,7 @@ def _published(tables: Tables, name: str) -> Table:
 def _resync(store: Store, wanted: Resync, rate: int) -> None:
     steps = run_resync(store, wanted, throttle(rate))
     rows = max(progress.rows for progress in steps)
-    tell(f"{wanted.table}: {amount(rows, 'row')} logged")
+    print_line(f"{wanted.table}: {quantity(rows, 'row')} logged")
 
 
 def throttle(rate: int) -> Callable[[int], None]:

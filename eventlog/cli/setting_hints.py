@@ -19,12 +19,12 @@ _HINT = re.compile(
 _called: list[click.Context] = []
 
 
-def stand(ctx: click.Context) -> None:
+def use_names_of(ctx: click.Context) -> None:
     """From now on hints are for who called this command."""
     _called[:] = [ctx]
 
 
-def hinted(text: str) -> str:
+def with_hints(text: str) -> str:
     """The text with its hints as this user would follow them; what is quoted is none."""
     return _HINT.sub(_hint, text)
 

@@ -10,8 +10,8 @@ import click
 
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import say
-from eventlog.core.plurals import amount
+from eventlog.cli.terminal import print_sentence
+from eventlog.core.plurals import quantity
 from eventlog.operate.upkeep import skip as run_skip
 from eventlog.publisher.open_log import opened
 
@@ -32,9 +32,11 @@ def skip(
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         done = run_skip(store, ids, reason)
     wanted = len({*ids, *done.others})
-    some = f"{done.rows} of {wanted} rows are" if done.rows < wanted else amount(wanted, "row is", "rows are")
-    say(f"{some} skipped")
+    some = (
+        f"{done.rows} of {wanted} rows are" if done.rows < wanted else quantity(wanted, "row is", "rows are")
+    )
+    print_sentence(f"{some} skipped")
     if done.others:
-        say(f"of the same events: {', '.join(map(str, done.others))}")
+        print_sentence(f"of the same events: {', '.join(map(str, done.others))}")
     if done.rows < wanted:
         sys.exit(1)

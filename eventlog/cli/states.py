@@ -10,8 +10,8 @@ import pyarrow as pa
 from sqlalchemy.engine import Connection
 
 from eventlog.compare.files import files_of, read_file
-from eventlog.compare.kept_state import Kept
-from eventlog.compare.lines import Told, differences, in_order
+from eventlog.compare.kept_state import KeptState
+from eventlog.compare.lines import DifferenceLine, differences, in_order
 from eventlog.compare.tables import at_hand, read_table, snapshot
 from eventlog.core.errors import InvalidTables, Misuse, Refused
 from eventlog.core.extras import extra
@@ -73,7 +73,7 @@ def _keeping(
     if len(pairs) > 1:
         raise Misuse("--keep: a file holds the rows of one table, and several are compared")
     ((table, old, new),) = pairs
-    with Kept(name, table) as kept:
+    with KeptState(name, table) as kept:
         yield table, old, lambda: kept.passing(new())
 
 
@@ -159,7 +159,7 @@ def _pairs(known: Tables | None, old: GivenState, new: GivenState) -> list[tuple
 
 def _differences(
     model: Tables, pairs: Iterable[tuple[Table, Batches, Batches]], memory: int
-) -> Iterator[tuple[Table, Told]]:
+) -> Iterator[tuple[Table, DifferenceLine]]:
     for table, old, new in pairs:
         own = model.get(str(table))
         for told in differences(model, own, old(), new(), memory):

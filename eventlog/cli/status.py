@@ -13,8 +13,8 @@ import click
 from eventlog.cli.log_options import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Shade, show
-from eventlog.core.plurals import amount
-from eventlog.publisher.log_status import Standing, read_standing
+from eventlog.core.plurals import quantity
+from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.publisher.open_log import opened
 
 
@@ -24,7 +24,7 @@ from eventlog.publisher.open_log import opened
 def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
     """Say what is pending and since when, what failed, who publishes, and what the last cycle did."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
-        standing = read_standing(store)
+        standing = read_log_status(store)
     if as_json:
         show(json.dumps(asdict(standing), default=str))
         return
@@ -45,14 +45,17 @@ _COLOURS = {
 }
 
 
-def _lines(standing: Standing) -> Iterator[tuple[str, str]]:
+def _lines(standing: LogStatus) -> Iterator[tuple[str, str]]:
     age = "" if standing.oldest_age is None else f", the oldest for {_span(standing.oldest_age)}"
     yield "pending", f"{standing.pending}{age}"
     if standing.unusable:
-        rows = amount(standing.unusable, "row")
+        rows = quantity(standing.unusable, "row")
         yield "excluded", f"{rows} without a usable record_id: see eventlog errors"
     if standing.waiting:
-        yield "waiting", f"{amount(standing.waiting, 'event')} for a retry, the next at {standing.next_retry}"
+        yield (
+            "waiting",
+            f"{quantity(standing.waiting, 'event')} for a retry, the next at {standing.next_retry}",
+        )
     for letter, tables in standing.counts.items():
         listed = ", ".join(f"{table} {rows}" for table, rows in tables.items())
         yield f"status {letter}", f"{sum(tables.values())}  ({listed})"

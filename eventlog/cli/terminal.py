@@ -9,22 +9,24 @@ from typing import IO, Any, NamedTuple
 
 import click
 
-from eventlog.cli.setting_hints import hinted
+from eventlog.cli.setting_hints import with_hints
 from eventlog.core.redaction import one_line, visible, without_secrets
 from eventlog.files.standard_output import standard_output
 
 _LONGEST, _END = 2000, 200  # characters of a line, and of its end
 
 
-def say(sentence: str, colour: str = "") -> None:
+def print_sentence(sentence: str, colour: str = "") -> None:
     """A sentence of ours on standard error."""
-    tell(sentence, styled("eventlog:", sys.stderr, fg=colour, bold=True) + " " if colour else "eventlog: ")
+    print_line(
+        sentence, styled("eventlog:", sys.stderr, fg=colour, bold=True) + " " if colour else "eventlog: "
+    )
 
 
-def tell(line: str, before: str = "") -> None:
+def print_line(line: str, before: str = "") -> None:
     """A line on standard error, which may be gone by now; no secret and no control character is in it."""
     with suppress(OSError, ValueError):
-        click.echo(before + _short(one_line(without_secrets(hinted(line)))), err=True)
+        click.echo(before + _short(one_line(without_secrets(with_hints(line)))), err=True)
 
 
 def _short(line: str) -> str:

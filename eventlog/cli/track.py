@@ -10,7 +10,7 @@ import click
 from sqlalchemy.engine import Engine
 
 from eventlog.cli.database import database_options, read_place
-from eventlog.cli.terminal import put, tell
+from eventlog.cli.terminal import print_line, put
 from eventlog.sql.capture import track as tracking
 from eventlog.sql.capture.choice import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
 from eventlog.sql.names import Log
@@ -121,7 +121,7 @@ def untrack(
                 put(tracking.script(log, tracking.plan_untrack(connection, log, table)))
             continue
         plan = tracking.untrack(engine, log, table)
-        tell(f"{plan.table} {_told(plan, 'is untracked', 'was not tracked')}")
+        print_line(f"{plan.table} {_told(plan, 'is untracked', 'was not tracked')}")
 
 
 def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:
@@ -131,9 +131,9 @@ def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> N
         put(tracking.script(log, plan))
     else:
         plan = tracking.track(engine, log, table, choice)
-        tell(f"{plan.table} {_told(plan, 'is tracked', 'is tracked so already')}")
+        print_line(f"{plan.table} {_told(plan, 'is tracked', 'is tracked so already')}")
     for warning in plan.warnings:
-        tell(warning, "  ")
+        print_line(warning, "  ")
 
 
 def _told(plan: tracking.TrackPlan, done: str, idle: str) -> str:

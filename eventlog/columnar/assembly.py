@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.current import Answers
 from eventlog.columnar.runs import Runs, Settled, names
-from eventlog.columnar.templates import OPS, FrameConstants, Known, Part, Slot
+from eventlog.columnar.templates import OPS, FrameConstants, Part, Slot, Templates
 from eventlog.columnar.values import RowValues
 from eventlog.columnar.vectors import Ints, flags, number, places, spread
 
@@ -45,7 +45,7 @@ class Pool(NamedTuple):
     cells: dict[int, int]  # by the number of a table's name
 
 
-class Filled(NamedTuple):
+class Assembled(NamedTuple):
     """The pieces of all events: those of each behind those of the one before, and how many each has."""
 
     pool: list[pa.Array]
@@ -66,16 +66,16 @@ def pool(batch: Batch, answers: Answers) -> Pool:
     return Pool(arrays, old, old + len(batch.ids), cells)
 
 
-def filled(
+def assemble(
     batch: Batch,
-    known: Known,
+    known: Templates,
     said: RowValues,
     answers: Answers,
     told: Runs,
     sets: Settled,
     texts: Pool,
     plain: Sequence[str],
-) -> Filled:
+) -> Assembled:
     """The pieces of the events of these runs, and behind them those that are plain texts."""
     found = atoms(batch, known, said, answers, told, texts)
     tables = batch.table_of[told.owners]
@@ -87,14 +87,16 @@ def filled(
     bases = Bases(sum(map(len, texts.arrays)), sum(map(len, arrays)))
     wanted, sizes = pieces(found, told, [frame for frame in frames if frame], codes, bases)
     lines = np.arange(len(plain)) + bases.names + len(ids)
-    return Filled(
+    return Assembled(
         [*arrays, pa.array(known.constants, pa.string())],
         np.concatenate([wanted, lines]),
         np.concatenate([sizes, np.ones(len(plain), np.int64)]),
     )
 
 
-def atoms(batch: Batch, known: Known, said: RowValues, answers: Answers, runs: Runs, texts: Pool) -> Atoms:
+def atoms(
+    batch: Batch, known: Templates, said: RowValues, answers: Answers, runs: Runs, texts: Pool
+) -> Atoms:
     """What each row of the runs adds."""
     sizes = runs.widths
     source, place = spread(sizes)
@@ -163,5 +165,5 @@ def bodies(atoms: Atoms, first_constant: int) -> tuple[Ints, Ints]:
     for slot, numbers in ((Slot.OLD, atoms.old), (Slot.NEW, atoms.new)):
         place = np.array([part.place(slot) for part in atoms.parts], np.int64)[atoms.part]
         filled = place >= 0
-        wanted[(begins + place)[filled]] = numbers[filled]
+        wanted[(begins + place)[filled]] = numbers[assemble]
     return wanted, sizes

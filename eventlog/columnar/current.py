@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.objects import matched
-from eventlog.columnar.templates import Known
+from eventlog.columnar.templates import Templates
 from eventlog.columnar.texts import Cells, Treated, escaped
 from eventlog.columnar.vectors import Flags, Ints, places
 from eventlog.core.tables import Table
@@ -48,7 +48,7 @@ class Answers(NamedTuple):
     doubtful: Flags  # of each object
 
 
-def ask(batch: Batch, known: Known, doubtful: Flags, read_back: ReadBack) -> Answers:
+def ask(batch: Batch, known: Templates, doubtful: Flags, read_back: ReadBack) -> Answers:
     """The current rows of all objects with a query-back that no delete overtakes; in doubt is each with one
     whose key may not be a row's."""
     asks = np.logical_or.reduceat(batch.kinds > 4, batch.starts)
@@ -77,7 +77,7 @@ def ask(batch: Batch, known: Known, doubtful: Flags, read_back: ReadBack) -> Ans
     return Answers(rows, tables, doubt)
 
 
-def treated(batch: Batch, known: Known, answers: Answers, bases: dict[int, int]) -> list[Treated]:
+def treated(batch: Batch, known: Templates, answers: Answers, bases: dict[int, int]) -> list[Treated]:
     """The cells as events hold them; `bases` are the numbers of the first cell of each table."""
     found = []
     for number, answer in answers.tables.items():

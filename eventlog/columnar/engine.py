@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog.columnar import assembly, current, objects, row_fates, runs, values
-from eventlog.columnar.assembly import Filled
+from eventlog.columnar.assembly import Assembled
 from eventlog.columnar.batch import Batch, Rows, gathered
 from eventlog.columnar.current import ReadBack
-from eventlog.columnar.plain import Ask, PlainEvents, WrittenEvent, plainly
-from eventlog.columnar.precedence import spoken
+from eventlog.columnar.plain import Ask, PlainEvents, WrittenEvent, plain_way
+from eventlog.columnar.precedence import find_precedence
 from eventlog.columnar.row_fates import FATES
 from eventlog.columnar.runs import Runs, Settled
-from eventlog.columnar.templates import ELEMENTS, OPS, Known
+from eventlog.columnar.templates import ELEMENTS, OPS, Templates
 from eventlog.columnar.texts import Treated, taken
 from eventlog.columnar.vectors import Ints, moved, offsets, spread
 from eventlog.core.tables import Table, Tables
@@ -94,10 +94,10 @@ class Engine:
     ) -> None:
         self._rules = rules
         self._read_back = read_back
-        self._learn: Callable[[], Known] = lambda: Known(tables, rules, settings, answerable, around)
+        self._learn: Callable[[], Templates] = lambda: Templates(tables, rules, settings, answerable, around)
         self._known = self._learn()
         self.unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
-        self._plainly = plainly(tables, rules, answerable, ask, EventWriter(tables, settings), around)
+        self._plainly = plain_way(tables, rules, answerable, ask, EventWriter(tables, settings), around)
 
     def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
         """One text for each object, whatever rows call it."""
@@ -121,9 +121,9 @@ class Engine:
             doubt[texts.doubtful] = True
         doubt |= said.doubtful | answers.doubtful
         columns = row_fates.column_numbers(said)
-        left = spoken(batch.kinds, batch.lives, columns, row_fates.unread(said))
-        found = row_fates.judged(batch, known, said, answers, left)
-        doubt |= row_fates.unsure(batch, known, left, found, columns, self._rules.max_changes)
+        left = find_precedence(batch.kinds, batch.lives, columns, row_fates.unread_rows(said))
+        found = row_fates.find_fates(batch, known, said, answers, left)
+        doubt |= row_fates.uncertain_objects(batch, known, left, found, columns, self._rules.max_changes)
         speaks = found.speaks & ~doubt[batch.objects[left.rows]]
         told = runs.gathered(batch, left, speaks, found.ops, found.widths)
         told = runs.cut(batch, told, self._rules.max_changes)
@@ -134,13 +134,13 @@ class Engine:
         sets = runs.settled(batch, told, left)
         codes = np.unique(said.codes[~doubt[batch.objects]]).tolist()
         self.unknown.update(filter(None, (said.parts[code].unknown for code in codes)), plain.unknown)
-        filled = assembly.filled(batch, known, said, answers, told, sets, pool, plain.texts)
+        filled = assembly.assemble(batch, known, said, answers, told, sets, pool, plain.texts)
         fates = row_fates.all_fates(batch, left, found)
         counted = _counted(batch, known, told, plain)
         return _ordered(rows, batch, told, sets, filled, plain, treated, fates, counted)
 
 
-def _counted(batch: Batch, known: Known, told: Runs, plain: PlainEvents) -> Counter[tuple[str, str]]:
+def _counted(batch: Batch, known: Templates, told: Runs, plain: PlainEvents) -> Counter[tuple[str, str]]:
     """How many events each class and element has."""
     counted = Counter((one.event.change.table, one.element) for one in plain.written)
     found, times = np.unique(batch.table_of[told.owners] * len(OPS) + told.ops, return_counts=True)
@@ -156,7 +156,7 @@ def _ordered(
     batch: Batch,
     told: Runs,
     sets: Settled,
-    filled: Filled,
+    filled: Assembled,
     plain: PlainEvents,
     treated: Sequence[Treated],
     fates: Ints,

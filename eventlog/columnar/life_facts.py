@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from eventlog.columnar import objects, values
 from eventlog.columnar.batch import Batch, Rows, changes, gathered
-from eventlog.columnar.templates import Known
+from eventlog.columnar.templates import Templates
 from eventlog.columnar.values import RowValues
 from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.entry import Entry
@@ -56,7 +56,7 @@ class Understood(NamedTuple):
 class LifeReader:
     """Understands the rows of one life, whose object the first of them names."""
 
-    def __init__(self, learn: Callable[[], Known], reader: Interpreter, status: str) -> None:
+    def __init__(self, learn: Callable[[], Templates], reader: Interpreter, status: str) -> None:
         self._learn = learn
         self._reader = reader
         self._status = status

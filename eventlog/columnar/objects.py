@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
-from eventlog.columnar.templates import Known, Spelled
+from eventlog.columnar.templates import Spelled, Templates
 from eventlog.columnar.vectors import Flags, Ints, codes, flags, places
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify, object_of
 from eventlog.core.tables import Table
 
 
-def canonical(known: Known, tables: pa.Array, keys: pa.Array) -> pa.Array:
+def canonical(known: Templates, tables: pa.Array, keys: pa.Array) -> pa.Array:
     """One text for each object, whatever rows call it: the name of its table, a zero character, its key."""
     own, names = codes(tables)
     spelled = [known.spelled(str(name)) for name in names]
@@ -49,7 +49,7 @@ def matched(keys: pa.Array, kinds: Ints, patterns: Sequence[str | None]) -> Flag
     return found
 
 
-def doubtful(batch: Batch, known: Known) -> Flags:
+def doubtful(batch: Batch, known: Templates) -> Flags:
     """The objects in doubt: rows may spell one object in several ways, and only one of them is sure."""
     sure: dict[Table, tuple[int, Spelled]] = {}
     for number, name in enumerate(batch.tables):
@@ -65,7 +65,7 @@ def doubtful(batch: Batch, known: Known) -> Flags:
 
 
 def _named_otherwise(
-    batch: Batch, known: Known, objects: Iterable[int], sure: dict[Table, tuple[int, Spelled]]
+    batch: Batch, known: Templates, objects: Iterable[int], sure: dict[Table, tuple[int, Spelled]]
 ) -> Flags:
     """The objects that those in doubt may be under another name."""
     wanted: dict[int, set[str]] = {}

@@ -18,8 +18,8 @@ from eventlog.columnar import assembly, runs
 from eventlog.columnar.assembly import Atoms
 from eventlog.columnar.cuts import Elements, Small, cut, elements
 from eventlog.columnar.life_facts import LifeReader, LifeRows
-from eventlog.columnar.precedence import Spoken, spoken
-from eventlog.columnar.templates import ELEMENTS, OPS, Fact, Known, Part, Slot
+from eventlog.columnar.precedence import Precedence, find_precedence
+from eventlog.columnar.templates import ELEMENTS, OPS, Fact, Part, Slot, Templates
 from eventlog.columnar.texts import taken
 from eventlog.columnar.vectors import Flags, Ints, content
 from eventlog.core.change import Change, Field, Op
@@ -77,7 +77,7 @@ class _Run(NamedTuple):
     op: Op  # of its first event
 
 
-class LongLife:
+class OversizedObject:
     """One life, of one object."""
 
     def __init__(
@@ -98,7 +98,7 @@ class LongLife:
         self._outlet = outlet
         self._plan = partial(plan, tables=tables, rules=rules, answerable=answerable)
         self._reader = LifeReader(
-            lambda: Known(tables, rules, settings, answerable, around),
+            lambda: Templates(tables, rules, settings, answerable, around),
             Interpreter(tables, rules, answerable),
             rules.status,
         )
@@ -111,7 +111,9 @@ class LongLife:
         count = len(facts)
         if count:
             lives = np.broadcast_to(np.int64(0), count)
-            self._elements = self._decide(spoken(facts["kind"], lives, facts["column"], facts["unread"]))
+            self._elements = self._decide(
+                find_precedence(facts["kind"], lives, facts["column"], facts["unread"])
+            )
             self._cuts = cut(self._elements, self._rules.max_changes)
             if len(self._cuts.slots):
                 self._fill_all()
@@ -121,7 +123,7 @@ class LongLife:
 
     # -- which rows go together ----------------------------------------------------------------------
 
-    def _decide(self, left: Spoken) -> Elements:
+    def _decide(self, left: Precedence) -> Elements:
         """What speaks, of what nothing supersedes; what becomes of the rows is told."""
         facts, rows, first = self._facts, left.rows, left.first
         kinds = facts["kind"][rows]

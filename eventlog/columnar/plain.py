@@ -47,7 +47,7 @@ Plainly = Callable[[Iterable[Entry]], PlainEvents]
 Ask = Callable[[Sequence[Need]], Lookup]  # reads the current rows that are needed, and answers with them
 
 
-def plainly(
+def plain_way(
     tables: Tables,
     rules: Rules,
     answerable: Container[Table],

@@ -11,7 +11,7 @@ from eventlog.columnar.vectors import Flags, Ints, begins
 _NEVER = np.iinfo(np.int64).max
 
 
-class Spoken(NamedTuple):
+class Precedence(NamedTuple):
     """The rows that nothing supersedes, by life and place; whether each has something to say is not asked."""
 
     rows: Ints
@@ -20,7 +20,7 @@ class Spoken(NamedTuple):
     by: Ints  # the row that speaks for each
 
 
-def spoken(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> Spoken:
+def find_precedence(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> Precedence:
     """What remains of lives, given the life of each row, ascending, the column that it is of, however rows
     spell it, and whether a query-back of the row does not read that column."""
     count = len(kinds)
@@ -28,7 +28,7 @@ def spoken(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> Spoken:
     asking = kinds > 4
     if not asking.any():
         none = np.empty(0, np.int64)
-        return Spoken(every, every, none, none)
+        return Precedence(every, every, none, none)
     starts = np.flatnonzero(begins(lives))
     whole = np.logical_or.reduceat((kinds == 5) | (kinds == 6), starts)[lives] & ~unread
     width = int(columns.max()) + 2
@@ -53,4 +53,4 @@ def spoken(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> Spoken:
     left = np.flatnonzero(~spoken_for | (winner == every))
     at = np.where(spoken_for[left], place[left], left)
     sort = np.lexsort((at, lives[left]))
-    return Spoken(left[sort], at[sort], swallowed, winner[swallowed])
+    return Precedence(left[sort], at[sort], swallowed, winner[swallowed])

@@ -9,8 +9,8 @@ import numpy as np
 from eventlog.columnar import runs
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.current import Answers
-from eventlog.columnar.precedence import Spoken
-from eventlog.columnar.templates import OPS, Known
+from eventlog.columnar.precedence import Precedence
+from eventlog.columnar.templates import OPS, Templates
 from eventlog.columnar.values import RowValues
 from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.change import Op
@@ -23,7 +23,7 @@ SENT, SUPERSEDED, NO_EFFECT, SAYS_NOTHING = map(
 _UPDATE = OPS.index(Op.UPDATE)
 
 
-class Judged(NamedTuple):
+class RowFates(NamedTuple):
     """What becomes of each row that nothing supersedes, its operation, and how many columns it tells."""
 
     fates: Ints
@@ -37,7 +37,9 @@ class Judged(NamedTuple):
         return found
 
 
-def judged(batch: Batch, known: Known, said: RowValues, answers: Answers, left: Spoken) -> Judged:
+def find_fates(
+    batch: Batch, known: Templates, said: RowValues, answers: Answers, left: Precedence
+) -> RowFates:
     """What becomes of the rows that nothing supersedes."""
     codes, kinds = said.codes[left.rows], batch.kinds[left.rows]
     objects = batch.objects[left.rows]
@@ -51,10 +53,12 @@ def judged(batch: Batch, known: Known, said: RowValues, answers: Answers, left: 
     fates[asks & (widths == 0) & (ops == _UPDATE)] = SAYS_NOTHING
     fates[asks & (batch.ended[batch.lives[left.rows]] | (answers.rows[objects] < 0))] = NO_EFFECT
     fates[silent] = SAYS_NOTHING
-    return Judged(fates, ops, widths)
+    return RowFates(fates, ops, widths)
 
 
-def unsure(batch: Batch, known: Known, left: Spoken, found: Judged, columns: Ints, max_changes: int) -> Flags:
+def uncertain_objects(
+    batch: Batch, known: Templates, left: Precedence, found: RowFates, columns: Ints, max_changes: int
+) -> Flags:
     """The objects of events that may have to be cut within a row, that gather several values, or have no
     known frame."""
     speaks = found.speaks
@@ -80,12 +84,12 @@ def column_numbers(said: RowValues) -> Ints:
     return np.array(found, np.int64)[said.codes]
 
 
-def unread(said: RowValues) -> Flags:
+def unread_rows(said: RowValues) -> Flags:
     """Whether each row is of a column that a query-back of its row does not read."""
     return np.array([part.unread for part in said.parts])[said.codes]
 
 
-def all_fates(batch: Batch, left: Spoken, found: Judged) -> Ints:
+def all_fates(batch: Batch, left: Precedence, found: RowFates) -> Ints:
     """What becomes of each row, in the order in which the rows came."""
     fates = np.empty(len(batch.ids), np.int64)
     fates[batch.places[left.swallowed]] = SUPERSEDED

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
-from eventlog.columnar.precedence import Spoken
+from eventlog.columnar.precedence import Precedence
 from eventlog.columnar.templates import OPS
 from eventlog.columnar.vectors import Flags, Ints, begins, offsets
 from eventlog.core.change import Op
@@ -40,7 +40,7 @@ class Runs(NamedTuple):
         return found
 
 
-def gathered(batch: Batch, left: Spoken, speaks: Flags, ops: Ints, widths: Ints) -> Runs:
+def gathered(batch: Batch, left: Precedence, speaks: Flags, ops: Ints, widths: Ints) -> Runs:
     """The runs of the rows that speak; the vectors are of all rows that nothing supersedes."""
     rows, ops = left.rows[speaks], ops[speaks]
     starts = begins(batch.lives[rows], ops)
@@ -123,7 +123,7 @@ class Settled(NamedTuple):
     sizes: Ints
 
 
-def settled(batch: Batch, runs: Runs, left: Spoken) -> Settled:
+def settled(batch: Batch, runs: Runs, left: Precedence) -> Settled:
     """The rows of each run, and those that they speak for."""
     run_of = np.full(len(batch.ids), -1)
     whole = runs.wholes

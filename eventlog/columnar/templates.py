@@ -84,7 +84,7 @@ _DOUBT = Part(doubtful=True)
 _NOTHING_SURE = Spelled(None, None)
 
 
-class Known:
+class Templates:
     """All that was learnt for some tables under some rules."""
 
     def __init__(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
-from eventlog.columnar.templates import Fact, Known, Part
+from eventlog.columnar.templates import Fact, Part, Templates
 from eventlog.columnar.texts import Cells, Treated, escaped
 from eventlog.columnar.vectors import Flags, Ints, flags, number, places
 from eventlog.xds.skeleton import Treatment
@@ -24,7 +24,7 @@ class RowValues(NamedTuple):
     doubtful: Flags  # of each object
 
 
-def said(batch: Batch, known: Known, old_base: int, new_base: int) -> RowValues:
+def said(batch: Batch, known: Templates, old_base: int, new_base: int) -> RowValues:
     """What the rows say; the texts of their sides have the numbers from these bases on."""
     updates = batch.kinds == 2
     values = batch.kinds <= 3
@@ -50,7 +50,7 @@ def said(batch: Batch, known: Known, old_base: int, new_base: int) -> RowValues:
     return RowValues(codes, parts, treated, doubtful)
 
 
-def _treated(batch: Batch, known: Known, cells: Cells, spoken: Flags) -> list[Treated]:
+def _treated(batch: Batch, known: Templates, cells: Cells, spoken: Flags) -> list[Treated]:
     """The texts of one side; what a row does not say is not looked at."""
     found = [escaped(cells if spoken.all() else cells.some(np.flatnonzero(spoken)), known.limit)]
     columns = [known.column(*named) for named in batch.named]
@@ -61,7 +61,7 @@ def _treated(batch: Batch, known: Known, cells: Cells, spoken: Flags) -> list[Tr
     return found
 
 
-def _alike(batch: Batch, known: Known, differ: Flags) -> Flags:
+def _alike(batch: Batch, known: Templates, differ: Flags) -> Flags:
     """The rows whose sides differ as texts, and mean the same."""
     found = np.zeros(len(differ), np.bool_)
     columns = [known.column(*named) for named in batch.named]

@@ -33,10 +33,10 @@ def change_of(table: Table, one: Difference) -> Change | None:
         old = [after if _same(column, before, after) else before for column, before, after in told]
         if old == new:
             return None
-    return made(table, key, old, new)
+    return build_change(table, key, old, new)
 
 
-def made(table: Table, key: Key, old: Sides | None, new: Sides | None) -> Change:
+def build_change(table: Table, key: Key, old: Sides | None, new: Sides | None) -> Change:
     """The change of an object that had and has these values, None for the side that has no object."""
     op = Op.INSERT if old is None else Op.DELETE if new is None else Op.UPDATE
     keyed = [Field(name, *(ABSENT if side is None else value for side in (old, new))) for name, value in key]

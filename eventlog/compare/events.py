@@ -55,7 +55,7 @@ def step_of(
     return phase, step._replace(next_digest=coming, next_values=kept, rows=tuple(rows)), late
 
 
-def as_it_is(name: str, table: Table, found: PolledChange, *, keep: Keep) -> StateStep:
+def current_row_step(name: str, table: Table, found: PolledChange, *, keep: Keep) -> StateStep:
     """Return the step that takes what is for what the receiver has."""
     kept = None if found.texts is None else keep(table, found.texts)
     return StateStep(name, found.key_hash, found.key, found.digest, kept, existed=found.known)

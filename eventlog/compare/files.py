@@ -12,7 +12,7 @@ from eventlog.compare import rows
 from eventlog.compare.texts import texts_of
 from eventlog.convert.current import cell_texts
 from eventlog.core.errors import InvalidDocument, InvalidTables, Misuse, Refused
-from eventlog.core.formats import Row, Shape, Source, told_columns
+from eventlog.core.formats import Row, Shape, Source, listed_columns
 from eventlog.core.tables import Table, Tables
 from eventlog.files import parquet
 from eventlog.files.inputs import CONTAINERS, Advance, container_of, open_input, open_source, stem_of
@@ -109,4 +109,4 @@ def _column(columns: tuple[str, ...], source: str, table: Table, name: str) -> i
         return columns.index(name)
     if folded.count(name.lower()) == 1:
         return folded.index(name.lower())
-    raise InvalidTables(f"{source} lacks column {name} of table {table}; it has {told_columns(columns)}")
+    raise InvalidTables(f"{source} lacks column {name} of table {table}; it has {listed_columns(columns)}")

@@ -25,7 +25,7 @@ _DEEPEST = 5  # how often a share that is still too large is divided again
 Judge = Callable[[pa.RecordBatch, pa.RecordBatch], Iterator[T]]
 
 
-def meet(
+def join_sides(
     old_form: pa.Schema,
     old: Iterable[pa.RecordBatch],
     new_form: pa.Schema,
@@ -101,7 +101,7 @@ def _large(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.Record
         yield pa.concat_batches(held)
 
 
-class Met(NamedTuple):
+class JoinedRows(NamedTuple):
     """The rows that differ between all rows of some keys; those before and after are of the same keys."""
 
     gone: pa.RecordBatch
@@ -110,7 +110,7 @@ class Met(NamedTuple):
     after: pa.RecordBatch
 
 
-def met(table: Table, old: pa.RecordBatch, new: pa.RecordBatch) -> Met:
+def join_tables(table: Table, old: pa.RecordBatch, new: pa.RecordBatch) -> JoinedRows:
     """What differs between all rows of some keys, by column."""
     old, new = gathered(table, old), gathered(table, new)
     found = pc.index_in(new.column("key"), value_set=old.column("key"))
@@ -124,7 +124,7 @@ def met(table: Table, old: pa.RecordBatch, new: pa.RecordBatch) -> Met:
         differ |= differing(one.column(name), other.column(name))
     changed = pa.array(differ)
     sides = old.filter(pa.array(gone)), new.filter(pa.array(~known))
-    return Met(*sides, one.filter(changed), other.filter(changed))
+    return JoinedRows(*sides, one.filter(changed), other.filter(changed))
 
 
 def differing(before: pa.Array, after: pa.Array) -> Flags:

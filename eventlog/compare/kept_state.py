@@ -14,7 +14,7 @@ from eventlog.core.tables import Table
 from eventlog.files.output_files import place_at
 
 
-class Kept:
+class KeptState:
     """Writes the rows that pass through it; the file takes its place when the block ends well."""
 
     def __init__(self, name: str, table: Table) -> None:

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.vectors import Flags, flags
-from eventlog.compare.changes import Difference, change_of, made, same_text
-from eventlog.compare.join import differing, meet, met
+from eventlog.compare.changes import Difference, build_change, change_of, same_text
+from eventlog.compare.join import differing, join_sides, join_tables
 from eventlog.compare.jsontexts import JsonTexts
 from eventlog.compare.memory import MEMORY
 from eventlog.compare.ordering import Order, Phase, Ranks, ranks
@@ -37,7 +37,7 @@ Batches = Iterable[pa.RecordBatch]
 Columns = Sequence[pa.Array]
 
 
-class Told(NamedTuple):
+class DifferenceLine(NamedTuple):
     """Differences of one phase: the keys of the objects, and the line of each, or why it cannot be told."""
 
     phase: Phase
@@ -53,14 +53,14 @@ def line(head: str, position: int) -> str:
 
 def differences(
     tables: Tables, table: Table, old: Batches, new: Batches, memory: int = MEMORY
-) -> Iterator[Told]:
+) -> Iterator[DifferenceLine]:
     """The objects of one of these tables that differ, in no order."""
     form = schema(table)
-    yield from meet(form, old, form, new, DifferenceLines(ranks(tables), table).differences, memory)
+    yield from join_sides(form, old, form, new, DifferenceLines(ranks(tables), table).differences, memory)
 
 
 def in_order(
-    tables: Tables, found: Iterable[tuple[Table, Told]], memory: int = MEMORY
+    tables: Tables, found: Iterable[tuple[Table, DifferenceLine]], memory: int = MEMORY
 ) -> Iterator[str | Refused]:
     """The lines of differences in the order in which they leave, numbered."""
     order: Order[str | Refused] = Order(tables, memory)
@@ -91,9 +91,9 @@ class DifferenceLines:
             sides: _frame(table, *sides) for sides in ((True, False), (False, True), (True, True))
         }
 
-    def differences(self, old: pa.RecordBatch, new: pa.RecordBatch) -> Iterator[Told]:
+    def differences(self, old: pa.RecordBatch, new: pa.RecordBatch) -> Iterator[DifferenceLine]:
         """What differs between all rows of some keys."""
-        found = met(self._table, old, new)
+        found = join_tables(self._table, old, new)
         for (gone,) in _pieces(found.gone):
             yield self._told(Phase.GONE, gone.column("key"), _cells(gone), None)
         for (added,) in _pieces(found.new):
@@ -101,7 +101,7 @@ class DifferenceLines:
         for before, after in _pieces(found.before, found.after):
             yield self._told(Phase.CHANGED, after.column("key"), _cells(before), _cells(after))
 
-    def _added(self, keys: pa.Array, cells: Columns) -> Iterator[Told]:
+    def _added(self, keys: pa.Array, cells: Columns) -> Iterator[DifferenceLine]:
         """New objects; those of a circle of references first without these, then with them."""
         pairs = list(zip(cells, self._circular, strict=True))
         first = [pa.nulls(len(keys), pa.string()) if later else one for one, later in pairs]
@@ -112,7 +112,9 @@ class DifferenceLines:
             before, after = ([one.filter(at) for one in side] for side in (first, cells))
             yield self._told(Phase.CHANGED, keys.filter(at), before, after)
 
-    def _told(self, phase: Phase, keys: pa.Array, before: Columns | None, after: Columns | None) -> Told:
+    def _told(
+        self, phase: Phase, keys: pa.Array, before: Columns | None, after: Columns | None
+    ) -> DifferenceLine:
         """The lines of differences; objects whose values mean the same tell none."""
         sides, tells = self._sides(before, after, len(keys))
         heads = self._filled(keys, *sides)
@@ -126,7 +128,7 @@ class DifferenceLines:
             refused = pc.replace_with_mask(refused, at, pa.array([why for _, why in plain], pa.string()))
             tells[doubtful] = [one != _NOTHING for one in plain]
         told = pa.array(tells)
-        return Told(phase, keys.filter(told), heads.filter(told), refused.filter(told))
+        return DifferenceLine(phase, keys.filter(told), heads.filter(told), refused.filter(told))
 
     def _sides(
         self, before: Columns | None, after: Columns | None, count: int
@@ -196,7 +198,7 @@ def _frame(table: Table, had: bool, has: bool) -> list[str]:
         mark += "?"
     key = tuple((name, mark) for name in table.key)
     old, new = ([mark] * len(table.data) if there else None for there in (had, has))
-    return dumps(made(table, key, old, new)._replace(position=mark)).split(f'"{mark}"')[:-1]
+    return dumps(build_change(table, key, old, new)._replace(position=mark)).split(f'"{mark}"')[:-1]
 
 
 def _same(column: Column, before: pa.Array, after: pa.Array) -> pa.Array:

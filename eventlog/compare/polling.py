@@ -16,17 +16,17 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.compare.digest import WITHOUT_NAMES, Texts, digest, short
-from eventlog.compare.join import meet
+from eventlog.compare.join import join_sides
 from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import NullKey, gathered, schema
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import read_table
-from eventlog.compare.version_column import digest_by, texts_of, told_by
+from eventlog.compare.version_column import digest_by, texts_of, with_only_column
 from eventlog.core.tables import Column, Table
 from eventlog.sql.current import Current
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.dialect.expressions import EXPRESSIONS
-from eventlog.sql.log.receiver_state import known_of, unsealed
+from eventlog.sql.log.receiver_state import read_receiver_state, unseal
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.readable import ReadableTable
 
@@ -85,7 +85,7 @@ def poll(
 
 def every_object(connection: Connection, queries: Queries, name: str) -> Iterator[PolledChange]:
     """Return every object of a table that is gone, without those whose event is on its way."""
-    for key, key_hash, own, _, failed, coming, first in known_of(connection, queries, name):
+    for key, key_hash, own, _, failed, coming, first in read_receiver_state(connection, queries, name):
         if first is None or (failed and coming is not None):
             yield PolledChange(key, str(key_hash), None, None, True, own, None, bool(failed))
 
@@ -161,7 +161,7 @@ def _changed(
     ):
         if key is None:
             raise NullKey(str(source.table), " or ".join(source.table.key), source.table)
-        values = unsealed(name, key, known, values)
+        values = unseal(name, key, known, values)
         known_before = known_hash is not None
         yield PolledChange(
             key, key_hash, own, tuple(texts), known_before, known, values, bool(failed), coming
@@ -172,7 +172,7 @@ def _gone(
     connection: Connection, queries: Queries, name: str, source: ReadableTable
 ) -> Iterator[PolledChange]:
     for key, key_hash, known, values in _streamed(connection, gone_statement(queries, source), name):
-        yield PolledChange(key, key_hash, None, None, True, known, unsealed(name, key, known, values), False)
+        yield PolledChange(key, key_hash, None, None, True, known, unseal(name, key, known, values), False)
 
 
 def gone_statement(queries: Queries, source: ReadableTable) -> str:
@@ -223,10 +223,10 @@ def _poll_here(
                 yield found
         for key, (key_hash, own, values, failed, coming, first) in state.items():
             if first is None or (failed == "1" and coming is not None):
-                values = unsealed(name, key, own, values)
+                values = unseal(name, key, own, values)
                 yield PolledChange(key, str(key_hash), None, None, True, own, values, failed == "1")
 
-    yield from meet(
+    yield from join_sides(
         _KNOWN,
         _batches(connection, queries, name),
         schema(table),
@@ -247,7 +247,7 @@ def _by_version(
 ) -> Iterator[PolledChange]:
     """Keys and versions alone meet the state here; rows are read that have another version, or none."""
     table = source.table
-    narrow = told_by(table, version)
+    narrow = with_only_column(table, version)
     versions = remote.rows(source.narrowed(narrow))
     held: list[PolledChange] = []
     for one in _poll_here(connection, queries, name, narrow, versions, memory):
@@ -311,14 +311,14 @@ def _judged(
     same = known == own if first is None else failed != "1" or coming == own
     if same:
         return None
-    values = unsealed(name, key, known, values)
+    values = unseal(name, key, known, values)
     return PolledChange(key, str(key_hash), own, texts, True, known, values, failed == "1", coming)
 
 
 def _batches(connection: Connection, queries: Queries, name: str) -> Iterator[pa.RecordBatch]:
     """The state of a table, some objects at a time."""
     held: list[list[str | None]] = []
-    for key, key_hash, own, values, failed, coming, first in known_of(connection, queries, name):
+    for key, key_hash, own, values, failed, coming, first in read_receiver_state(connection, queries, name):
         told = [
             None if cell is None else str(cell)
             for cell in (key, key_hash, own, values, failed, coming, first)

@@ -25,7 +25,7 @@ def version_of(table: Table, name: str | None) -> Column | None:
     return None if any(one.multivalued for one in table.data) else column
 
 
-def told_by(table: Table, column: Column) -> Table:
+def with_only_column(table: Table, column: Column) -> Table:
     """The table with no column beside its key but one."""
     columns = {one.name: replace(one, leaves=one is column) for one in table.columns.values()}
     return replace(table, columns=columns)

@@ -18,7 +18,7 @@ from eventlog.core.change import Change, Op
 from eventlog.core.entry import read_event_time
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused, Stopped
 from eventlog.core.formats import Format, Shape, Source
-from eventlog.core.publish_lists import sieve
+from eventlog.core.publish_lists import column_filter
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, check_inputs, container_of, file_beside, open_sources, stem_told
 from eventlog.files.limits import Limits
@@ -386,7 +386,7 @@ def _tasks(job: Job, source: Format, report: Report) -> Iterator[ordered.Task]:
 
 def allowed(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refused]:
     """The changes without the columns that their tables' lists do not let leave."""
-    leaving = sieve(tables)
+    leaving = column_filter(tables)
     for change in changes:
         try:
             told = leaving(change)

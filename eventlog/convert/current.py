@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 from eventlog.core import tablekey, values
 from eventlog.core.change import Key
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
-from eventlog.core.formats import Cell, Row, Shape, Source, told_columns
+from eventlog.core.formats import Cell, Row, Shape, Source, listed_columns
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import container_of, open_input, open_source
 from eventlog.files.limits import LIMITS, Limits
@@ -146,5 +146,5 @@ def _column(source: Source[Row], table: Table, name: str) -> int:
     if folded.count(name.lower()) == 1:
         return folded.index(name.lower())
     raise InvalidTables(
-        f"{source.name} lacks column {name} of table {table}; it has {told_columns(source.columns)}"
+        f"{source.name} lacks column {name} of table {table}; it has {listed_columns(source.columns)}"
     )

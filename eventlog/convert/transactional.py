@@ -32,7 +32,7 @@ class TopicParts:
     ) -> None:
         with extra("kafka", "--kafka"):
             from eventlog.places.kafka_transactions import KafkaTransactions
-            from eventlog.places.topic_state import standing
+            from eventlog.places.topic_state import read_topic_state
         from eventlog.qlik.message_writer import MessageWriter
 
         if job.state is not None:
@@ -46,7 +46,7 @@ class TopicParts:
         self.kept = self._transactions.state(load, none)
         assert target.remember is not None
         self._memory: Any = (
-            standing(job.tables, writing, kafka)
+            read_topic_state(job.tables, writing, kafka)
             if self.kept["written"] is None
             else target.remember(writing, self.kept["written"])
         )

@@ -97,7 +97,7 @@ def read_entry(cells: Sequence[Cell]) -> Entry:
         raise WrongRow(f"column_name is empty, but event type {kind} is per field")
     return Entry(
         number,
-        shown(status),
+        cell_as_text(status),
         kind,
         read_event_time(str(event_time)),
         _text(perpetrator),
@@ -127,14 +127,14 @@ def read_event_type(cell: Cell) -> int:
     return number
 
 
-def whole(cell: Cell) -> Cell:
+def read_integer(cell: Cell) -> Cell:
     """The integer that a number of any type is; what is none stays as it is."""
     if isinstance(cell, float | Decimal) and math.isfinite(cell) and cell == int(cell):
         return int(cell)
     return cell
 
 
-def shown(cell: Cell) -> str:
+def cell_as_text(cell: Cell) -> str:
     """A cell for people."""
     return "null" if cell is None else f"{cell}"
 
@@ -152,7 +152,7 @@ def read_event_time(text: str) -> str:
 def _integer(name: str, cell: Cell) -> int:
     if cell is None:
         raise WrongRow(f"{name} is null")
-    number = whole(cell)
+    number = read_integer(cell)
     if isinstance(number, int):
         return number
     if not isinstance(number, str):

@@ -52,7 +52,7 @@ NO_COLUMNS = "it is empty, or nothing in it is a row"
 _SHOWN = 500  # characters of the names of columns in a message
 
 
-def told_columns(columns: Sequence[str]) -> str:
+def listed_columns(columns: Sequence[str]) -> str:
     """The columns of a source as a message tells them, and whether something else than commas parts them."""
     if not columns:
         return f"none: {NO_COLUMNS}"
@@ -180,7 +180,7 @@ class Layout(NamedTuple):
     null: str = ""
 
 
-class Beside(NamedTuple):
+class CompanionFile(NamedTuple):
     """A file beside an input and describes it: its suffix, the setting it fills, what reads it."""
 
     suffix: str
@@ -205,7 +205,7 @@ class Format:
     read: Read
     write: Write
     folded: bool = False  # its rows are no changes by themselves: `pickup` folds them, and `read` refuses to
-    beside: Beside | None = None
+    beside: CompanionFile | None = None
     remember: Callable[[Any, Any], Memory] | None = None  # the memory of settings, or of what was dumped
     ahead: Callable[[str], object] | None = None  # true for the names of sources that speak of the others
     sheet: Sheet | None = None  # the one sheet of a format that stands there even without rows

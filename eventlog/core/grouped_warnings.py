@@ -10,7 +10,7 @@ from eventlog.core.errors import Refused
 _NAMED = 10  # places that a message names
 
 
-class Counted:
+class GroupedWarnings:
     """Counts the records that are told of together."""
 
     def __init__(self, said: str, *, fault: bool) -> None:
@@ -47,6 +47,6 @@ class Counted:
             yield Refused(name, self._said.format(count=count, places=listed), fault=False)
 
 
-def unchanging() -> Counted:
+def unchanged_updates() -> GroupedWarnings:
     """Updates that are left out, for a writer's format says nothing of what did not change."""
-    return Counted("{count} updates that change nothing are left out, at {places}", fault=False)
+    return GroupedWarnings("{count} updates that change nothing are left out, at {places}", fault=False)

@@ -41,7 +41,7 @@ def object_hash(table_name: str, table_key: str) -> str:
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def speaks_of(tables: Tables, table_name: str, table_key: str, table: str | None, key: str | None) -> bool:
+def names_object(tables: Tables, table_name: str, table_key: str, table: str | None, key: str | None) -> bool:
     """Whether a row is of that table and that key, however these are spelled; None is any."""
     wanted = table_name if table is None else table, table_key if key is None else key
     own = table_name, table_key

@@ -22,7 +22,7 @@ class InvalidList(Misuse):
     """[tables.{0}] {1}"""
 
 
-class Lists(NamedTuple):
+class PublishLists(NamedTuple):
     """What one section of the settings says of a table's columns."""
 
     section: str
@@ -50,7 +50,7 @@ class _Place(NamedTuple):
         prefix = self.prefix.lower()
         return any(name.lower().startswith(prefix) for name in (column.name, *column.aliases))
 
-    def restrict(self, table: Table, lists: Lists) -> Table:
+    def restrict(self, table: Table, lists: PublishLists) -> Table:
         """The table from which no more leaves than the lists let."""
         withheld = {column.name for entry in lists.withhold or () for column in self.called(entry)}
         published = {column.name for entry in lists.publish or () for column in self.called(entry)}
@@ -64,18 +64,18 @@ class _Place(NamedTuple):
         return replace(table, columns=columns, closed=True)
 
 
-def read_lists(section: str, entries: Mapping[str, Any], own: Table | None = None) -> Lists:
+def read_lists(section: str, entries: Mapping[str, Any], own: Table | None = None) -> PublishLists:
     """The lists of a section."""
 
     def names(option: str) -> tuple[str, ...] | None:
         return tuple(map(str, entries[option])) if option in entries else None
 
-    return Lists(section, names("publish"), names("withhold"), own)
+    return PublishLists(section, names("publish"), names("withhold"), own)
 
 
 def restrict(
     tables: Iterable[Table],
-    lists: Iterable[Lists],
+    lists: Iterable[PublishLists],
     dialect: str | None = None,
     others: Iterable[Table] = (),
     gone: Container[str] = (),
@@ -120,7 +120,7 @@ class _Renamed:
         self.withholding: set[str] = set()  # tables of which some column is withheld by its name
         self.lost: dict[str, list[str]] = {}  # the entries whose columns are gone, by table
 
-    def heed(self, place: _Place, lists: Lists) -> None:
+    def heed(self, place: _Place, lists: PublishLists) -> None:
         """Note which columns a section names, and which of those that it withholds are gone."""
         table = str(place.table)
         entries = (*(lists.publish or ()), *(lists.withhold or ()))
@@ -162,7 +162,7 @@ def _why_halted(lost: Sequence[str], new: Sequence[str]) -> str:
     )
 
 
-def sieve(tables: Tables) -> Callable[[Change], Change | None]:
+def column_filter(tables: Tables) -> Callable[[Change], Change | None]:
     """What takes from a change all that may not leave; None where it says nothing then."""
 
     def leaving(change: Change) -> Change | None:
@@ -182,7 +182,7 @@ def _leaves(table: Table | None, name: str) -> bool:
     return column is not None and table is not None and (column.leaves or column.name in table.key)
 
 
-def _places(tables: Sequence[Table], lists: Lists) -> Iterator[_Place]:
+def _places(tables: Sequence[Table], lists: PublishLists) -> Iterator[_Place]:
     """The tables that a section concerns: its own, and those of which that is a child."""
     own = lists.own or Tables(tables).find(lists.section)
     names = {lists.section} if own is None else {lists.section, own.name, str(own)}
@@ -195,7 +195,7 @@ def _places(tables: Sequence[Table], lists: Lists) -> Iterator[_Place]:
                 yield place
 
 
-def _vain(lists: Lists, places: Sequence[_Place]) -> Iterator[str]:
+def _vain(lists: PublishLists, places: Sequence[_Place]) -> Iterator[str]:
     """A warning for each entry that withholds what is not there; to publish that is an error."""
     if not places and (lists.publish is not None or lists.withhold is None):
         raise InvalidList(lists.section, "there is no such table or view")

@@ -18,7 +18,7 @@ import click
 from eventlog.core.errors import EventlogError
 from eventlog.core.extras import install_command
 from eventlog.demo import output
-from eventlog.demo.output import Teller
+from eventlog.demo.output import Narrator
 from eventlog.demo.publishing import environment, last_words
 
 ROWS = 100_000
@@ -63,7 +63,7 @@ class ReadySpark:
                 )
         return self
 
-    def tell(self, teller: Teller) -> None:
+    def tell(self, teller: Narrator) -> None:
         """Let Spark fold, and tell what it says; without Spark, how it comes."""
         if not self._wanted:
             return

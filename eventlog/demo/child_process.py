@@ -17,12 +17,12 @@ exec "$@"
 """
 
 
-def attended(command: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
+def start_child(command: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
     """The started program; its process id is its own."""
     return subprocess.Popen(["/bin/sh", "-c", _START, "sh", *command], stdin=subprocess.PIPE, **options)
 
 
-def dismiss(process: subprocess.Popen[bytes]) -> None:
+def end_child(process: subprocess.Popen[bytes]) -> None:
     """Ask the program to end; for one that is gone this ends its watcher."""
     pipe = process.stdin
     assert pipe is not None

@@ -23,7 +23,7 @@ from typing import Any
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.extras import MissingExtra, install_command
-from eventlog.demo.child_process import attended, dismiss
+from eventlog.demo.child_process import end_child, start_child
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # survives no power cut
 
@@ -89,7 +89,7 @@ class Server:
     def stop(self) -> None:
         """Stop the server; open sessions are rolled back."""
         if self._process is not None:
-            dismiss(self._running)
+            end_child(self._running)
             try:
                 self._running.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
@@ -102,7 +102,7 @@ class Server:
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
-            dismiss(self._running)
+            end_child(self._running)
             self._process = None
 
     @property
@@ -135,7 +135,7 @@ class Server:
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         command: list[str | Path] = [self._programs / "postgres", "-D", self._data, *options]
         with self._log.open("ab") as log:
-            self._process = attended(
+            self._process = start_child(
                 command, stdout=log, stderr=log, start_new_session=True, **self._identity
             )
 
@@ -149,7 +149,7 @@ class Server:
 
     def _survive(self, deadline: float) -> None:
         """Launch again where an earlier server of the folder is still ending; else say what is wrong."""
-        dismiss(self._running)
+        end_child(self._running)
         words = self._log.read_text(errors="replace").splitlines()[-10:]
         fatal = next((line for line in reversed(words) if "FATAL" in line), words[-1] if words else "no log")
         self._process = None

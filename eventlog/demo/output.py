@@ -23,7 +23,7 @@ _COLOURS = {"tag": "blue", "name": "cyan", "text": "green"}
 _ALONE = re.compile(r"(<(add-attr|add-value|remove-value)\b[^>]*>)\n *(<value .*</value>)\n *(</\2>)")
 
 
-class Teller:
+class Narrator:
     """Tells section after section; with pauses, the next one waits for a key."""
 
     def __init__(self, *, fast: bool) -> None:

@@ -16,7 +16,7 @@ from eventlog.demo import output, story
 from eventlog.demo.backlog import ReadySpark
 from eventlog.demo.embedded import FAST, embedded_postgres, programs
 from eventlog.demo.inbox import Inbox, inbox
-from eventlog.demo.output import Teller
+from eventlog.demo.output import Narrator
 from eventlog.demo.publishing import LOG, Publishing
 from eventlog.sql.capture import track
 from eventlog.sql.capture.choice import Choice
@@ -34,7 +34,7 @@ _REASON = f"select reason from {LOG}_failed"  # noqa: S608
 class Play:
     """The story, told while it happens."""
 
-    def __init__(self, teller: Teller, engine: Engine, inbox: Inbox, publishing: Publishing) -> None:
+    def __init__(self, teller: Narrator, engine: Engine, inbox: Inbox, publishing: Publishing) -> None:
         self._teller = teller
         self._engine = engine
         self._inbox = inbox
@@ -126,7 +126,7 @@ class Play:
 def play(*, keep: bool, fast: bool, spark: bool) -> None:
     """Tell the whole story; with `keep`, leave database and receiver up until somebody ends it."""
     programs()  # missing, it is said before anything else
-    teller = Teller(fast=fast)
+    teller = Narrator(fast=fast)
     with (
         tempfile.TemporaryDirectory(prefix="eventlog-demo-") as made,
         ReadySpark(Path(made), spark) as backlog,
@@ -144,7 +144,7 @@ def play(*, keep: bool, fast: bool, spark: bool) -> None:
 
 
 @contextmanager
-def _scene(folder: Path, teller: Teller) -> Iterator[tuple[Play, str]]:
+def _scene(folder: Path, teller: Narrator) -> Iterator[tuple[Play, str]]:
     """Everything that runs, and the URL of the database."""
     with embedded_postgres(settings=FAST) as server, inbox(folder) as receiver:
         engine = connect(server.url, keep_open=2)
@@ -158,7 +158,7 @@ def _scene(folder: Path, teller: Teller) -> Iterator[tuple[Play, str]]:
             engine.dispose()
 
 
-def _what_next(teller: Teller) -> None:
+def _what_next(teller: Narrator) -> None:
     teller.section("What next", "Each command tells more with --help.")
     width = max(len(command) for command, _ in story.NEXT)
     for command, told in story.NEXT:

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
-from eventlog.demo.child_process import attended, dismiss
+from eventlog.demo.child_process import end_child, start_child
 
 LOG = "indirect.eventlog"
 _NEW = f"select count(*) from {LOG} where status = 'N'"  # noqa: S608 (a name of ours)
@@ -41,7 +41,7 @@ class Publishing:
 
     def start(self) -> None:
         with self._said.open("ab") as said:
-            self._process = attended(
+            self._process = start_child(
                 [sys.executable, "-m", *self.command],
                 cwd=self._folder,
                 env=environment(self._place),
@@ -61,7 +61,7 @@ class Publishing:
                 self._process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
                 raise PublisherFailed(last_words(self._said)) from None
-            dismiss(self._process)
+            end_child(self._process)
             self._process = None
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ from typing import IO
 
 from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.core.formats import Cell, Layout, Row
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.files import csv
 from eventlog.files.csv import Lines
 from eventlog.files.limits import LIMITS, Limits
@@ -68,7 +68,7 @@ def _rows(records: Iterable[Row | Refused], name: str, width: int) -> Iterator[R
         if isinstance(record, Refused) or len(record.cells) == width:
             yield record
         elif record.raw is not None and record.raw.strip():
-            reason = f"has {amount(len(record.cells), 'cell')}, there are {width} columns"
+            reason = f"has {quantity(len(record.cells), 'cell')}, there are {width} columns"
             yield Refused(f"{name}:{record.where}", reason, record.raw)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from eventlog.core.errors import EventlogError, InvalidDocument, Misuse, Refused
-from eventlog.core.formats import Beside, Shape, Source
+from eventlog.core.formats import CompanionFile, Shape, Source
 from eventlog.files import blob, delimited, jsonlines, messages, parquet
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.files.packed import Unpacked
@@ -68,7 +68,7 @@ def stem_of(name: str) -> str:
     return "" if name == "-" else Path(name).name.removesuffix(".gz").rpartition(".")[0] or Path(name).name
 
 
-def stem_told(name: str, beside: Beside | None) -> str:
+def stem_told(name: str, beside: CompanionFile | None) -> str:
     """What the source in a file is called: as the file beside it says, else as the file."""
     path = None if beside is None else file_beside(name, beside)
     if beside is None or path is None:
@@ -85,7 +85,7 @@ def open_sources(
     given: str | None,
     advance: Advance = lambda size: None,
     limits: Limits = LIMITS,
-    beside: Beside | None = None,
+    beside: CompanionFile | None = None,
     opened: Opened | None = None,
 ) -> Iterator[Source[Any] | Refused]:
     """The sources, opened one after the other; Refused for a file that cannot be read at all. `opened` is for
@@ -105,7 +105,7 @@ def open_sources(
                 yield Refused(name, str(fault).removeprefix(f"{name}: "))
 
 
-def files_of(names: Sequence[str], beside: Beside | None) -> tuple[str, ...]:
+def files_of(names: Sequence[str], beside: CompanionFile | None) -> tuple[str, ...]:
     """The inputs; a folder of described files stands for those files, in the order of their names."""
     found: list[str] = []
     for name in names:
@@ -121,7 +121,7 @@ def files_of(names: Sequence[str], beside: Beside | None) -> tuple[str, ...]:
     return tuple(found)
 
 
-def file_beside(name: str, beside: Beside) -> Path | None:
+def file_beside(name: str, beside: CompanionFile) -> Path | None:
     """The file that describes an input, if there is one."""
     if name == "-":
         return None
@@ -130,7 +130,7 @@ def file_beside(name: str, beside: Beside) -> Path | None:
 
 
 def _open_described(
-    file: IO[bytes], name: str, container: str, limits: Limits, beside: Beside, text: str
+    file: IO[bytes], name: str, container: str, limits: Limits, beside: CompanionFile, text: str
 ) -> Source[Any]:
     """The source in a file that another one describes: its name and columns are stated there."""
     layout = beside.layout(text)

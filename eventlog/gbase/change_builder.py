@@ -57,7 +57,7 @@ class TransactionSpan(NamedTuple):
         return tail
 
 
-class Maker:
+class ChangeBuilder:
     """Makes changes of what a transaction did."""
 
     def __init__(self, tables: Tables, where: Callable[[], str] = str) -> None:

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.gbase.change_builder import Maker
+from eventlog.gbase.change_builder import ChangeBuilder
 from eventlog.gbase.columns import Text
 from eventlog.gbase.cuts import Cut
 from eventlog.gbase.errorcodes import error_name
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.frames import Frames
 from eventlog.gbase.hex_dump import DumpedRead
-from eventlog.gbase.open_records import HeldSpool
+from eventlog.gbase.open_records import RecordSpool
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
 from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, RowRecord, Stream
 from eventlog.gbase.transactions import (
@@ -49,12 +49,12 @@ class StreamReader:
         form: Text | None = None,
         limits: MemoryLimits | None = None,
         since: Position = START,
-        spool: HeldSpool | None = None,
+        spool: RecordSpool | None = None,
         unseen: Unseen = Unseen.REFUSED,
     ) -> None:
         limits = limits or MemoryLimits()
         self._stream = Stream(form or Text(), limits.record)
-        self._maker = Maker(tables, self._where)
+        self._maker = ChangeBuilder(tables, self._where)
         self._transactions = Transactions(since, limits.open, spool, unseen, self._maker.key_of)
         self._read_frames = Frames(self._stream)
         self._at = at

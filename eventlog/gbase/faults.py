@@ -27,7 +27,7 @@ class BadDump(EventlogError):
     """hex dump: line {0}: {1}"""
 
 
-def shown(data: bytes) -> str:
+def as_hex(data: bytes) -> str:
     """Bytes as a message shows them."""
     text = data[: SHOWN // 2].hex()
     return f"{text}... ({len(data)} bytes)" if len(data) > SHOWN // 2 else text or "empty"

@@ -15,7 +15,7 @@ from eventlog.gbase.changes import MemoryLimits, StreamReader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.faults import BadDump
 from eventlog.gbase.hex_dump import read_dump
-from eventlog.gbase.open_records import HeldSpool
+from eventlog.gbase.open_records import RecordSpool
 from eventlog.gbase.stream import MAX_RECORD
 from eventlog.gbase.transactions import MAX_OPEN, START, Position, Unseen
 from eventlog.gbase.writer import write_changes
@@ -42,7 +42,7 @@ class GbaseSettings:
         1, "Bytes of the length before a VARCHAR that is written: 1 Informix, 2 GBase 8s."
     )
 
-    spool: Callable[[int], HeldSpool] | None = None  # makes the place on disk, of so many bytes
+    spool: Callable[[int], RecordSpool] | None = None  # makes the place on disk, of so many bytes
 
     @property
     def text(self) -> Text:

@@ -20,7 +20,7 @@ Record = RowRecord | Truncate | Discard
 Place = tuple[int, int]
 
 
-class HeldSpool(Protocol):
+class RecordSpool(Protocol):
     """Bytes outside memory; what is put there is freed once."""
 
     def put(self, data: bytes) -> Place: ...
@@ -49,14 +49,14 @@ class _Block(NamedTuple):
     void: int | None  # the lowest sequence that a DISCARD in it names
 
 
-class HeldRecords:
+class OpenRecords:
     """The records of a transaction, in the order of the stream."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
         self._blocks: list[_Block] = []
         self._schemas: list[Schema] = []
-        self._spool: HeldSpool | None = None
+        self._spool: RecordSpool | None = None
         self._voids = self._halves = False  # whether there is a DISCARD, a half of an update
         self.count = 0
         self.waiting = 0  # bytes of the records in memory
@@ -82,7 +82,7 @@ class HeldRecords:
         self.count += 1
         self.waiting += size
 
-    def spill(self, spool: HeldSpool) -> None:
+    def spill(self, spool: RecordSpool) -> None:
         """Move what is in memory to the spool."""
         self._spool = spool
         block: list[Record] = []
@@ -137,7 +137,7 @@ class HeldRecords:
             )
         yield from kept
 
-    def _put(self, spool: HeldSpool, records: Sequence[Record]) -> None:
+    def _put(self, spool: RecordSpool, records: Sequence[Record]) -> None:
         """A block; schemas, which are compiled, stay in memory and are named by their number."""
         known = {id(schema): number for number, schema in enumerate(self._schemas)}
         void: int | None = None

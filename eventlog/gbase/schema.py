@@ -17,7 +17,7 @@ from eventlog.core.columnlist import definitions, read_definition
 from eventlog.core.errors import InvalidValue, NotExpressible
 from eventlog.gbase.columns import ColumnType, Text, column_type
 from eventlog.gbase.declared_types import read_declared
-from eventlog.gbase.faults import BadSchema, Corrupt, shown
+from eventlog.gbase.faults import BadSchema, Corrupt, as_hex
 from eventlog.gbase.records import ROW_SIZE
 
 MAX_COLUMNS: Final = 32767
@@ -100,7 +100,7 @@ class Schema:
                 return sizes
         if not sizes:
             raise Corrupt(start, "payload size", room + self.shape[0], f"the row has {self.shape[0]} bytes")
-        array = shown(record[sizes_at : sizes_at + (self.header_size - ROW_SIZE)])
+        array = as_hex(record[sizes_at : sizes_at + (self.header_size - ROW_SIZE)])
         raise Corrupt(
             sizes_at, "sizes of variable columns", array, f"they add up to {room} in neither byte order"
         )

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import Value
 from eventlog.gbase.columns import Text
-from eventlog.gbase.faults import BadSchema, Corrupt, shown
+from eventlog.gbase.faults import BadSchema, Corrupt, as_hex
 from eventlog.gbase.records import (
     COMMON,
     COMMON_SIZE,
@@ -270,7 +270,7 @@ class Stream:
             self._pay(head.table, len(record) - header)
             schema = self._schema(head, record[header:])
         except BadSchema as fault:
-            value = shown(record[header:])
+            value = as_hex(record[header:])
             costs = f"{fault}; the rows of table {head.table} are raw"
             yield Fault(Corrupt(self.offset + header, "columns", value, costs))
         if schema is not None or len(self._schemas) < MAX_TABLES:

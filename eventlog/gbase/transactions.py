@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.plurals import amount
-from eventlog.gbase.open_records import COST, HeldRecords, HeldSpool, Operation
+from eventlog.core.plurals import quantity
+from eventlog.gbase.open_records import COST, OpenRecords, Operation, RecordSpool
 from eventlog.gbase.pairs import KeyOf
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
 from eventlog.gbase.stream import RowRecord
@@ -58,7 +58,7 @@ class Complaint(NamedTuple):
 
 class _Open(NamedTuple):
     begin: BeginTx
-    held: HeldRecords
+    held: OpenRecords
 
 
 class Transactions:
@@ -68,7 +68,7 @@ class Transactions:
         self,
         since: Position = START,
         max_open: int = MAX_OPEN,
-        spool: HeldSpool | None = None,
+        spool: RecordSpool | None = None,
         unseen: Unseen = Unseen.REFUSED,
         key_of: KeyOf = lambda row: None,
     ) -> None:
@@ -96,7 +96,7 @@ class Transactions:
         self._pass(begin.sequence)
         self._strangers.discard(begin.transaction)
         left = self._close(begin.transaction)
-        self._open[begin.transaction] = _Open(begin, HeldRecords())
+        self._open[begin.transaction] = _Open(begin, OpenRecords())
         self._cost += COST
         if self._cost > self._max_open:
             self._make_room()
@@ -152,7 +152,7 @@ class Transactions:
         """The transactions that the input leaves unfinished."""
         restart = self.position.restart
         for known in self._open.values():
-            records = amount(known.held.count, "record is", "records are")
+            records = quantity(known.held.count, "record is", "records are")
             said = f"{_called(known)} is unfinished: {records} left out"
             yield Complaint(f"{said}; a capture that restarts at {restart} has them", fault=False)
 

@@ -10,7 +10,7 @@ from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.linter.columns import QueueRow, QueueRowReader
-from eventlog.linter.committed import EndedTransaction, EndedTransactions, earlier
+from eventlog.linter.committed import CommittedTransaction, CommittedTransactions, earlier
 from eventlog.linter.images import ImageLayout, read_layout
 from eventlog.linter.operations import (
     BLOBS,
@@ -63,7 +63,7 @@ class QueueReader:
         self._order = TimeOrder(reading.time_order, reading.now, since.time_order)
         self._open = Open(reading.max_open)
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
-        self._ended = EndedTransactions()
+        self._ended = CommittedTransactions()
         self._out: dict[str, list[Commit]] = {}  # of each database, the COMMITs met whose changes are out
         self._met_all = False
 
@@ -100,7 +100,7 @@ class QueueReader:
 
     def read(self, source: Source[Row]) -> Iterator[Answer]:
         """The changes of a source, then what its end leaves."""
-        waiting: list[EndedTransaction | Refused] = []
+        waiting: list[CommittedTransaction | Refused] = []
         for rows, answer in enumerate(self._rows(source), 1):
             if answer is not None:
                 waiting.append(answer)
@@ -120,7 +120,7 @@ class QueueReader:
         if self._order.settle():
             yield Refused(source.name, NO_EVIDENCE, fault=False)
 
-    def _rows(self, source: Source[Row]) -> Iterator[EndedTransaction | Refused | None]:
+    def _rows(self, source: Source[Row]) -> Iterator[CommittedTransaction | Refused | None]:
         reader = QueueRowReader(source.columns)
         if reader.missing:
             yield Refused(
@@ -137,7 +137,7 @@ class QueueReader:
             except WrongRow as fault:
                 yield Refused(where, str(fault), row.raw)
 
-    def _take(self, part: QueueRow, where: str) -> EndedTransaction | None:
+    def _take(self, part: QueueRow, where: str) -> CommittedTransaction | None:
         """What a row ends, if it ends something; WrongRow says what is wrong with it."""
         if self._since.is_past(part):
             return None
@@ -153,7 +153,7 @@ class QueueReader:
             if commit_of(part) in self._since.of(part.dbnode).delivered:
                 self._note(part)
             elif transaction is not None:
-                ended = EndedTransaction(transaction, part)
+                ended = CommittedTransaction(transaction, part)
                 self._ended.add(ended)
                 return ended
         elif not self._reading.server or part.dst_server == self._reading.server:
@@ -162,14 +162,14 @@ class QueueReader:
                 raise WrongRow(fault)
         return None
 
-    def _told(self, waiting: list[EndedTransaction | Refused]) -> Iterator[Answer]:
+    def _told(self, waiting: list[CommittedTransaction | Refused]) -> Iterator[Answer]:
         for item in waiting:
             if isinstance(item, Refused):
                 yield item
             else:
                 yield from self._changes(item)
 
-    def _changes(self, ended: EndedTransaction) -> Iterator[Answer]:
+    def _changes(self, ended: CommittedTransaction) -> Iterator[Answer]:
         """The changes of a transaction; when the last of them is given, all of it counts as out."""
         answers = self._told_by(ended)
         held = next(answers, None)
@@ -182,7 +182,7 @@ class QueueReader:
         if held is not None:
             yield held
 
-    def _told_by(self, ended: EndedTransaction) -> Iterator[Answer]:
+    def _told_by(self, ended: CommittedTransaction) -> Iterator[Answer]:
         servers = _servers(ended.transaction)
         for pending in ended.transaction.operations:
             part = pending.parts[0]

@@ -11,14 +11,14 @@ from eventlog.linter.operations import Transaction
 from eventlog.linter.progress import JournalPlace, QueueProgress
 
 
-class EndedTransaction(NamedTuple):
+class CommittedTransaction(NamedTuple):
     """A transaction that committed, and the row that said so."""
 
     transaction: Transaction
     commit: QueueRow
 
 
-class EndedTransactions:
+class CommittedTransactions:
     """They leave in the order in which they came. Of each database is known which row of theirs the journal
     has first; rows without an address are read again wherever reading begins."""
 
@@ -29,7 +29,7 @@ class EndedTransactions:
         # by database, its first row, then the first of those behind it, and so on
         self._firsts: dict[str, deque[tuple[int, QueueRow]]] = {}
 
-    def add(self, ended: EndedTransaction) -> None:
+    def add(self, ended: CommittedTransaction) -> None:
         """One more."""
         self._nodes[ended.commit.dbnode] += 1
         if ended.transaction.operations:
@@ -38,7 +38,7 @@ class EndedTransactions:
                 self._fresh.append((self._came, part))
         self._came += 1
 
-    def leave(self, first: EndedTransaction) -> None:
+    def leave(self, first: CommittedTransaction) -> None:
         """The changes of the first one are out."""
         self._left += 1
         self._nodes[first.commit.dbnode] -= 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from eventlog.compare.events import as_it_is, dump_nothing, in_chunks
+from eventlog.compare.events import current_row_step, dump_nothing, in_chunks
 from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import PolledChange, poll
 from eventlog.compare.tables import snapshot
@@ -21,7 +21,7 @@ from eventlog.publisher.config import Config, statements
 from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.session import SessionSettings
 from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.receiver_state import Base, KnownStates, LogRow, Mark, StateStep
+from eventlog.sql.log.receiver_state import Base, LogRow, Mark, ReceiverState, StateStep
 from eventlog.sql.log.store import Store
 
 _SHOWN = 5
@@ -62,7 +62,7 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
     for table in tables:
         name = str(table)
         with snapshot(store.engine) as connection:
-            known = KnownStates(connection, store.queries)
+            known = ReceiverState(connection, store.queries)
             bases, now = known.counted(), known.mark()
             mark = bases[name].mark if name in bases else None
             if name in bases and mark is None:
@@ -91,7 +91,7 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
         yield Audited(table, None if fresh else differ, tuple(shown))
 
 
-def _explained(known: KnownStates, tables: Tables, table: Table, mark: Mark) -> set[str]:
+def _explained(known: ReceiverState, tables: Tables, table: Table, mark: Mark) -> set[str]:
     """The keys of the table's objects of which the log speaks since."""
     own = tables.name_of(table)
     named = (object_of(tables, *row) for row in known.named(mark))
@@ -117,7 +117,7 @@ def _sort(
     differ = 0
     for one in found:
         phase = Phase.GONE if one.texts is None else Phase.CHANGED if one.known else Phase.NEW
-        step = as_it_is(str(table), table, one, keep=dump_nothing)
+        step = current_row_step(str(table), table, one, keep=dump_nothing)
         if silent or one.renewed or one.key in explained:
             told.add(phase, table, one.key, step)
             continue

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
 from eventlog.publisher.column_record import halted
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
 from eventlog.publisher.former_tables import read_bases
-from eventlog.publisher.log_status import read_standing
+from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.open_log import gone_tables
 from eventlog.sql.capture.checks.finding import Finding
 from eventlog.sql.log.receiver_state import StateGone, StateLost
@@ -32,7 +32,7 @@ def compared(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[
     for gone in _gone(store, config, tables):
         reported.add(gone.where)
         yield gone
-    for name, reason in read_standing(store, counted=False).cycle.get("unread", {}).items():
+    for name, reason in read_log_status(store, counted=False).cycle.get("unread", {}).items():
         if name in reported:
             continue
         yield Finding(name, f"it could not be compared: {reason}", "the others are published; mend it")
@@ -54,7 +54,7 @@ def _gone(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[Fin
     with store.engine.connect() as connection:
         bases = read_bases(connection, store.log)
     for table in gone_tables(config, store.engine, bases, tables):
-        objects = amount(bases[str(table)].objects, "object")
+        objects = quantity(bases[str(table)].objects, "object")
         words = f"there is no such table any more, and the receiver has {objects}"
         remedy = 'on-dropped-table = "delete" deletes them, a start with --startup-option future forgets them'
         yield Finding(str(table), words, remedy)

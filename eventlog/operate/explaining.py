@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from eventlog.convert.by_row import PlacedEntry
-from eventlog.core.entry import Cell, Entry, Letter, read_entry, read_event_time, shown, whole
+from eventlog.core.entry import Cell, Entry, Letter, cell_as_text, read_entry, read_event_time, read_integer
 from eventlog.core.errors import EventlogError
-from eventlog.core.identity import longest_value, speaks_of
-from eventlog.core.plurals import amount
+from eventlog.core.identity import longest_value, names_object
+from eventlog.core.plurals import quantity
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
 from eventlog.publisher.config import Config
 from eventlog.publisher.reading import Reading
@@ -42,7 +42,7 @@ def explain_store(
 
     def is_meant(table_name: Cell, table_key: Cell) -> bool:
         """Return whether a row that names this object is to be explained."""
-        return speaks_of(reader.tables, shown(table_name), shown(table_key), table, key)
+        return names_object(reader.tables, cell_as_text(table_name), cell_as_text(table_key), table, key)
 
     with store.upkeep() as upkeep:
         excluded = upkeep.unusable(choice.limit, table, key)
@@ -77,7 +77,7 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
     }
     told = [tell(fates[fate]) for fate, tell in tellers.items() if fate in fates]
     if "free" in fates and (beyond := fates["free"].rows - choice.limit) > 0:
-        rows = amount(beyond, "row is", "rows or fewer are")
+        rows = quantity(beyond, "row is", "rows or fewer are")
         told.append(f"{rows} beyond the next cycle: query-limit is {choice.limit}")
     return told
 
@@ -94,7 +94,7 @@ def _tell_loopback(loopback: Fates, rules: Rules) -> str:
 
 
 def _rows(number: int, whose: str = "") -> str:
-    return amount(number, f"row{whose} is", f"rows{whose} are")
+    return quantity(number, f"row{whose} is", f"rows{whose} are")
 
 
 class _Judge:
@@ -173,9 +173,11 @@ def _unread(snapshot: Snapshot, reading: Reading) -> Iterator[Entry]:
 def _as_far_as_told(row: Cells) -> Entry:
     """A row that cannot be understood, for people: event type 0 where it is none."""
     number, status, event_type, _, _, name, key, *_ = row
-    kind = whole(event_type)
+    kind = read_integer(event_type)
     known = kind if isinstance(kind, int) else 0
-    return Entry(int(number or 0), shown(status), known, "", None, shown(name), shown(key))
+    return Entry(
+        int(number or 0), cell_as_text(status), known, "", None, cell_as_text(name), cell_as_text(key)
+    )
 
 
 def _found(entry: Entry) -> PlacedEntry:

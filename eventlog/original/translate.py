@@ -20,7 +20,7 @@ from eventlog.sql.dialect.dialects import DIALECTS
 from eventlog.sql.names import check_log_name, log_named
 
 
-class Without(NamedTuple):
+class LeftOut(NamedTuple):
     """A parameter that was not carried over; the value only where it may be told."""
 
     name: str
@@ -32,7 +32,7 @@ class Without(NamedTuple):
         return f"{plain(self.name)}{value}: {self.reason}"
 
 
-class Line(NamedTuple):
+class SettingLine(NamedTuple):
     """A setting, and what is to be said of it."""
 
     name: str
@@ -41,9 +41,9 @@ class Line(NamedTuple):
 
 
 class Translation(NamedTuple):
-    lines: tuple[Line, ...]
-    assumed: tuple[Line, ...]  # what the original takes where the export says nothing
-    without: tuple[Without, ...]
+    lines: tuple[SettingLine, ...]
+    assumed: tuple[SettingLine, ...]  # what the original takes where the export says nothing
+    without: tuple[LeftOut, ...]
     url: str | None
 
     @property
@@ -74,8 +74,8 @@ class _Draft:
     """What was read so far: lines by the tags of the parameters from which they come."""
 
     def __init__(self) -> None:
-        self.lines: dict[str, Line] = {}
-        self.without: list[Without] = []
+        self.lines: dict[str, SettingLine] = {}
+        self.without: list[LeftOut] = []
         self.doubtful: set[str] = set()  # tags of what is there, and could not be read
 
     def take(self, said: StatedParameter) -> None:
@@ -86,7 +86,7 @@ class _Draft:
             if reason is None and isinstance(known, Parameter) and said.value:
                 value = known.read(said.value)
                 if value is not None:
-                    self.lines[known.tag] = Line(known.ours or known.tag, value, _note(known))
+                    self.lines[known.tag] = SettingLine(known.ours or known.tag, value, _note(known))
         except EventlogError as fault:
             reason = str(fault)
         if reason is not None:
@@ -96,21 +96,21 @@ class _Draft:
         """Take a line back, if it is there."""
         line = self.lines.pop(tag, None)
         if line is not None:
-            self.without.append(Without(tag, reason, str(line.value)))
+            self.without.append(LeftOut(tag, reason, str(line.value)))
 
     def value(self, tag: str) -> Setting | None:
         """What a parameter says, None if it says nothing."""
         line = self.lines.get(tag)
         return None if line is None else line.value
 
-    def assumed(self) -> Iterator[Line]:
+    def assumed(self) -> Iterator[SettingLine]:
         """The original's defaults of what the export does not say."""
         told = {line.name for line in self.lines.values()}
         for known in PARAMETERS:
             if known.default != "none" and not known.ours and known.tag not in told | self.doubtful:
                 value = known.read(known.default)
                 assert value is not None
-                yield Line(known.tag, value)
+                yield SettingLine(known.tag, value)
 
     def _reason(self, said: StatedParameter, known: Parameter | Unneeded | None) -> str | None:
         if _is_secret(said):
@@ -130,7 +130,7 @@ class _Draft:
     def _refuse(self, said: StatedParameter, known: Parameter | Unneeded | None, reason: str) -> None:
         shown = isinstance(known, Parameter) or (known is not None and known.shown)
         value = said.value if shown and not _is_secret(said) else None
-        self.without.append(Without(said.tag or said.display, reason, value))
+        self.without.append(LeftOut(said.tag or said.display, reason, value))
         if isinstance(known, Parameter) and not said.unless:
             self.doubtful |= {known.tag} - self.lines.keys()
 
@@ -154,7 +154,7 @@ def _scope(draft: _Draft) -> None:
         draft.leave_out("sync-tables", f"not in force: sync-filter is {scope}")
     if {"sync-schema", "sync-tables"} <= draft.lines.keys():
         reason = "the original takes sync-schema or sync-tables, and both are given: both are published"
-        draft.without.append(Without("sync-filter", reason))
+        draft.without.append(LeftOut("sync-filter", reason))
 
 
 def _filters(draft: _Draft) -> None:
@@ -170,7 +170,7 @@ def _log(draft: _Draft) -> None:
     line, schema = draft.lines.get("log-table"), draft.value("sync-schema")
     if line is None:
         reason = 'the export names no log, and the original has no default: "eventlog" is taken'
-        draft.without.append(Without("log-table", reason))
+        draft.without.append(LeftOut("log-table", reason))
     elif schema is not None and "." not in str(line.value):
         note = "in the schema that sync-schema names, as in the original"
         draft.lines["log-table"] = line._replace(value=f"{schema}.{line.value}", note=note)
@@ -183,14 +183,14 @@ def _log(draft: _Draft) -> None:
 def _tables(draft: _Draft) -> None:
     if not {"sync-schema", "sync-tables"} & draft.lines.keys():
         reason = "the export names neither: what `eventlog track` installs is published"
-        draft.without.append(Without("sync-schema, sync-tables", reason))
+        draft.without.append(LeftOut("sync-schema, sync-tables", reason))
 
 
 def _children(draft: _Draft) -> None:
     """The original took the child tables of a list along."""
     if "sync-tables" in draft.lines:
         note = "child tables are published with their parents, as in the original"
-        draft.lines["sync-children"] = Line("sync-children", True, note)
+        draft.lines["sync-children"] = SettingLine("sync-children", True, note)
 
 
 def _statements(draft: _Draft) -> None:
@@ -202,7 +202,7 @@ def _statements(draft: _Draft) -> None:
         for fault in faults.values():
             draft.leave_out("post-poll-stmt", fault)
         return
-    draft.without += [Without("post-poll-stmt", fault, statement) for statement, fault in faults.items()]
+    draft.without += [LeftOut("post-poll-stmt", fault, statement) for statement, fault in faults.items()]
     kept = "; ".join(statement for statement in found if statement not in faults)
     draft.lines["post-poll-stmt"] = draft.lines["post-poll-stmt"]._replace(value=kept)
 
@@ -223,21 +223,21 @@ def _fault(statement: str, log: str) -> str | None:
 def _deletion(draft: _Draft) -> None:
     """Report that handled rows are deleted if the export does not say what to do with them."""
     if draft.value("publication-mode") == "compare":
-        line = Line("delete-from-log", False, "triggerless: the original had no log to delete from")
+        line = SettingLine("delete-from-log", False, "triggerless: the original had no log to delete from")
         draft.lines.setdefault("delete-from-log", line)
     elif "delete-from-log" not in draft.lines.keys() | draft.doubtful:
         reason = (
             "the export leaves it out, which two editions of the manual read as yes: true is taken; say false"
             " before the first run to keep handled rows, or `eventlog finish-mode update` later"
         )
-        draft.without.append(Without("delete-from-log", reason))
+        draft.without.append(LeftOut("delete-from-log", reason))
 
 
 def _schedule(draft: _Draft) -> None:
     """Report an interval that a time of day replaces."""
     if {"polling-interval", "time-of-day"} <= draft.lines.keys():
         reason = "given together with time-of-day, which is in force: leave one of them out"
-        draft.without.append(Without("polling-interval", reason, str(draft.value("polling-interval"))))
+        draft.without.append(LeftOut("polling-interval", reason, str(draft.value("polling-interval"))))
 
 
 def _references(draft: _Draft) -> None:
@@ -245,7 +245,7 @@ def _references(draft: _Draft) -> None:
     line = draft.lines.pop("minimal-metadata", None)
     if line is not None and line.value:
         note = "minimal-metadata: the original knew no foreign keys"
-        draft.lines["enable-refs"] = Line("enable-refs", False, note)
+        draft.lines["enable-refs"] = SettingLine("enable-refs", False, note)
 
 
 def _disabled(draft: _Draft) -> None:
@@ -260,7 +260,7 @@ def _disabled(draft: _Draft) -> None:
     told += [f"{tag} could not be read: look it up" for tag in needed if tag in draft.doubtful]
     draft.lines.pop("sync-filter", None)
     if told:
-        draft.lines["disable"] = Line("disable", True, "; ".join(told))
+        draft.lines["disable"] = SettingLine("disable", True, "; ".join(told))
 
 
 def _mode(draft: _Draft) -> None:
@@ -281,7 +281,7 @@ def _zone(draft: _Draft) -> None:
     if "publication-mode" in draft.lines:
         return
     note = "event_time as the original's triggers write it, in the database's zone"
-    draft.lines["log-time"] = Line("log-time", "local", note)
+    draft.lines["log-time"] = SettingLine("log-time", "local", note)
 
 
 _RULES: tuple[Callable[[_Draft], None], ...] = (
@@ -311,13 +311,13 @@ _NO_SOURCE = (
 )
 
 
-def _of_address(server: str, address: JdbcAddress | None, nowhere: str) -> Iterator[Without]:
+def _of_address(server: str, address: JdbcAddress | None, nowhere: str) -> Iterator[LeftOut]:
     """What of the database's address has to be said by somebody else; `nowhere` where it is none of ours."""
     if server and address is None:
-        yield Without("server", nowhere)
+        yield LeftOut("server", nowhere)
     for name in () if address is None else address.left_out:
         reason = "a property of the JDBC URL: say it in the query of url, as the Python driver calls it"
-        yield Without(
+        yield LeftOut(
             name, reason if not looks_secret(name) else "a secret; set EVENTLOG_URL in the environment"
         )
 

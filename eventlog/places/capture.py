@@ -29,7 +29,7 @@ from eventlog.gbase.format import GbaseSettings, reader
 from eventlog.gbase.session import Captured, MissingCatalogue, ServerError, Session
 from eventlog.gbase.snapshot import CapturedDatabase, Lock, ReadSpan, ServerMoment
 from eventlog.gbase.transactions import Position, Unseen
-from eventlog.places.overlap import Overlap, Shown
+from eventlog.places.overlap import Overlap, SnapshotRows
 
 CATALOGUE: Final = "syscdcv1"
 _ROWS: Final = 1000  # of a snapshot that are handed out together
@@ -281,8 +281,8 @@ class Capture:
         assert table is not None
         return table.schema, table.name
 
-    def _open_shown(self) -> Shown:
-        return Shown(None if self._path is None else self._path.with_name(self._path.name + ".rows"))
+    def _open_shown(self) -> SnapshotRows:
+        return SnapshotRows(None if self._path is None else self._path.with_name(self._path.name + ".rows"))
 
 
 def _rows(piece: Sequence[Change | Refused | ReadSpan], overlap: Overlap) -> Iterator[Answer]:

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.places.kafka import KafkaFault, asked, opened, told
 from eventlog.places.topics import KafkaSettings
@@ -92,7 +92,7 @@ class Sender:
         left = asked(lambda: self.producer.flush(self._settings.kafka_timeout))
         self._raise()
         if left:
-            messages = amount(left, "message is", "messages are")
+            messages = quantity(left, "message is", "messages are")
             raise KafkaFault(f"{messages} not out after {self._settings.kafka_timeout:g} s")
 
     def produce(self, topic: str, value: bytes, key: bytes | None, partition: int = -1) -> None:

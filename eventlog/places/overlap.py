@@ -21,7 +21,7 @@ _MARK = (("overlap", True),)
 _NO_ROW = b""
 
 
-class Shown:
+class SnapshotRows:
     """What the snapshot shows of each row, on disk; a row is known by its key."""
 
     def __init__(self, path: Path | None) -> None:
@@ -56,7 +56,7 @@ class Shown:
 class Overlap:
     """Compares each change with the snapshot of its table."""
 
-    def __init__(self, spans: Mapping[int, ReadSpan], shown: Shown | None) -> None:
+    def __init__(self, spans: Mapping[int, ReadSpan], shown: SnapshotRows | None) -> None:
         self._spans = spans  # by the number of the table
         self._shown = shown  # for a writer of events
 
@@ -79,7 +79,7 @@ class Overlap:
         else:
             yield from self._continuing(change, self._shown)
 
-    def _continuing(self, change: Change, shown: Shown) -> Iterator[Change]:
+    def _continuing(self, change: Change, shown: SnapshotRows) -> Iterator[Change]:
         """The events of a change that continue the row as the snapshot and what was told since show it."""
         table = _table(change)
         for event in row_events(change):

@@ -98,10 +98,10 @@ def _read_topics(source: Format, place: Place) -> Iterator[FromPlace]:
 def _write_topics(changes: Iterable[Change], target: Format, place: Place) -> Iterator[Refused]:
     with extra("kafka", "--kafka"):
         from eventlog.places.kafka_writing import publish
-        from eventlog.places.topic_state import standing
+        from eventlog.places.topic_state import read_topic_state
 
     writing, kafka = place.settings(target.settings), place.settings(KafkaSettings)
-    known = replace(writing, memory=standing(place.tables, writing, kafka))
+    known = replace(writing, memory=read_topic_state(place.tables, writing, kafka))
     return publish(changes, place.tables, known, kafka)
 
 

@@ -19,7 +19,7 @@ from eventlog.qlik.writer_memory import SequenceMemory
 _TAIL = 100  # messages at the end of a partition: the last of them may be metadata, or marks of a transaction
 
 
-def standing(tables: Tables, settings: MessageSettings, kafka: KafkaSettings) -> SequenceMemory:
+def read_topic_state(tables: Tables, settings: MessageSettings, kafka: KafkaSettings) -> SequenceMemory:
     """What stands in the topics to which messages will be written; those that are not there tell nothing.
 
     Metadata messages stand in a topic of their own, else among the data of each partition: then one is read

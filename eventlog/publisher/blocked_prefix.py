@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eventlog.core.entry import COLUMNS
 from eventlog.fold import ObjectName
-from eventlog.sql.log.blocked_range import NO_STRETCH, Stretch
+from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.pending import OBJECT, Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
@@ -30,7 +30,7 @@ SHORTEST, LONGEST = 1.0, 60.0  # seconds between two whole looks
 FRUITLESS = 10.0  # seconds until growing is tried again
 
 
-class Look(NamedTuple):
+class PendingRows(NamedTuple):
     """What one snapshot has for a cycle."""
 
     cells: list[Cells]  # the rows that may go
@@ -49,7 +49,7 @@ class Look(NamedTuple):
             return ids
         return [int(str(row[0])) for row in self.cells]
 
-    def without(self, objects: Set[ObjectName], choice: Selection) -> Look:
+    def without(self, objects: Set[ObjectName], choice: Selection) -> PendingRows:
         """The same without the rows of some objects."""
         if self.columns is None:
             kept = [row for row in self.cells if choice.object_of(*row[OBJECT]) not in objects]
@@ -59,14 +59,14 @@ class Look(NamedTuple):
         return self._replace(columns=some)
 
 
-class Head:
+class BlockedPrefix:
     """Looks at a log, at its whole or only where something can have changed."""
 
     def __init__(self, enough: int = ENOUGH, clock: Callable[[], float] = time.monotonic) -> None:
         self._enough = enough
         self._clock = clock
-        self._claimed = NO_STRETCH
-        self.proved = NO_STRETCH  # the same, or nothing
+        self._claimed = NO_RANGE
+        self.proved = NO_RANGE  # the same, or nothing
         self._ends = Ends()  # of inserts ahead
         self._ahead: int | None = None  # up to where many rows were taken along by the look before
         self._notice: int | None = None  # the latest when it was proved
@@ -75,19 +75,19 @@ class Head:
 
     def release(self, objects: Iterable[ObjectName]) -> None:
         """These objects may go on as soon as the transaction that says so is over: told before it is."""
-        if self.proved is not NO_STRETCH:
+        if self.proved is not NO_RANGE:
             self._released.update(objects)
 
-    def look(self, snapshot: Snapshot, choice: Selection, *, loopback: bool = False) -> Look:
+    def look(self, snapshot: Snapshot, choice: Selection, *, loopback: bool = False) -> PendingRows:
         """The rows that may go now and, where they are wanted, those of our own user."""
         if choice.future:
-            return _read(snapshot, choice, NO_STRETCH, self._ends, loopback=loopback)
+            return _read(snapshot, choice, NO_RANGE, self._ends, loopback=loopback)
         self._heed(snapshot)
         begun = self._clock()
-        routine = not self._released and self.proved is not NO_STRETCH and self._is_due(begun)
+        routine = not self._released and self.proved is not NO_RANGE and self._is_due(begun)
         if self._is_due(begun):
             self._forget()
-        whole = self.proved is NO_STRETCH
+        whole = self.proved is NO_RANGE
         # what was taken along left holes: a pick-up that ends with them finds no further rows of its object
         within = replace(choice, upto=self._ahead)
         found = _read(snapshot, within, self.proved, self._ends, loopback=loopback)
@@ -101,17 +101,17 @@ class Head:
 
     def _heed(self, snapshot: Snapshot) -> None:
         """Forget what was proved if rows were redriven or skipped since: it may not hold in this snapshot."""
-        if self.proved is not NO_STRETCH and snapshot.latest_notice() != self._notice:
+        if self.proved is not NO_RANGE and snapshot.latest_notice() != self._notice:
             self._forget()
 
     def _forget(self) -> None:
-        self.proved = NO_STRETCH
+        self.proved = NO_RANGE
         self._released.clear()
 
     def _is_due(self, now: float) -> bool:
         return now >= (self._released_at if self._released else self._routine_at)
 
-    def _keep_back(self, found: Look, choice: Selection) -> Look:
+    def _keep_back(self, found: PendingRows, choice: Selection) -> PendingRows:
         """Without the objects that were released: what is known of them comes first."""
         if not self._released:
             return found
@@ -122,17 +122,17 @@ class Head:
         self._released_at = now + TOLD * took
         self._routine_at = now + min(LONGEST, max(SHORTEST, ROUTINE * took))
 
-    def _judge(self, snapshot: Snapshot, found: Look, *, routine: bool) -> None:
+    def _judge(self, snapshot: Snapshot, found: PendingRows, *, routine: bool) -> None:
         """Compare what was claimed with what was seen: it is proved once the look reached its end without
         finding a known row that may go, and forgotten when it found one."""
         if self._claimed.covers_any(found.ids) or self._claimed.covers_any(found.loopback):
             if routine:  # somebody reuses record ids, or makes rows new by hand
-                self._claimed = NO_STRETCH
+                self._claimed = NO_RANGE
             self._forget()
         elif self.proved is not self._claimed and found.reach >= self._claimed.end:
             self.proved, self._notice = self._claimed, snapshot.latest_notice()
 
-    def _grow(self, snapshot: Snapshot, found: Look) -> None:
+    def _grow(self, snapshot: Snapshot, found: PendingRows) -> None:
         begun = self._clock()
         if begun < self._grow_at:
             return
@@ -144,17 +144,19 @@ class Head:
         self._grow_at = now + (ROUTINE * (now - begun) if longer else FRUITLESS)
 
 
-def look_at_all(snapshot: Snapshot, choice: Selection, *, loopback: bool = False) -> Look:
+def look_at_all(snapshot: Snapshot, choice: Selection, *, loopback: bool = False) -> PendingRows:
     """The same, with nothing known."""
-    return _read(snapshot, choice, NO_STRETCH, Ends(), loopback=loopback)
+    return _read(snapshot, choice, NO_RANGE, Ends(), loopback=loopback)
 
 
-def _read(snapshot: Snapshot, choice: Selection, stretch: Stretch, ends: Ends, *, loopback: bool) -> Look:
+def _read(
+    snapshot: Snapshot, choice: Selection, stretch: BlockedRange, ends: Ends, *, loopback: bool
+) -> PendingRows:
     fit = snapshot.fit(choice, stretch)
     cells, full, reach, cut, columns, ahead = snapshot.pick_up(fit, stretch, ends)
     if not loopback or fit.driver_user is None:
-        return Look(cells, [], full, reach, cut, columns, ahead)
+        return PendingRows(cells, [], full, reach, cut, columns, ahead)
     ours = snapshot.loopback(fit.driver_user, fit.limit, stretch)
     if len(ours) >= fit.limit:
         full, reach = True, min(reach, ours[-1])
-    return Look(cells, ours, full, reach, cut, columns, ahead)
+    return PendingRows(cells, ours, full, reach, cut, columns, ahead)

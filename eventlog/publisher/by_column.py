@@ -19,13 +19,13 @@ from eventlog.core.identity import ObjectName
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Need, Rules
 from eventlog.fold.plan import Lookup
-from eventlog.publisher.packed_events import Outgoing
+from eventlog.publisher.packed_events import PackedEvents
 from eventlog.publisher.queryback import Allowance, CurrentRows
 from eventlog.sql.columns import OddBytes
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.by_column import PickedColumns
 from eventlog.sql.log.position import why_ahead
-from eventlog.sql.log.snapshot import Held, Snapshot
+from eventlog.sql.log.snapshot import HeldObjects, Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog.xds.settings import XdsSettings
 
@@ -35,10 +35,10 @@ _PER_FIELD = [number for number, kind in EVENT_TYPES.items() if kind.per_field]
 
 
 @dataclass(frozen=True)
-class Found:
+class FoldedRows:
     """What many rows came to."""
 
-    outgoing: Outgoing
+    outgoing: PackedEvents
     silent: list[int]
     refused: list[tuple[int, str]]
     held: list[tuple[ObjectName, tuple[str, str]]]  # rows of objects that wait, and how they spell them
@@ -84,12 +84,12 @@ class ColumnReader:
         self,
         snapshot: Snapshot,
         picked: PickedColumns,
-        held: Held,
+        held: HeldObjects,
         allowance: Allowance,
         *,
         bound: int,
         thorough: bool,
-    ) -> Found:
+    ) -> FoldedRows:
         """What the rows come to; TooMuch where there is no room for the current rows."""
         self._asked = _Asking(snapshot, self._readable, allowance, thorough)
         waiting = self._waiting(picked, held)
@@ -103,8 +103,8 @@ class ColumnReader:
             events = _without_parts(events, {row for row, _ in wrong})
         spelled = picked.some(sound & waiting)
         names = zip(*(spelled.texts[name].to_pylist() for name in _OBJECT), strict=True)
-        return Found(
-            Outgoing(events, self._log, self._object_of),
+        return FoldedRows(
+            PackedEvents(events, self._log, self._object_of),
             _silent(taking_part, events, wrong),
             [*refused, *wrong],
             [(self._object_of(*name), name) for name in names],
@@ -113,7 +113,7 @@ class ColumnReader:
             frozenset(self._engine.unknown),
         )
 
-    def _waiting(self, picked: PickedColumns, held: Held) -> Flags:
+    def _waiting(self, picked: PickedColumns, held: HeldObjects) -> Flags:
         """Whether each row is of an object that waits, under a name that was not known to be one of it."""
         if not held.hashes or not picked.size:
             return np.zeros(picked.size, np.bool_)

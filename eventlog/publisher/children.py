@@ -35,7 +35,7 @@ def with_places(catalogue: Catalogue, table: Table) -> tuple[Table, tuple[Child,
     return replace(table, columns=columns), children
 
 
-def told(tables: Iterable[Table]) -> Iterator[str]:
+def describe_children(tables: Iterable[Table]) -> Iterator[str]:
     """A sentence for each table whose query-backs read children."""
     for table in tables:
         names = [column.name for column in table.data if column.of_child is not None]

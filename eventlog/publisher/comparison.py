@@ -12,14 +12,14 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from typing import Any
 
-from eventlog.compare.events import as_it_is, dump, dump_digests, in_chunks, names_in, step_of
+from eventlog.compare.events import current_row_step, dump, dump_digests, in_chunks, names_in, step_of
 from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import PolledChange, every_object, poll, read_again, why_here
 from eventlog.compare.self_references import SelfReferences, own_references
 from eventlog.compare.tables import snapshot
 from eventlog.compare.version_column import version_of
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import ComparingSettings
@@ -124,7 +124,7 @@ class Comparison:
             if not self._begun and self._settings.startup_option == "future":
                 self._forget(name, bases)
             elif not delete:
-                unread[name] = faults.get(name) or _DROPPED.format(amount(bases[name].objects, "object"))
+                unread[name] = faults.get(name) or _DROPPED.format(quantity(bases[name].objects, "object"))
         unread |= {name: fault for name, fault in faults.items() if name not in gone}
         return [*gone.values()] if delete else []
 
@@ -238,7 +238,7 @@ class Comparison:
                     Phase.NEW,
                     table,
                     found.key,
-                    as_it_is(name, table, found, keep=partial(dumped, stale=bases[name].stale)),
+                    current_row_step(name, table, found, keep=partial(dumped, stale=bases[name].stale)),
                 )
             elif name not in kin or not kin[name].hold(found):
                 late = add(table, found) or late

@@ -18,8 +18,8 @@ from eventlog.publisher.batches import Draft, PlainDraft, Remembered
 from eventlog.publisher.log_session import (
     Coming,
     Cycle,
+    LogSession,
     PickedUpBefore,
-    Taking,
     logger,
     without_collections,
 )
@@ -39,7 +39,7 @@ class ReceiverFatal(EventlogError):
     """the receiver answered fatal, and the publisher stopped: {0}"""
 
 
-class Publisher(Taking):
+class Publisher(LogSession):
     """Publishes one log to one sink, as the leader of one epoch."""
 
     def __init__(

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from eventlog.core.meta_identifiers import read_name
 from eventlog.core.tables import GONE, Column, Table
 from eventlog.core.values import Kind
-from eventlog.sql.log.receiver_state import Base, KnownStates, StateLost
+from eventlog.sql.log.receiver_state import Base, ReceiverState, StateLost
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import has_companion
@@ -21,7 +21,7 @@ def read_bases(connection: Connection, log: Log) -> dict[str, Base]:
     if not has_companion(connection, log, "known"):
         return {}
     try:
-        found = KnownStates(connection, Queries(log)).bases()
+        found = ReceiverState(connection, Queries(log)).bases()
     except StateLost:
         return {}
     return {table: base for table, base in found.items() if base.mark is None}

@@ -19,7 +19,7 @@ from eventlog.core.errors import EventlogError, shortened
 from eventlog.core.tables import Tables
 from eventlog.fold.understand import why_unknown
 from eventlog.publisher.batches import Remembered, Sending
-from eventlog.publisher.blocked_prefix import Head
+from eventlog.publisher.blocked_prefix import BlockedPrefix
 from eventlog.publisher.queryback import MOST_BYTES
 from eventlog.publisher.reading import PickUpTooLarge, Reader, Reading
 from eventlog.publisher.settings import PublisherSettings
@@ -67,7 +67,7 @@ class Coming(NamedTuple):
     highest: int  # record_id
 
 
-class Taking:
+class LogSession:
     """Reads and writes one log, as the leader of one epoch."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Taking:
         self._reader = make_reader()
         self._epoch = epoch
         self._settings = settings
-        self._head = Head()  # what is known of the log's
+        self._head = BlockedPrefix()  # what is known of the log's
         self._rows = settings.query_limit  # of which the current rows could be held
         self._waits = Waits(settings.retry_wait, settings.retry_longest)
         self._open: list[int] | None = None  # the batches that are remembered; None: not looked yet
@@ -220,7 +220,7 @@ class Taking:
         known, self._reader = list(self._reader.tables), self._make_reader()
         if known != list(self._reader.tables):
             self._name_holds()
-            self._head = Head()  # rows of a table that was halted may go now
+            self._head = BlockedPrefix()  # rows of a table that was halted may go now
 
     def _read_once(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
         with self._store.snapshot() as snapshot:

@@ -14,7 +14,7 @@ from eventlog.sql.log.store import Store
 
 
 @dataclass(frozen=True)
-class Standing:
+class LogStatus:
     """The facts about a log at one moment; times are the database's, in UTC."""
 
     now: datetime
@@ -36,7 +36,7 @@ class Standing:
     finish_mode: str  # how rows are finished
 
 
-def read_standing(store: Store, *, counted: bool = True) -> Standing:
+def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
     """How the log stands now; counting goes through the whole log."""
     with store.snapshot() as snapshot:
         now = datetime.fromisoformat(snapshot.now())
@@ -47,7 +47,7 @@ def read_standing(store: Store, *, counted: bool = True) -> Standing:
     for count in counts:
         tables = by_status.setdefault(count.status, {})
         tables[count.table_name] = tables.get(count.table_name, 0) + count.rows
-    return Standing(
+    return LogStatus(
         now=now,
         pending=backlog.pending,
         oldest_age=None if backlog.oldest is None else (now - backlog.oldest).total_seconds(),

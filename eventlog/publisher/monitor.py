@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
 from eventlog.publisher.log_session import Cycle
-from eventlog.publisher.log_status import Standing, read_standing
+from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.publisher.metrics import Metrics
 from eventlog.sql.log.store import Store
 
@@ -105,11 +105,11 @@ class Monitor:
         if store is None:
             return
         try:
-            self._tell(read_standing(store, counted=False))
+            self._tell(read_log_status(store, counted=False))
         except EventlogError:
             self.metrics.set("eventlog_database_up", 0)
 
-    def _tell(self, standing: Standing) -> None:
+    def _tell(self, standing: LogStatus) -> None:
         self.metrics.set("eventlog_database_up", 1)
         self.metrics.set("eventlog_pending_rows", standing.pending)
         self.metrics.set("eventlog_oldest_pending_seconds", standing.oldest_age or 0)

@@ -29,7 +29,7 @@ from eventlog.sinks.sink import Item, OutgoingDocument
 _OPERATION = 1  # the place of an event's text whose letter tells its operation
 
 
-class Outgoing:
+class PackedEvents:
     """The events of one reading, in the order in which they leave."""
 
     def __init__(self, events: Events, log: str, object_of: Callable[[str, str], ObjectName]) -> None:
@@ -111,7 +111,7 @@ class _Place(NamedTuple):
 class PackedDraft:
     """A document of consecutive events."""
 
-    def __init__(self, outgoing: Outgoing, place: _Place, data: memoryview) -> None:
+    def __init__(self, outgoing: PackedEvents, place: _Place, data: memoryview) -> None:
         self.name, self.highest, self._first, self._last = place
         self._outgoing = outgoing
         self._data = data

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from eventlog.fold import ObjectName
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Remembered, Sending
-from eventlog.publisher.log_session import Coming, Taking, without_collections
+from eventlog.publisher.log_session import Coming, LogSession, without_collections
 from eventlog.sql.log.work import RememberedBatch
 
 MOST_EVENTS = 500  # that are remembered together, and finished
@@ -35,7 +35,7 @@ class Taken(NamedTuple):
         return {event.sending.run_id: event.sending.object for event in self.events if event.sending.tries}
 
 
-class PickUps(Taking):
+class PickUps(LogSession):
     """Takes one pick-up after another; the one before must be finished by then."""
 
     first = 0  # the lowest record_id of the last pick-up

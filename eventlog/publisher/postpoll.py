@@ -11,7 +11,7 @@ from eventlog.core.errors import Misuse
 from eventlog.publisher.cleanup import calls_routine, cleaned_rows, cleans_up, names_log
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.overtaken import Overtaking
+from eventlog.sql.log.overtaken import OvertakenRows
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 
@@ -55,7 +55,7 @@ def run_statements(store: Store, statements: Iterable[str], isolation: str) -> N
     with store.engine.connect().execution_options(isolation_level=isolation.upper()) as connection:
         wanted = list(statements)
         for condition in filter(None, (cleaned_rows(statement, store.log) for statement in wanted)):
-            Overtaking(connection, store.queries).leave_where(condition)
+            OvertakenRows(connection, store.queries).leave_where(condition)
         for statement in (*store.log.dialect.given_path, *wanted):
             execute_plain(connection, statement)
         connection.commit()

@@ -15,11 +15,11 @@ from eventlog.core.change import Change
 from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, read_entry, read_event_time
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_of
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_again
 from eventlog.publisher.batches import Draft, Remembered, Sending, pack
-from eventlog.publisher.blocked_prefix import Head, Look, look_at_all
+from eventlog.publisher.blocked_prefix import BlockedPrefix, PendingRows, look_at_all
 from eventlog.publisher.queryback import MOST_BYTES, Allowance, CurrentRows
 from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.pending import OBJECT, Cells, Selection
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventlog.publisher.by_column import ColumnReader
-    from eventlog.publisher.packed_events import Outgoing
+    from eventlog.publisher.packed_events import PackedEvents
 
 _ROW_TYPES = frozenset(n for n, t in EVENT_TYPES.items() if not t.per_field)
 _FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES
@@ -73,7 +73,9 @@ class Reading:
     doubtful: bool = False  # rows were refused that other tables might explain
     unknown: frozenset[tuple[str, str]] = frozenset()  # columns that rows named and their tables lack
     spelled: list[Spelling] = field(default_factory=list)  # how rows of objects that wait name them
-    outgoing: Outgoing | None = None  # the events, where the rows were read by column; else `sendings` are
+    outgoing: PackedEvents | None = (
+        None  # the events, where the rows were read by column; else `sendings` are
+    )
 
     @property
     def all_held(self) -> bool:
@@ -98,7 +100,7 @@ class Reading:
 
 
 def _loopback(rows: int, user: str | None) -> str:
-    told = amount(rows, f"row of {user} itself is", f"rows of {user} itself are")
+    told = quantity(rows, f"row of {user} itself is", f"rows of {user} itself are")
     return f"{told} loopback: finished without being sent"
 
 
@@ -132,7 +134,7 @@ class Reader:
         self,
         snapshot: Snapshot,
         choice: Selection,
-        head: Head | None = None,
+        head: BlockedPrefix | None = None,
         *,
         by_column: bool = False,
         about: About | None = None,
@@ -190,7 +192,7 @@ class Reader:
             return self.next_cycle(snapshot, replace(choice, limit=fewer), about)
 
     def _understand(
-        self, reading: Reading, snapshot: Snapshot, found: Look, now: str | None, allowance: Allowance
+        self, reading: Reading, snapshot: Snapshot, found: PendingRows, now: str | None, allowance: Allowance
     ) -> None:
         """What the rows that were found come to."""
         if found.columns is not None:

@@ -16,7 +16,7 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.publisher.answering import KnownTables, QueryAnswers
-from eventlog.publisher.children import told
+from eventlog.publisher.children import describe_children
 from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import ComparingSettings, comparing
 from eventlog.publisher.config import Config, statements
@@ -27,7 +27,7 @@ from eventlog.publisher.open_log import driver_user, read_tables, readable_of
 from eventlog.publisher.postpoll import check_safe, run_statements
 from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.sleep import Bed, Signals, make_bed
+from eventlog.publisher.sleep import Signals, Sleeper, make_sleeper
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sinks.sink import OutgoingDocument
 from eventlog.sql.log.leader import Leader
@@ -145,7 +145,7 @@ class PublishingSession:
             answers = QueryAnswers(store, lambda: read_known(config, store), self._settings.max_queries)
             self._sink = open_sink(self._settings.sink, config.given, answers)
             stack.callback(self._sink.close)
-            self.bed: Bed = make_bed(
+            self.bed: Sleeper = make_sleeper(
                 signals,
                 store.engine,
                 store.log,
@@ -209,7 +209,7 @@ class PublishingSession:
                 self._columns.write(work, reader.tables)
         for table, why in (self._halted_now(reader.tables)).items():
             logger.warning("%s is not published: %s", table, why, extra={"table": table})
-        said = list(told(reader.tables))
+        said = list(describe_children(reader.tables))
         if said != self._said:
             self._said = said
             for words in said:

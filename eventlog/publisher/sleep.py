@@ -74,7 +74,7 @@ class Signals:
             os.write(self._writer, b"!")
 
 
-class Bed:
+class Sleeper:
     """Where the daemon sleeps on a database that wakes nobody."""
 
     wakes = False
@@ -95,7 +95,7 @@ class Bed:
     def close(self) -> None: ...
 
 
-class ListeningBed(Bed):
+class ListeningSleeper(Sleeper):
     """Where it sleeps on PostgreSQL."""
 
     wakes = True
@@ -145,7 +145,7 @@ class ListeningBed(Bed):
         self._connection.exec_driver_sql(statement)
 
 
-class LookingBed(Bed):
+class PollingSleeper(Sleeper):
     """Where it sleeps on a PostgreSQL that can prepare transactions, in which nobody may notify: every few
     milliseconds it looks whether the newest row is another one than before the last cycle."""
 
@@ -178,10 +178,14 @@ class LookingBed(Bed):
         return self._connection.exec_driver_sql(self._statement).scalar()
 
 
-def make_bed(signals: Signals, engine: Engine, log: Log, wake_up: bool, interval: float = 0.05) -> Bed:
+def make_sleeper(
+    signals: Signals, engine: Engine, log: Log, wake_up: bool, interval: float = 0.05
+) -> Sleeper:
     """The bed that the database offers."""
     if not (wake_up and log.dialect.wakes):
-        return Bed(signals)
+        return Sleeper(signals)
     with engine.connect() as connection:
         notifies = connection.exec_driver_sql(templates.statement(log.dialect, "notifies")).scalar()
-    return ListeningBed(signals, engine, log) if notifies else LookingBed(signals, engine, log, interval)
+    return (
+        ListeningSleeper(signals, engine, log) if notifies else PollingSleeper(signals, engine, log, interval)
+    )

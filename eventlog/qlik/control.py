@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.qlik import partitions
 from eventlog.qlik.ddl import Ddl, read_ddl
 
@@ -48,7 +48,7 @@ def check_control(name: str, sources: Iterable[Source[Row]]) -> Iterator[Refused
         yield from partitions.check(sources)
         return
     for source in sources:
-        rows = amount(sum(1 for _ in source.records), "row")
+        rows = quantity(sum(1 for _ in source.records), "row")
         told = f"skipped: a control table with {CONTROL[name]} ({rows}), no changes of a table"
         yield Refused(source.name, told, fault=False)
 

@@ -16,7 +16,7 @@ from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.records import RecordReader
-from eventlog.qlik.registered_schemas import Registered
+from eventlog.qlik.registered_schemas import RegisteredSchemas
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.tables import read_structure, table_name
 
@@ -39,7 +39,7 @@ class MessageReader:
         self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
         self.task = ""  # of the message that was read last, as its metadata tell
         self.schema_id: str | None = None  # the metadata that it names, as far as they are known
-        self._registered = Registered(settings.schema_of, settings.published)
+        self._registered = RegisteredSchemas(settings.schema_of, settings.published)
 
     def run(self, sources: Iterable[Source[Object]]) -> Iterator[Change | Refused]:
         """The changes, and what was refused, in the order of the messages."""

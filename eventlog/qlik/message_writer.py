@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from eventlog.core.change import Change, Op, check_decoded
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
-from eventlog.core.grouped_warnings import unchanging
+from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.tables import Tables
 from eventlog.qlik import avro, metadata
 from eventlog.qlik.mask import MaskOrder
@@ -71,7 +71,7 @@ class MessageWriter:
         """The messages of the changes: before the first of a structure its metadata message."""
         settings = self._settings
         drops = settings.no_op_updates == "drop"
-        tally = unchanging()
+        tally = unchanged_updates()
         kept = without_no_ops(changes, self._tables, tally) if drops else changes
         drafts = ((change, self._drafted(change)) for change in kept)
         memory = remembered(settings, settings.published)

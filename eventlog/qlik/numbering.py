@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from eventlog.core.change import ABSENT, Change, Op, place_of
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.core.grouped_warnings import Counted
+from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
 from eventlog.core.values import Kind, read_moment
 from eventlog.qlik import sequence
@@ -134,7 +134,7 @@ def transaction_id(known: str) -> str:
     return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32].upper()
 
 
-def without_no_ops(changes: Iterable[Change], tables: Tables, tally: Counted) -> Iterator[Change]:
+def without_no_ops(changes: Iterable[Change], tables: Tables, tally: GroupedWarnings) -> Iterator[Change]:
     """The changes without updates that surely change nothing, which the tally counts: all they captured is
     known and the same, and their table is known to have no LOB column, which might have changed unseen."""
     lobs: dict[tuple[str | None, str], bool] = {}

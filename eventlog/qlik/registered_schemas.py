@@ -9,7 +9,7 @@ from eventlog.qlik.envelope import InvalidMessage
 from eventlog.qlik.metadata import Metadata
 
 
-class Registered:
+class RegisteredSchemas:
     """Metadata by the ids of schemas."""
 
     def __init__(self, schema_of: Callable[[int], str] | None, known: Iterable[Metadata] = ()) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.core.errors import NotExpressible, WrongRow
 from eventlog.core.formats import Row, Source
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.qlik import sequence
 from eventlog.qlik.ddl import Era
 from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
@@ -96,7 +96,7 @@ class RowReader:
     def parse(self, where: int, cells: Sequence[Any], raw: bytes | None) -> ChangeRow:
         """The row, as far as it can be understood without its byte order."""
         if len(cells) != self.heading.columns:
-            found = amount(len(cells), "cell")
+            found = quantity(len(cells), "cell")
             raise WrongRow(f"{found}, but the header line names {self.heading.columns} columns")
         try:
             kind = self._kind(cells)

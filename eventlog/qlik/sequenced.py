@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse
-from eventlog.core.grouped_warnings import Counted
+from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.qlik import sequence
 
 
@@ -91,11 +91,11 @@ class WantedStretch:
         return SequencePlace(self._task, seq, False, table, self._source, mark.number)
 
 
-def lone_images() -> Counted:
+def lone_images() -> GroupedWarnings:
     """B rows whose U row is nowhere."""
-    return Counted("{count} B rows without their U row, at {places}", fault=True)
+    return GroupedWarnings("{count} B rows without their U row, at {places}", fault=True)
 
 
-def repeats() -> Counted:
+def repeats() -> GroupedWarnings:
     """What was there more than once, and counts once."""
-    return Counted("{count} repeated records are left out, at {places}", fault=False)
+    return GroupedWarnings("{count} repeated records are left out, at {places}", fault=False)

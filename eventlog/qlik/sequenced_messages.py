@@ -10,7 +10,7 @@ from eventlog.core.change import Change, Op
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Object, Placed, Source
-from eventlog.core.grouped_warnings import Counted
+from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
@@ -150,7 +150,7 @@ class MessageSequencer:
             yield from tally.told()
 
     @property
-    def tallies(self) -> tuple[Counted, ...]:
+    def tallies(self) -> tuple[GroupedWarnings, ...]:
         """What is told of together when all is joined."""
         return (self._repeats,)
 

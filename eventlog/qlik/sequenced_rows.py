@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Placed, Row, Source
-from eventlog.core.grouped_warnings import Counted
+from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
 from eventlog.qlik import row_plans
 from eventlog.qlik.control import Control, control_table
@@ -249,7 +249,7 @@ class RowSequencer:
             yield from tally.told()
 
     @property
-    def tallies(self) -> tuple[Counted, ...]:
+    def tallies(self) -> tuple[GroupedWarnings, ...]:
         """What is told of together when all is joined."""
         return self._lone, self._repeats
 

@@ -11,7 +11,7 @@ from itertools import groupby
 from eventlog.core.change import Change, check_decoded
 from eventlog.core.errors import AmbiguousName, EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.formats import (
-    Beside,
+    CompanionFile,
     Description,
     Format,
     Row,
@@ -23,7 +23,7 @@ from eventlog.core.formats import (
     check_cells,
     check_text,
 )
-from eventlog.core.grouped_warnings import unchanging
+from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.qlik import dfm, headers, partitions, row_plans, sequence
@@ -248,7 +248,7 @@ def write_rows(
     """Each row with its change table."""
     known: dict[tuple[str | None, str], ChangeTable] = {}
     names = header_names(settings)
-    tally = unchanging()
+    tally = unchanged_updates()
     if settings.no_op_updates == "drop":
         changes = without_no_ops(changes, tables, tally)
     for numbered in number(changes, remembered(settings), settings.now or None):
@@ -362,6 +362,6 @@ FORMAT: Format = Format(
     read=read,
     write=write,
     remember=goes_on,
-    beside=Beside(".dfm", "described", dfm.read, dfm.layout),
+    beside=CompanionFile(".dfm", "described", dfm.read, dfm.layout),
     ahead=control_table,
 )

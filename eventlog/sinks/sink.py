@@ -104,7 +104,7 @@ def too_large(document: OutgoingDocument, reason: str) -> Reply:
 def answered(reply: bytes) -> Reply:
     """What a receiver's own words say; what is no answer document is no answer."""
     try:
-        said = answers.read_said(reply)
+        said = answers.read_reply(reply)
     except InvalidDocument as fault:
         return unanswered(str(fault))
     return Reply(queries=said.queries) if said.queries else Reply(said.statuses)

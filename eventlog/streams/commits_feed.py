@@ -15,7 +15,7 @@ from eventlog.core.errors import EventlogError, InvalidValue, Misuse, Refused
 from eventlog.core.formats import Placed
 from eventlog.files.sorting import Sorter
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
-from eventlog.streams.held import HeldItems, TakenItems
+from eventlog.streams.held import KeyedItems, TakenItems
 from eventlog.streams.transactions import size_of
 
 MEMORY: Final = 256 << 20
@@ -92,7 +92,7 @@ class CommitsFeed:
         known = self._positions.keys()
         self._new = {name for name in names if name not in known} if known and not since else set()
         self._new_behind = self._last
-        self._held: HeldItems[Placed] = HeldItems()
+        self._held: KeyedItems[Placed] = KeyedItems()
         self._turns = 0
         self._moved: dict[str, Callable[[], Any]] = {}  # the positions that nobody asked for yet
         self._readings: dict[str, CommitReading] = {}

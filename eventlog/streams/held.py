@@ -12,7 +12,7 @@ MEMORY: Final = 64 << 20
 Order = tuple[int, str, int]
 
 
-class HeldItems(Generic[T]):
+class KeyedItems(Generic[T]):
     """Items by key, which come back together, in their order.
 
     Beyond the limit all that is in memory moves to a private file, which sqlite removes itself.

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from eventlog.core.change import Change, Key, Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced import MetRows
 from eventlog.streams.progress import Progress
-from eventlog.streams.reread import Again, Visibility
+from eventlog.streams.reread import Reread, Visibility
 
 Row = tuple[str, str]  # a table, and a change_seq
 
 
-class Lag:
+class LaggingTables:
     """Counts the changes of tables that become visible later than those of other tables of their task."""
 
     def __init__(self, progress: Progress) -> None:
@@ -35,7 +35,7 @@ class Lag:
         """Report each table that lags."""
         for table, count in self._counts.items():
             seconds = sequence.seconds_between(self._first[table], self._highest)
-            changes = amount(count, "change")
+            changes = quantity(count, "change")
             yield Refused(
                 task,
                 f"{table} lags: {changes} of it became visible after changes of other tables that are up to"
@@ -51,7 +51,7 @@ class LateRows:
         self._found: dict[Row, Visibility] = {}  # of what was not delivered as it is now
         self._overtaken: dict[Row, str] = {}  # by which change_seq, if by any
         self._done = progress.done
-        self._again = Again(progress, accept_late=True)
+        self._again = Reread(progress, accept_late=True)
         self._rows: dict[tuple[str, Key], list[Row]] = {}  # that no later change overtook yet
         self._tables: dict[str, list[Row]] = {}
         self._unnamed: dict[str, list[Row]] = {}  # late rows that do not name their key
@@ -96,7 +96,7 @@ class LateRows:
     def told(self, task: str) -> Iterator[Refused]:
         """Report what was late."""
         if self._overtaken:
-            changes = amount(len(self._overtaken), "change")
+            changes = quantity(len(self._overtaken), "change")
             yield Refused(task, f"{changes} became visible late, delivered now and marked late", fault=False)
         for (table, seq), visibility in self._found.items():
             if visibility is Visibility.IMAGE:

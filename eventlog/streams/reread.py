@@ -7,7 +7,7 @@ from collections import deque
 from typing import Final
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.qlik import sequence
 from eventlog.streams.progress import MINUTE, HandedOut, Progress, parts_of
 
@@ -34,7 +34,7 @@ class Visibility(enum.Enum):
     IMAGE = enum.auto()  # it was handed out without its B row
 
 
-class Again:
+class Reread:
     """Compares changes that come in their order with what was handed out up to the same time.
 
     With `accept_late` others may be among them, as far as the state keeps changes one by one.
@@ -105,7 +105,7 @@ class Again:
         if self._accept and told.single is not None:
             self.lacking[table] = now.until
             return
-        stand = amount(now.count, "change is", "changes are")
+        stand = quantity(now.count, "change is", "changes are")
         raise Changed(
             f"{table}: {stand} there from {first} up to {now.until}, where {told.count}"
             f" were delivered, and everything up to {self._progress.done} was: some became visible late,"

@@ -12,17 +12,17 @@ from typing import Any, Protocol
 from eventlog.core.change import Op
 from eventlog.core.errors import InvalidValue, Refused
 from eventlog.core.formats import Placed, Source
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.qlik import sequence
 from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.qlik.tables import TableSettings, table_name
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
-from eventlog.streams.late import Lag, LateRows
+from eventlog.streams.late import LaggingTables, LateRows
 from eventlog.streams.ordered import ordered
 from eventlog.streams.progress import Loaded, Progress, load_progress, take_over
-from eventlog.streams.reread import Again, Changed, Visibility
+from eventlog.streams.reread import Changed, Reread, Visibility
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.transactions import Whole, assemble
 
@@ -157,9 +157,9 @@ class _Round:
         if stream.since and not progress.starts_after(stream.since):
             progress.restart(stream.since)
         progress.since = stream.since or progress.since
-        self._again = Again(progress)
+        self._again = Reread(progress)
         self._late = LateRows(progress) if stream.accept_late else None
-        self._lag = Lag(progress)
+        self._lag = LaggingTables(progress)
         self._loading: dict[str, Loaded] = {}
         self._loaded = {source: known.count for source, known in progress.loaded.items()}
         limit = part.safe(stream.settle, control) + _LAST[sequence.TIME :]
@@ -194,7 +194,7 @@ class _Round:
         """Report what was left to the next run, and what became visible late."""
         task = self._part.name or "change tables"
         if self._sequencer.beyond and self._left_by_age:
-            rows = amount(self._sequencer.beyond, "row is", "rows are")
+            rows = quantity(self._sequencer.beyond, "row is", "rows are")
             yield Refused(task, f"{rows} younger than --settle and left to the next run", fault=False)
         yield from self._lag.told(task)
         if self._late is not None:
@@ -241,7 +241,7 @@ class _Round:
         for source, now in self._loading.items():
             known = self._loaded.get(source, 0)
             if now.count < known:
-                rows = amount(now.count, "row")
+                rows = quantity(now.count, "row")
                 raise Changed(f"{source} has {rows} without a change_seq, where {known} were delivered")
 
     def _delivery(self, whole: Whole) -> Delivery:
@@ -260,7 +260,7 @@ class _Round:
 
 def _other_count(whole: Whole, count: int) -> str:
     """Return that a transaction has another number of changes than when it was handed out."""
-    changes = amount(len(whole.changes), "change")
+    changes = quantity(len(whole.changes), "change")
     return (
         f"transaction {whole.identity[0]} at {whole.identity[1]} has {changes}, where {count} were delivered"
     )

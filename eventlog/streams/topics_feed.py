@@ -11,13 +11,13 @@ from typing import Protocol
 from eventlog.core.change import Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Placed, Source
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
-from eventlog.streams.held import HeldItems, TakenItems
+from eventlog.streams.held import KeyedItems, TakenItems
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.topic_progress import At, Key, PartitionRead, Spot, TopicProgress, load_topics
 from eventlog.streams.transactions import (
@@ -82,7 +82,7 @@ class TopicsFeed:
         self._clock = clock
         self._progress = TopicProgress() if state is None else load_topics(state)
         self._sequencer = MessageSequencer(tables, reading, stream.since)
-        self._held: HeldItems[Placed] = HeldItems()
+        self._held: KeyedItems[Placed] = KeyedItems()
         self._open: dict[Key, _Open] = {}
         self._round = 0
         self._number = 0
@@ -247,6 +247,6 @@ class TopicsFeed:
     def _left(self) -> Iterator[Refused]:
         """The transactions that the end of a read leaves to the next."""
         for key, known in self._open.items():
-            changes = amount(known.facts.count, "change is", "changes are")
+            changes = quantity(known.facts.count, "change is", "changes are")
             said = f"transaction {key[0]} is open: its {changes} left to the next run"
             yield Refused(", ".join(sorted(known.facts.sources)), said, fault=False)

@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed
-from eventlog.core.grouped_warnings import Counted
-from eventlog.core.plurals import amount
+from eventlog.core.grouped_warnings import GroupedWarnings
+from eventlog.core.plurals import quantity
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import transaction_of
 from eventlog.qlik.sequenced_messages import same
-from eventlog.streams.held import MEMORY, HeldItems, TakenItems
+from eventlog.streams.held import MEMORY, KeyedItems, TakenItems
 from eventlog.streams.ranges import Ranges
 
 Key = tuple[str, ...]
@@ -116,7 +116,7 @@ def assemble(
     policy says; so is one whose last did not come where the sequence has `ended`, else it is left to
     `leave`, and refused where there is none.
     """
-    group = _Group(policy, leave, HeldItems(memory), ended=ended)
+    group = _Group(policy, leave, KeyedItems(memory), ended=ended)
     at = ""
     try:
         for item in items:
@@ -140,7 +140,7 @@ class _Group:
     """The changes of one time."""
 
     def __init__(
-        self, policy: str, leave: Callable[[Placed], None] | None, held: HeldItems[Placed], *, ended: bool
+        self, policy: str, leave: Callable[[Placed], None] | None, held: KeyedItems[Placed], *, ended: bool
     ) -> None:
         self.held = held
         self._ended = ended
@@ -194,7 +194,7 @@ class _Group:
         elif self._is_open(facts) and self._leave is not None:
             for placed in taken:
                 self._leave(placed)
-            changes = amount(len(taken), "change is", "changes are")
+            changes = quantity(len(taken), "change is", "changes are")
             said = f"transaction {key[0]} is open: its {changes} left to the next run"
             yield Refused(", ".join(sorted(facts.sources)), said, fault=False)
         elif self._is_open(facts):
@@ -237,7 +237,7 @@ def is_final(key: Key, facts: Facts) -> bool:
     return facts.complete and not is_row(key) and (facts.counted or not key[0])
 
 
-def once(taken: TakenItems[Placed], repeated: Counted) -> tuple[TakenItems[Placed], str]:
+def once(taken: TakenItems[Placed], repeated: GroupedWarnings) -> tuple[TakenItems[Placed], str]:
     """The changes of a transaction without those that were sent again; why all are refused, where they
     contradict each other."""
     count = 0

@@ -40,7 +40,7 @@ class Answer(NamedTuple):
     unknown: tuple[Status, ...] = ()  # statuses of events that were not sent
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
     """What a receiver said of a document, or wants to know before it says it."""
 
     statuses: tuple[Status, ...] = ()
@@ -49,10 +49,10 @@ class Said(NamedTuple):
 
 def read(reply: bytes, limit: int = 16 << 20) -> list[Status]:
     """The statuses of a reply; InvalidDocument if it is no answer."""
-    return list(read_said(reply, limit).statuses)
+    return list(read_reply(reply, limit).statuses)
 
 
-def read_said(reply: bytes, limit: int = 16 << 20) -> Said:
+def read_reply(reply: bytes, limit: int = 16 << 20) -> Reply:
     """The statuses and the queries of a reply; InvalidDocument if it is no answer."""
     if len(reply) > limit:
         raise InvalidDocument(f"an answer of {len(reply)} bytes is over the limit of {limit}")
@@ -69,7 +69,7 @@ def read_said(reply: bytes, limit: int = 16 << 20) -> Said:
     if len(outputs) > 1:
         raise InvalidDocument(f"the answer has {len(outputs)} outputs")
     found = (status for output in outputs for status in output.iterchildren("status"))
-    return Said(tuple(map(_status, found)), queries)
+    return Reply(tuple(map(_status, found)), queries)
 
 
 def match(event_ids: Iterable[str], statuses: Iterable[Status]) -> Answer:

@@ -9,7 +9,7 @@ from lxml import etree
 from eventlog import __version__
 from eventlog.core.change import Change, check_decoded, place_of, row_events
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.core.grouped_warnings import unchanging
+from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.tables import Tables
 from eventlog.core.xmlparser import parse
 from eventlog.neutral import refuse
@@ -42,7 +42,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
     """The documents of changes, each on lines of its own; Refused for what XDS cannot say."""
     events = EventWriter(tables, settings)
     batch: dict[str, str] = {}
-    tally = unchanging()
+    tally = unchanged_updates()
     for number, change in enumerate(changes, 1):
         try:
             written = [

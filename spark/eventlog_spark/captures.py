@@ -29,7 +29,7 @@ from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.columns import needed
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
-from eventlog_spark.output.frame_rows import FrameForm, Told, heard_of, told_of
+from eventlog_spark.output.frame_rows import FrameForm, Told, rows_of_changes, without_refused
 from eventlog_spark.sequence.items import pack, unpack
 
 _CUTS: Final = pa.schema([("file", pa.int32()), ("cuts", pa.binary())])
@@ -228,9 +228,9 @@ class _Decode:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         heard: list[Refused] = []
-        good = heard_of(heard)
+        good = without_refused(heard)
         changes = good(allowed(good(self._read(batches)), self.tables))
-        return bounded(told_of(self.form, changes, heard), self.form.schema)
+        return bounded(rows_of_changes(self.form, changes, heard), self.form.schema)
 
     def _read(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Change | Refused]:
         for batch in batches:

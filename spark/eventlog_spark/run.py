@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from eventlog.convert.conversion import format_named
 from eventlog.core.extras import extra
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog_spark.cluster.progress import Tell, watched
 from eventlog_spark.cluster.session import session, translated
 from eventlog_spark.history import BacklogRun, compared, last, note
@@ -111,13 +111,13 @@ def _done(backlog: Backlog, result: Result, clock: Clock) -> BacklogRun:
 def sentences(result: Result, seconds: float) -> list[str]:
     """What was done, for people."""
     counts = result.manifest["counts"]
-    rows = amount(counts["rows"], "row")
-    finished = [] if result.finished is None else [f"{amount(result.finished, 'row')} finished in the log"]
+    rows = quantity(counts["rows"], "row")
+    finished = [] if result.finished is None else [f"{quantity(result.finished, 'row')} finished in the log"]
     if result.before:
         return [*finished, f"nothing to do: the folder holds the output of this job ({rows})"]
     lines = [f"{rows} in {seconds:.0f} s, {counts['rows'] / max(seconds, 0.001):.0f} rows/s"]
-    lines += [f"{amount(number, 'event')}: {name}" for name, number in result.manifest["events"].items()]
+    lines += [f"{quantity(number, 'event')}: {name}" for name, number in result.manifest["events"].items()]
     fates = [(fate, number) for fate, number in counts.items() if fate != "rows" and number]
-    lines += [f"{amount(number, 'row')} {fate}" for fate, number in fates]
+    lines += [f"{quantity(number, 'row')} {fate}" for fate, number in fates]
     lines += [f"left out: {where}: {reason}" for where, reason in result.summary.reasons]
     return lines + finished

@@ -22,7 +22,7 @@ from eventlog_spark.captures import STREAM, chunks_of, streams_of
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.columns import named, named_rows
 from eventlog_spark.input.messages import message_rows, messages_of, source_named, source_of
-from eventlog_spark.output.frame_rows import FrameForm, Told, told_of
+from eventlog_spark.output.frame_rows import FrameForm, Told, rows_of_changes
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class OneTask:
         format_ = format_named(self.source)
         sources = _SOURCES[format_.shape](self, batches)
         changes = changes_of(format_, sources, self.tables, refused.append, self.given)
-        return told_of(self.form, changes, refused)
+        return rows_of_changes(self.form, changes, refused)
 
 
 def in_one_task(frame: Any, source: str) -> Any:

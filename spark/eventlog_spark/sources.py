@@ -37,12 +37,12 @@ from eventlog.fold import Rules
 from eventlog.log import LogSettings
 from eventlog.places.places import connected
 from eventlog_spark.captures import Captures, between
-from eventlog_spark.cluster.stores import Stores, said_of_s3
+from eventlog_spark.cluster.stores import Stores, s3_settings
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.datasource import InputPiece
 from eventlog_spark.input.entries import read_file
 from eventlog_spark.input.storage import File, expand
-from eventlog_spark.output.frame_rows import Changes, Told, heard_of, text_of, told_of
+from eventlog_spark.output.frame_rows import Changes, Told, rows_of_changes, text_of, without_refused
 from eventlog_spark.pickups.folder import EVENTS
 
 _TYPES = {"record_id": pa.int64(), "event_type": pa.int32()}
@@ -56,7 +56,7 @@ _OWN = ("path", "as", "tables", "typed")  # options that are no settings
 def register(spark: Any) -> None:
     """Make the data sources known to a session, and what it knows of stores to them: that travels in pickled
     code, for options would show."""
-    said = said_of_s3(spark)
+    said = s3_settings(spark)
     for source in (LogSource, QlikTableSource, QlikMessageSource, GbaseSource, LinterSource):
         spark.dataSource.register(type(source.__name__, (source,), {"said_of_stores": said}))
 
@@ -240,7 +240,7 @@ class _ChangesReader(DataSourceReader):
         )
         with load_current(job) as none:
             changes = read_changes(job, form, opened, none, report, given)
-            yield from told_of(self._changes, changes, heard)
+            yield from rows_of_changes(self._changes, changes, heard)
 
 
 class _StretchesReader(DataSourceReader):
@@ -261,7 +261,7 @@ class _StretchesReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         heard: list[Refused] = []
-        good = heard_of(heard)
+        good = without_refused(heard)
         piece, stretch = partition.value
         changes = good(allowed(good(self._captures.read(stretch)), self._captures.tables))
-        return bounded(told_of(self._changes, changes, heard, piece << 33), self._changes.schema)
+        return bounded(rows_of_changes(self._changes, changes, heard, piece << 33), self._changes.schema)

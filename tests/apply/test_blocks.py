@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eventlog.apply.blocks import acts_of, blocks_of
 from eventlog.apply.cell_columns import to_column
 from eventlog.apply.cells import to_cell
-from eventlog.apply.table_target import Act, Goal
+from eventlog.apply.table_target import Act, TableTarget
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Undecoded
 from eventlog.core.errors import EventlogError
@@ -62,11 +62,11 @@ def columns(draw: Any) -> list[Any]:
     return [*draw(told), *draw(st.lists(values, max_size=1))]
 
 
-def goal_at(dialect: Dialect) -> Goal:
+def goal_at(dialect: Dialect) -> TableTarget:
     """The table as a target has it."""
     every = TABLE.columns.values()
     cells, many = (tuple(make(column, dialect) for column in every) for make in (to_cell, to_column))
-    return Goal(TABLE, "t", cells, source=SOURCE, to_columns=many)  # type: ignore[arg-type]
+    return TableTarget(TABLE, "t", cells, source=SOURCE, to_columns=many)  # type: ignore[arg-type]
 
 
 SOURCE = Table(None, "t", {name: TABLE.columns[name] for name in ("k", "l", "t", "n")}, ("k", "l"))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from eventlog.apply.source_schema import Described
+from eventlog.apply.source_schema import SourceSchema
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
 from eventlog.sql.connect import connect
@@ -117,7 +117,7 @@ def test_a_change_that_no_column_can_hold_does_not_keep_others_from_a_new_table(
 
 
 def test_what_was_told_last_holds_and_no_more_tables_are_kept_than_some() -> None:
-    described = Described()
+    described = SourceSchema()
     first = Structure(
         "s", "t", (DataColumn("a", Spec("INT4", 10), 1), DataColumn("b", Spec("STRING", 5)), DataColumn("c"))
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eventlog.apply.database import Database
-from eventlog.apply.late_changes import Later
+from eventlog.apply.late_changes import LateChanges
 from eventlog.apply.run import Run
 from eventlog.apply.settings import ApplySettings
 from eventlog.core.change import Change, Op
@@ -61,7 +61,7 @@ def test_what_comes_late(postgres: Placed, later: list[Change], applied: bool) -
 
 def test_what_is_no_longer_remembered_is_refused() -> None:
     """Memory is bounded: where later rows were forgotten, what stands before them may have met them."""
-    later = Later(most=3)
+    later = LateChanges(most=3)
     later.note([at(place, Op.INSERT, place) for place in range(10, 13)])
     assert later.allow([at(5, Op.INSERT, 5)])
     assert not later.allow([at(5, Op.INSERT, 11)])
@@ -72,7 +72,7 @@ def test_what_is_no_longer_remembered_is_refused() -> None:
 
 def test_a_row_that_is_not_named_may_be_any() -> None:
     unnamed = at(3, Op.UPDATE, 1, n=1)._replace(key=())
-    later = Later()
+    later = LateChanges()
     later.note([at(9, Op.INSERT, 9)])
     assert not later.allow([unnamed])
     later.note([unnamed._replace(position=f"{9:035}")])

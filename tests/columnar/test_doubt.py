@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eventlog.columnar import Engine
-from eventlog.columnar.plain import plainly
+from eventlog.columnar.plain import plain_way
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.fold import Fate, Outcome, Rules
@@ -35,7 +35,7 @@ def test_a_reference_of_several_columns_names_its_row() -> None:
     tables = tablesfile.read(TABLES)
     entries = [entry(1, 1, "land", "at"), entry(2, 1, "town", "Graz"), entry(3, 1, "fname", "Jack")]
     found = Engine(tables, Rules(), XdsSettings()).events(as_rows(entries))
-    expected = plainly(tables, Rules(), (), lambda _: lookup, EventWriter(tables, XdsSettings()))(entries)
+    expected = plain_way(tables, Rules(), (), lambda _: lookup, EventWriter(tables, XdsSettings()))(entries)
     assert found.texts.to_pylist() == expected.texts
     assert "land=at+name=Graz" in expected.texts[0]
 
@@ -47,7 +47,7 @@ def test_a_row_of_an_unread_column_speaks_beside_a_query_back() -> None:
     entries = [entry(1, 3, "fname", "Jack"), entry(2, 3, "odd", "told"), entry(3, 6, None, None)]
     engine = Engine(tables, Rules(), XdsSettings(), answerable=set(tables), read_back=read_back)
     found = engine.events(as_rows(entries))
-    plain = plainly(tables, Rules(), set(tables), lambda _: lookup, EventWriter(tables, XdsSettings()))
+    plain = plain_way(tables, Rules(), set(tables), lambda _: lookup, EventWriter(tables, XdsSettings()))
     expected = plain(entries)
     assert found.texts.to_pylist() == expected.texts
     assert "told" in expected.texts[0]

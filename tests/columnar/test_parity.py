@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.columnar import CurrentColumns, Engine, Events, Rows
-from eventlog.columnar.plain import PlainEvents, plainly
+from eventlog.columnar.plain import PlainEvents, plain_way
 from eventlog.columnar.row_fates import FATES
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
@@ -101,7 +101,7 @@ def test_both_ways_say_the_same(
     )
     wanted = XdsSettings(insert_query_back=insert, time_syntax=syntax)
     engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)
-    plain = plainly(tables, rules, set(tables), lambda _: lookup, EventWriter(tables, wanted))
+    plain = plain_way(tables, rules, set(tables), lambda _: lookup, EventWriter(tables, wanted))
     for log in several:  # what the engine has learnt of one batch, it uses for the next
         rows = {row[0]: row for row in sorted(log, key=lambda row: int(row[0]))}
         entries = [
@@ -136,7 +136,7 @@ def test_changes_are_cut_alike(log: list[tuple[int, str, str, str | None, str | 
     """Of few objects with many rows each: between rows, within them, and beside rows that are read back."""
     tables, rules, wanted = tablesfile.read(TABLES), Rules(max_changes=most), XdsSettings()
     engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)
-    plain = plainly(tables, rules, set(tables), lambda _: lookup, EventWriter(tables, wanted))
+    plain = plain_way(tables, rules, set(tables), lambda _: lookup, EventWriter(tables, wanted))
     entries = [
         Entry(at, "N", kind, "2025-03-23T10:57:19", None, "usr", key, *cells)
         for at, (kind, key, *cells) in enumerate(log, 1)
@@ -161,7 +161,7 @@ def test_a_reference_is_spelled_as_its_event_is(name: str, key: str, association
     tables, rules, wanted = tablesfile.read(CAPITALS), Rules(association=association), XdsSettings()
     row = CurrentColumns(np.zeros(1, np.int64), [pa.array(["3"])], np.empty(0, np.int64))
     engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=lambda table, keys: row)
-    plain = plainly(
+    plain = plain_way(
         tables, rules, set(tables), lambda _: lambda table, asked: [["3"]], EventWriter(tables, wanted)
     )
     for kind, column, value in ((3, "mgr", "2"), (6, None, None)):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.convert.by_column import merge_order
-from eventlog.convert.by_column.merge_order import Leaving
+from eventlog.convert.by_column.merge_order import EventMerge
 
 pytestmark = pytest.mark.quick
 
@@ -29,7 +29,7 @@ def test_events_leave_in_order_as_many_together_as_fit(
     """Each event has the number of its batch, and a length; its place is where it stands in the list."""
     monkeypatch.setattr(merge_order, "_BYTES", room)
     monkeypatch.setattr(merge_order, "_AT_ONCE", most)
-    with closing(Leaving()) as taken:
+    with closing(EventMerge()) as taken:
         for batch in range(6):
             mine = [(place, "x" * length) for place, (of, length) in enumerate(events) if of == batch]
             places = np.array([place for place, _ in mine], np.int64)

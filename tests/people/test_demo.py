@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.demo.backlog import HOW, BacklogFailed, ReadySpark
-from eventlog.demo.output import Teller
+from eventlog.demo.output import Narrator
 from eventlog.demo.story import CROWD, STEPS
 
 pytestmark = pytest.mark.quick
@@ -196,9 +196,9 @@ def test_with_keep_the_database_stays_until_somebody_ends_it(folder: str) -> Non
 
 
 def test_without_spark_its_remedy_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ReadySpark(tmp_path, wanted=True).tell(Teller(fast=True))
+    ReadySpark(tmp_path, wanted=True).tell(Narrator(fast=True))
     assert capsys.readouterr().out.split() == HOW.split()  # it is cut at words
-    ReadySpark(tmp_path, wanted=False).tell(Teller(fast=True))
+    ReadySpark(tmp_path, wanted=False).tell(Narrator(fast=True))
     assert capsys.readouterr().out == ""
 
 
@@ -206,7 +206,7 @@ def test_without_spark_its_remedy_is_told(tmp_path: Path, capsys: pytest.Capture
 def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     with ReadySpark(tmp_path, wanted=True, rows=500) as backlog:
-        backlog.tell(Teller(fast=True))
+        backlog.tell(Narrator(fast=True))
     told = capfd.readouterr().out
     assert "eventlog: 500 rows in" in told
     assert "WARN" not in told
@@ -218,5 +218,5 @@ def test_what_spark_says_is_told_when_it_fails(tmp_path: Path, capfd: pytest.Cap
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     (tmp_path / "documents").write_text("in the way")
     with ReadySpark(tmp_path, wanted=True, rows=10) as backlog, pytest.raises(BacklogFailed):
-        backlog.tell(Teller(fast=True))
+        backlog.tell(Narrator(fast=True))
     assert "documents" in capfd.readouterr().out

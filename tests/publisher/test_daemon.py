@@ -25,7 +25,7 @@ from eventlog.publisher import daemon as loop
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown
-from eventlog.publisher.log_status import read_standing
+from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.schedule import read_times, seconds_until
 from eventlog.publisher.sleep import Signals
@@ -132,14 +132,14 @@ def test_the_receivers_state_follows_its_last_answer(world: World, arrivals: Arr
             handler.reply(b"", status=503)
             return
         if len(arrivals.documents) == 2:  # two were taken in this cycle, and this one is on its way
-            seen.append((figures(run.monitor), read_standing(world.store).cycle))
+            seen.append((figures(run.monitor), read_log_status(world.store).cycle))
         handler.accept()
 
     arrivals.behave = behave
     world.write(*(key(number, event_type=4) for number in range(1, 6)))
     with running(world, arrivals) as run:
         until(lambda: figures(run.monitor).get("eventlog_sink_up") == "0")
-        until(lambda: read_standing(world.store).cycle.get("down"))
+        until(lambda: read_log_status(world.store).cycle.get("down"))
         refusing.clear()
         until(lambda: len(arrivals.documents) == 5)
     ((metrics, cycle),) = seen
@@ -156,7 +156,7 @@ def test_a_receiver_that_is_down_stays_so_where_nothing_is_due(world: World, arr
         until(lambda: figures(run.monitor).get("eventlog_sink_up") == "0")
         until(lambda: int(figures(run.monitor).get("eventlog_cycles_total", 0)) > 2)
         assert figures(run.monitor)["eventlog_sink_up"] == "0"
-        assert read_standing(world.store).cycle["down"]
+        assert read_log_status(world.store).cycle["down"]
 
 
 def figures(monitor: Monitor) -> dict[str, str]:

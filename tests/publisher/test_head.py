@@ -15,8 +15,8 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Letter
 from eventlog.operate.finishing import change_mode
-from eventlog.publisher.blocked_prefix import Head, look_at_all
-from eventlog.sql.log.blocked_range import NO_STRETCH, Stretch
+from eventlog.publisher.blocked_prefix import BlockedPrefix, look_at_all
+from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.leader import Leader
@@ -51,7 +51,7 @@ class History:
         self._finishes = seed % 2 == 0  # loopback rows, rather than leave them
         self.clock = Clock(seed % 3)
         self._freed = False  # an object, and not everything was looked at since
-        self.head = Head(enough=3, clock=self.clock)
+        self.head = BlockedPrefix(enough=3, clock=self.clock)
         self.stretched = 0  # looks that left something out
         names = world.log.names()
         self._insert = text(
@@ -99,7 +99,7 @@ class History:
             pending = rows_by_object(snapshot.pick_up(Selection(10_000, "idm")).cells)
             for name, rows in rows_by_object(found.cells).items():
                 assert rows == pending[name][: len(rows)], "a row overtakes another one of its object"
-            self.stretched += self.head.proved is known is not NO_STRETCH
+            self.stretched += self.head.proved is known is not NO_RANGE
         if self.dice.random() < 0.8:
             done = [*(int(str(row[0])) for row in found.cells), *found.loopback]
             with self.world.store.work(self.leader.epoch) as work:
@@ -133,7 +133,7 @@ def test_a_look_past_the_known_head_finds_what_a_look_at_all_finds(world: World,
 def test_a_released_object_is_kept_back_until_all_its_rows_are_looked_at(world: World) -> None:
     held = WaitingEvent("e:1", "usr", "idu=1", (1,), 1, FAR, "so it is")
     clock = Clock(1.0)
-    head, choice = Head(enough=3, clock=clock), Selection()
+    head, choice = BlockedPrefix(enough=3, clock=clock), Selection()
     with world.elect() as leader:
         with world.store.work(leader.epoch) as work:
             work.hold(held)
@@ -155,7 +155,7 @@ def test_a_released_object_is_kept_back_until_all_its_rows_are_looked_at(world: 
 
 @pytest.mark.parametrize("command", ["redrive", "skip"])
 def test_what_people_make_new_or_free_is_seen_at_once(world: World, command: str) -> None:
-    head, choice = Head(enough=3, clock=Clock()), Selection()
+    head, choice = BlockedPrefix(enough=3, clock=Clock()), Selection()
     world.write(*[key(number, event_type=4) for number in (2, 1, 2, 2, 2)])
     with world.elect() as leader, world.store.work(leader.epoch) as work:
         work.finish({Letter.ERROR: [2]})
@@ -220,7 +220,7 @@ def test_rows_that_may_not_go_are_read_no_second_time(world: World, held: bool) 
         connection.rollback()
     many(world, row, BLOCKED // 2)
     world.write(key(2), key(3))
-    choice, head = Selection(driver_user="idm"), Head(clock=Clock())
+    choice, head = Selection(driver_user="idm"), BlockedPrefix(clock=Clock())
     with world.elect() as leader, world.store.work(leader.epoch) as work:
         if held:
             work.hold(WaitingEvent("e:1", "usr", "idu=1", (1,), 1, FAR, "so it is"))
@@ -252,7 +252,7 @@ def test_of_a_log_with_ranges_only_the_gaps_are_read(world: World, future: bool)
 
     def look(snapshot: Snapshot) -> None:
         """As from a head of which nothing is known but where it begins."""
-        seen.extend(row[0] for row in snapshot.pick_up(Selection(future=future), Stretch(0), Ends())[0])
+        seen.extend(row[0] for row in snapshot.pick_up(Selection(future=future), BlockedRange(0), Ends())[0])
 
     assert rows_read(world, look) < BLOCKED / 10
     assert seen == [late]
@@ -282,7 +282,7 @@ def test_rows_of_a_hot_object_are_taken_along_by_every_second_look(
     world.write(*[key(0 if number % 10 == 0 else number, event_type=4) for number in range(1, 96)])
     change_mode(world.store, mode, "test")
     hot = set(range(10, 96, 10))
-    head, found = Head(), []
+    head, found = BlockedPrefix(), []
     with world.elect() as leader:
         while True:
             with world.store.snapshot() as snapshot:

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from eventlog.publisher.config import Config
 from eventlog.publisher.daemon import AnotherLeads
-from eventlog.publisher.log_status import read_standing
+from eventlog.publisher.log_status import read_log_status
 from eventlog.sql.connect import connect
 from eventlog.sql.queries import Queries
 from eventlog.web.monitor.board import Board
@@ -78,7 +78,7 @@ def stranger(world: World) -> Iterator[str]:
 
 def test_a_stranger_with_the_lock_is_named_as_none_of_ours(world: World) -> None:
     with stranger(world) as name:
-        holder = read_standing(world.store).holder
+        holder = read_log_status(world.store).holder
         assert holder is not None
         assert (holder.role, holder.publisher) == (name, False)
         for words in (["status"], ["check"]):
@@ -91,13 +91,13 @@ def test_a_stranger_with_the_lock_is_named_as_none_of_ours(world: World) -> None
         page = answer(Board(Process(world.store), Config({})), Request("GET", "/")).body
         assert name in page
         assert "no publisher of this log" in page
-    assert read_standing(world.store).holder is None
+    assert read_log_status(world.store).holder is None
     assert "no publisher is running" in call(world, "status").output
 
 
 def test_a_publisher_with_the_lock_is_named_as_one(world: World) -> None:
     with world.elect():
-        holder = read_standing(world.store).holder
+        holder = read_log_status(world.store).holder
         assert holder is not None
         assert holder.publisher
         assert holder.role == world.engine.url.username

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.operate.finishing import change_mode
-from eventlog.publisher.sleep import Signals, make_bed
+from eventlog.publisher.sleep import Signals, make_sleeper
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.work import WaitingEvent
@@ -70,7 +70,7 @@ def cycles(run: Run) -> int:
 
 
 def test_without_wake_up_it_polls(world: World, arrivals: Arrivals) -> None:
-    assert not make_bed(Signals(), world.engine, world.log, wake_up=False).wakes
+    assert not make_sleeper(Signals(), world.engine, world.log, wake_up=False).wakes
     with running(world, arrivals, wake_up=False) as run:
         until(lambda: cycles(run) >= 1)
         world.write(key(1, event_type=4))

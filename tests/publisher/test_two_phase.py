@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from eventlog.demo.embedded import FAST, embedded_postgres
-from eventlog.publisher.sleep import Signals, make_bed
+from eventlog.publisher.sleep import Signals, make_sleeper
 from eventlog.sql.dialect.dialects import POSTGRESQL
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked
@@ -31,7 +31,7 @@ def preparing() -> Iterator[Tracked]:
 
 
 def test_a_prepared_change_wakes_the_publisher_once_it_is_committed(preparing: Tracked) -> None:
-    bed = make_bed(Signals(), preparing.engine, preparing.log, wake_up=True, interval=0.01)
+    bed = make_sleeper(Signals(), preparing.engine, preparing.log, wake_up=True, interval=0.01)
     try:
         bed.announce()
         preparing.run("begin; insert into usr values (1); prepare transaction 'one'")

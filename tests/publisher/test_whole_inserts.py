@@ -15,7 +15,7 @@ from sqlalchemy import text
 from eventlog.core.entry import Letter
 from eventlog.fold import Fate
 from eventlog.operate.explaining import explain_store
-from eventlog.publisher.blocked_prefix import Head, Look
+from eventlog.publisher.blocked_prefix import BlockedPrefix, PendingRows
 from eventlog.publisher.config import Config
 from eventlog.sql.log.inserts import Bounds
 from eventlog.sql.log.pending import Selection
@@ -53,9 +53,9 @@ def write(world: World, rows: Rows) -> None:
         connection.execute(statement, given)
 
 
-def picked(world: World, choice: Selection) -> Iterator[tuple[Look, list[int]]]:
+def picked(world: World, choice: Selection) -> Iterator[tuple[PendingRows, list[int]]]:
     """What cycle after cycle picks up, with the ids of what was pending before; each is finished."""
-    head = Head()
+    head = BlockedPrefix()
     with world.elect() as leader:
         while pending := sorted(number for number, letter in world.letters().items() if letter == "N"):
             with world.store.snapshot() as snapshot:
@@ -66,7 +66,7 @@ def picked(world: World, choice: Selection) -> Iterator[tuple[Look, list[int]]]:
                 work.finish({Letter.SUCCESS: look.ids})
 
 
-def torn(rows: Rows, look: Look, pending: Sequence[int]) -> list[int]:
+def torn(rows: Rows, look: PendingRows, pending: Sequence[int]) -> list[int]:
     """The objects of whose insert a pick-up left something."""
     taken = set(look.ids)
     found = []
@@ -192,7 +192,7 @@ def drain(world: World, limit: int, rows: Rows) -> int:
     analyze = "analyze" if world.log.dialect.name == "postgresql" else "analyze table"
     world.change(f"{analyze} {world.log.names()['log']}")  # as a server does by itself, sooner or later
     count = text(ROWS_READ[world.log.dialect.name])
-    head, read = Head(), 0
+    head, read = BlockedPrefix(), 0
     with world.elect() as leader:
         while True:
             with world.engine.connect() as connection:

@@ -13,7 +13,7 @@ import pytest
 from eventlog_spark.fold.tasks import FoldToParts
 from eventlog_spark.input import cells, names
 from eventlog_spark.input.spelling import spell
-from eventlog_spark.input.unreadable import untold
+from eventlog_spark.input.unreadable import unreadable_row
 from eventlog_spark.output import summary
 from eventlog_spark.output.files import LocalFiles
 from eventlog_spark.output.parts import PartLayout
@@ -43,8 +43,8 @@ CURRENT: dict[tuple[str, QueryKey], list[CurrentRow]] = {
     ("usr", (2,)): [[None, "", None, None, None, None]],
     ("grp", ("a", "b")): [["m1", "1"], ["m2", "1"]],
     ("grp", ("a,b", "")): [["x<y", None]],
-    ("usr", (3,)): [untold("the database refused it")],
-    ("usr", (17,)): [untold("")],
+    ("usr", (3,)): [unreadable_row("the database refused it")],
+    ("usr", (17,)): [unreadable_row("")],
 }
 
 

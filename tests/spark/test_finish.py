@@ -19,7 +19,7 @@ from sqlalchemy.engine import Engine
 from eventlog.operate.finishing import change_mode
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
-from eventlog.sql.log.snapshot import Held
+from eventlog.sql.log.snapshot import HeldObjects
 from eventlog.sql.log.store import Store
 from tests.databases import Database
 from tests.spark.lives import ROWS, backlog, documents, failures, letters, make_store, pending, published
@@ -119,7 +119,7 @@ def test_the_password_stands_in_no_plan_and_no_words(
     for path in (tmp_path / "out").rglob("*"):
         assert path.is_dir() or password.encode() not in path.read_bytes()
     files = LocalFiles(str(tmp_path))
-    reading = PendingRows(made, Selection(), None, frozenset(), files, [], Held(frozenset()))
+    reading = PendingRows(made, Selection(), None, frozenset(), files, [], HeldObjects(frozenset()))
     frame = load(spark, reading)
     frame.explain(True)
     plan = frame._jdf.queryExecution().toString()

@@ -15,7 +15,7 @@ from typing import Any
 
 import eventlog_spark
 import pytest
-from eventlog_spark.cluster.stores import said_of_s3
+from eventlog_spark.cluster.stores import s3_settings
 from eventlog_spark.output.files import StoreFiles
 from eventlog_spark.pickups.reader import LogStreamReader, files_of
 from sqlalchemy.engine import URL
@@ -191,7 +191,7 @@ def test_the_reader_knows_of_stores_what_the_session_does(spark: Any) -> None:
     for name, text in given.items():
         configured.set(f"fs.s3a.{name}", text)
     try:
-        files = files_of({"frozen": "s3a://lake/of/a/stream/"}, said_of_s3(spark))
+        files = files_of({"frozen": "s3a://lake/of/a/stream/"}, s3_settings(spark))
     finally:
         for name in given:
             configured.unset(f"fs.s3a.{name}")

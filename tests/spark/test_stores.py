@@ -8,7 +8,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from eventlog_spark.cluster.stores import Lost, ObjectStore, Stores, plain, s3_given, said_of_s3
+from eventlog_spark.cluster.stores import ObjectStore, StoreLost, Stores, arrow_s3_options, plain, s3_settings
 from eventlog_spark.input.storage import expand
 
 from eventlog.core.errors import Misuse
@@ -48,7 +48,7 @@ def test_wrong_credentials_are_told_without_the_secret() -> None:
         }
         given["endpoint_override"] = f"127.0.0.1:{server.server_port}"
         store = ObjectStore("s3a://bucket", tuple(given.items()))
-        with pytest.raises(Lost) as caught:
+        with pytest.raises(StoreLost) as caught:
             expand(["s3a://bucket/logs"], Shape.ROWS, None, Stores((store,)))
         server.shutdown()
     assert str(caught.value).startswith("s3a://bucket/logs: ")
@@ -93,7 +93,7 @@ def test_wrong_credentials_are_told_without_the_secret() -> None:
     ],
 )
 def test_what_hadoop_is_told_of_a_store_is_told_to_arrow(said: dict[str, str], given: dict[str, Any]) -> None:
-    assert s3_given(said.get) == given
+    assert arrow_s3_options(said.get) == given
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_hadoop_is_told_of_a_store_is_told_to_arrow(said: dict[str, str], g
 )
 def test_what_cannot_be_told_is_said(said: dict[str, str]) -> None:
     with pytest.raises(Misuse, match=r"fs\.s3a\."):
-        s3_given(said.get)
+        arrow_s3_options(said.get)
 
 
 @pytest.mark.parametrize("name", ["ftp://host/x", "s3a:///x", "S3A://bucket/x"])
@@ -145,7 +145,7 @@ def test_keys_of_one_bucket_in_a_file_of_credentials(spark: Any, tmp_path: Path)
     configured.set("hadoop.security.credential.provider.path", f"localjceks://file{tmp_path}/keys")
     name, secret = "fs.s3a.bucket.lake.secret.key", "very secret + 'quoted'"
     try:
-        assert name not in said_of_s3(spark)
+        assert name not in s3_settings(spark)
         factory = context._jvm.org.apache.hadoop.security.alias.CredentialProviderFactory
         (provider,) = factory.getProviders(configured)
         letters = context._gateway.new_array(context._jvm.char, len(secret))
@@ -154,7 +154,7 @@ def test_keys_of_one_bucket_in_a_file_of_credentials(spark: Any, tmp_path: Path)
         provider.createCredentialEntry(name, letters)
         provider.createCredentialEntry("of.somebody.else", letters)
         provider.flush()
-        told = said_of_s3(spark)
+        told = s3_settings(spark)
     finally:
         configured.unset("hadoop.security.credential.provider.path")
     assert told[name] == secret

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from eventlog_spark import into_tables
-from eventlog_spark.stream.holding import Holding, Out
+from eventlog_spark.stream.holding import Holding, Released
 from eventlog_spark.stream.reading import load_metadata
 from eventlog_spark.stream.waiting import TopicMessage
 from hypothesis import given
@@ -76,12 +76,12 @@ class Stream:
         self._reading = reading
         self._bounds = StreamSettings(**bounds)
 
-    def batch(self, *messages: TopicMessage) -> list[Out]:
+    def batch(self, *messages: TopicMessage) -> list[Released]:
         self.now += 1000
         return list(Holding(TABLES, self._reading, self._bounds, self.kept).step(messages, self.now))
 
 
-def handed_out(batches: Sequence[Sequence[Out]]) -> list[list[Any]]:
+def handed_out(batches: Sequence[Sequence[Released]]) -> list[list[Any]]:
     """The amounts of each transaction, as whoever gets a batch reads them by what it brings."""
     found = []
     for told in batches:
@@ -127,7 +127,7 @@ def lacking(*values: bytes) -> list[TopicMessage]:
     return [TopicMessage("bank", 0, offset, value) for offset, value in enumerate(found)]
 
 
-def kinds(told: Sequence[Out]) -> list[str]:
+def kinds(told: Sequence[Released]) -> list[str]:
     return [out.kind for out in told if out.kind not in ("read", "metadata")]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby
 
 import pytest
-from eventlog_spark.stream.holding import Holding, Out
+from eventlog_spark.stream.holding import Holding, Released
 from eventlog_spark.stream.waiting import TopicMessage
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,7 +74,7 @@ class Stream:
         self.now = 0
         self._bounds = StreamSettings(**bounds)  # type: ignore[arg-type]
 
-    def batch(self, *messages: TopicMessage) -> list[Out]:
+    def batch(self, *messages: TopicMessage) -> list[Released]:
         self.now += 1000
         reading = MessageSettings(table_of_topic=True)
         return list(Holding(TABLES, reading, self._bounds, self.kept).step(messages, self.now))
@@ -111,7 +111,7 @@ def test_every_transaction_goes_out_once_whole_and_in_the_order_of_the_source(
             own.append((partition, len(topics[partition])))
             topics[partition].append(at(partition, len(topics[partition]), value))
         expected.append(own)
-    stream, found = Stream(), list[Out]()
+    stream, found = Stream(), list[Released]()
     for limit in chain(limits, [[99, 99, 99], [0, 0, 0]]):
         batch = []
         for partition, rest in topics.items():
@@ -208,7 +208,7 @@ def test_what_is_no_message_costs_itself(value: bytes | None) -> None:
     assert sorted(kinds(told)) == ["message", "refused"]
 
 
-def kinds(told: Iterable[Out]) -> list[str]:
+def kinds(told: Iterable[Released]) -> list[str]:
     return [out.kind for out in told if out.kind != "read"]
 
 

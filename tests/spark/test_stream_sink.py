@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from eventlog_spark.stream.holding import Out
+from eventlog_spark.stream.holding import Released
 from eventlog_spark.stream.tables import OtherBatch, TableSink, TargetAhead, TargetOfAnother
 
 from eventlog.apply.progress import NoState
@@ -25,10 +25,10 @@ from tests.spark.messages import TABLES, message
 pytestmark = pytest.mark.quick
 
 
-def out(turn: int, n: int, op: str = "INSERT", late: bool = False, **data: Any) -> Out:
+def out(turn: int, n: int, op: str = "INSERT", late: bool = False, **data: Any) -> Released:
     """A change of an account as the state hands it out."""
     data = {"id": 1, **data}
-    return Out("message", turn, late, False, "bank", 0, n, message("account", op, data, n, turn))
+    return Released("message", turn, late, False, "bank", 0, n, message("account", op, data, n, turn))
 
 
 class Held:
@@ -39,7 +39,7 @@ class Held:
         self.refused: list[Refused] = []
         self._where = where
 
-    def batch(self, number: int, *told: Out, query: str = "q", **chosen: Any) -> None:
+    def batch(self, number: int, *told: Released, query: str = "q", **chosen: Any) -> None:
         """One batch, applied by a process of its own."""
         with closing(self.sink(**chosen)) as sink:
             sink.apply(told, query, number)
@@ -112,7 +112,9 @@ def test_batches_of_one_process_follow_each_other(held: Held) -> None:
 def test_nothing_of_a_batch_that_stops_is_applied(held: Held) -> None:
     held.batch(0, out(1, 1, amount=1))
     with pytest.raises(Incomplete, match="transaction 7 lacks its change 2"):
-        held.batch(1, out(2, 2, "UPDATE", amount=2), Out("stop", reason="transaction 7 lacks its change 2"))
+        held.batch(
+            1, out(2, 2, "UPDATE", amount=2), Released("stop", reason="transaction 7 lacks its change 2")
+        )
     assert held.rows() == [(1, 1)]
 
 
@@ -132,7 +134,7 @@ def test_what_comes_late_changes_no_row_that_was_changed_since(held: Held, resta
 
 
 def test_what_contradicts_itself_in_a_transaction_is_refused_with_it(held: Held) -> None:
-    one = Out(
+    one = Released(
         "message", 2, False, False, "bank", 0, 5, message("account", "INSERT", {"id": 5}, 5, 2, 1, True)
     )
     other = one._replace(value=message("account", "INSERT", {"id": 6}, 5, 2, 1, True), offset=6)
@@ -144,7 +146,7 @@ def test_what_contradicts_itself_in_a_transaction_is_refused_with_it(held: Held)
 
 def test_what_nobody_hears_of_ends_the_stream(held: Held) -> None:
     held.batch(0, out(1, 1, amount=1))
-    lost = Out("refused", where="bank[0]:7", reason="not JSON", value=b"{")
+    lost = Released("refused", where="bank[0]:7", reason="not JSON", value=b"{")
     with pytest.raises(RecordRefused, match=r"bank\[0\]:7: not JSON"):
         held.batch(1, out(2, 2, "UPDATE", amount=2), lost, heard=False)
     assert held.rows() == [(1, 1)]
@@ -166,8 +168,10 @@ def test_a_target_of_which_files_were_applied_is_another_source(held: Held, tmp_
 
 
 def test_one_table_that_fails_keeps_no_other_from_a_batch(tmp_path: Path) -> None:
-    def told(table: str, n: int, turn: int) -> Out:
-        return Out("message", turn, False, False, "bank", 0, n, message(table, "INSERT", {"id": n}, n, turn))
+    def told(table: str, n: int, turn: int) -> Released:
+        return Released(
+            "message", turn, False, False, "bank", 0, n, message(table, "INSERT", {"id": n}, n, turn)
+        )
 
     def sizes() -> Sequence[int]:
         return [len(DeltaTable(tmp_path / name).to_pyarrow_table()) for name in ("account", "entry")]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.sql.log.inserts import CLOSING, Bounds, Ends
-from eventlog.sql.log.whole_inserts import Completed, Completing, Outline, Room
+from eventlog.sql.log.whole_inserts import Completed, Outline, Room, WholeInserts
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -108,7 +108,7 @@ def test_a_pick_up_is_completed_as_if_its_rows_were_walked_along(
     limit = min(limit, len(rows))
     room = Room(octets, INSERTS, bounds)
     sizes = {row.id: row.size for row in rows}
-    completing = Completing(room, Ends(), lambda ids: [sizes[number] for number in ids])
+    completing = WholeInserts(room, Ends(), lambda ids: [sizes[number] for number in ids])
     picked, near, far = seen(rows[:limit]), seen(rows[limit : 2 * limit]), rows[2 * limit :]
     further = (seen(far[at : at + chunk]).renamed(FAR) for at in range(0, len(far), chunk))
     kept, more, reach, cut = completing.complete(picked, near, lambda: FAR, further)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.sql.log.status_ranges import (
-    Lettered,
+    StatusRange,
     difference,
     joined,
-    lettered,
     size_of,
+    status_ranges,
     without,
     without_ids,
 )
@@ -25,16 +25,16 @@ IDS = st.lists(st.integers(BLOCK - 30, BLOCK + 30), max_size=40)
 STEPS = st.lists(st.tuples(st.sampled_from("SWE"), IDS), max_size=6)
 
 
-def letters(ranges: list[Lettered]) -> dict[int, str]:
+def letters(ranges: list[StatusRange]) -> dict[int, str]:
     return {n: found.letter for found in ranges for n in range(found.first_id, found.last_id + 1)}
 
 
-def built(steps: list[tuple[str, list[int]]]) -> tuple[list[Lettered], dict[int, str]]:
+def built(steps: list[tuple[str, list[int]]]) -> tuple[list[StatusRange], dict[int, str]]:
     """The ranges of some steps, each of which gives letters to what has none, and the same as a table."""
-    ranges: list[Lettered] = []
+    ranges: list[StatusRange] = []
     table: dict[int, str] = {}
     for letter, ids in steps:
-        ranges = joined([*ranges, *without(lettered(ids, letter), ranges)])
+        ranges = joined([*ranges, *without(status_ranges(ids, letter), ranges)])
         table = dict.fromkeys(ids, letter) | table
     return ranges, table
 

@@ -6,8 +6,8 @@ import pytest
 import sqlfluff
 
 from eventlog.sql.dialect.dialects import ORACLE
-from eventlog.sql.log.blocked_range import Lane, Stretch, between
-from eventlog.sql.log.finished_ranges import Done
+from eventlog.sql.log.blocked_range import BlockedRange, Lane, between
+from eventlog.sql.log.finished_ranges import FinishedRows
 from eventlog.sql.log.pending import Selection, pending_statement
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
@@ -132,13 +132,13 @@ def test_the_columns_of_a_log_are_asked_for_in_oracles_words() -> None:
     parse(statement)
 
 
-DONE = Done(9, 3, 5)  # what is done up to row 9, and rows between it
+DONE = FinishedRows(9, 3, 5)  # what is done up to row 9, and rows between it
 BESIDE = [
     *DONE.lanes(between(1)),
     *DONE.lanes(between(1), whole=True),
     *DONE.lanes(Lane(("of_ids",), {"ids": "[1]"})),
 ]
-GAPS = Stretch(5, (1, 2), ((3, 4),)).gaps(0)
+GAPS = BlockedRange(5, (1, 2), ((3, 4),)).gaps(0)
 
 
 @pytest.mark.parametrize("name", ["pick_up", "further", "pending_ids", "resync_keys"])
@@ -147,7 +147,7 @@ def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
 
 
 @pytest.mark.parametrize("future", [True, False])
-@pytest.mark.parametrize("lane", [*GAPS, Stretch(5).rest(0), between(5, 9), *BESIDE])
+@pytest.mark.parametrize("lane", [*GAPS, BlockedRange(5).rest(0), between(5, 9), *BESIDE])
 def test_a_pick_up_is_oracles(future: bool, lane: Lane) -> None:
     clause, _ = pending_statement(QUERIES, "pick_up", Selection(driver_user="idm", future=future), lane)
     parse(str(clause))

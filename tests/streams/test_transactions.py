@@ -18,7 +18,7 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.messages import FORMAT
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.streams import transactions
-from eventlog.streams.held import HeldItems
+from eventlog.streams.held import KeyedItems
 from eventlog.streams.ordered import ordered, read_changes
 from eventlog.streams.ranges import Ranges
 from eventlog.streams.settings import StreamSettings
@@ -177,7 +177,7 @@ def test_ranges_are_sets(numbers: list[int], at: int) -> None:
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 80), st.booleans()), max_size=40)
 )
 def test_held_items_come_back_in_their_order(steps: list[tuple[int, int, int, bool]]) -> None:
-    held: HeldItems[int] = HeldItems(100)
+    held: KeyedItems[int] = KeyedItems(100)
     plain: dict[int, list[tuple[tuple[int, str, int], int]]] = defaultdict(list)
     for number, (key, counter, size, take) in enumerate(steps):
         held.add(key, (counter, "", number), number, size)

@@ -10,7 +10,7 @@ from lxml import etree
 from eventlog.core import tablesfile
 from eventlog.core.change import Change, Field, Op
 from eventlog.core.errors import InvalidDocument
-from eventlog.xds.answers import MOST_QUERIES, Level, Status, read_said
+from eventlog.xds.answers import MOST_QUERIES, Level, Status, read_reply
 from eventlog.xds.documents import answer_document, validate
 from eventlog.xds.queries import (
     MOST_VALUES,
@@ -91,14 +91,14 @@ def test_what_is_left_out_means_everything() -> None:
 
 
 def test_queries_are_found_wherever_they_stand_in_a_reply() -> None:
-    said = read_said(b'<nds><output><query event-id="1"/><status level="success"/></output></nds>')
+    said = read_reply(b'<nds><output><query event-id="1"/><status level="success"/></output></nds>')
     assert [query.event_id for query in said.queries] == ["1"]
-    assert len(read_said(b"<nds><input><query/><query/></input></nds>").queries) == 2
+    assert len(read_reply(b"<nds><input><query/><query/></input></nds>").queries) == 2
     many = "<query/>" * (MOST_QUERIES + 1)
     with pytest.raises(InvalidDocument, match="asks more than"):
-        read_said(f"<nds><input>{many}</input></nds>".encode())
+        read_reply(f"<nds><input>{many}</input></nds>".encode())
     with pytest.raises(InvalidDocument, match="no nds document with an output"):
-        read_said(b"<nds><input/></nds>")
+        read_reply(b"<nds><input/></nds>")
 
 
 def test_an_association_names_one_object_of_one_table() -> None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from eventlog import log
 from eventlog.columnar.vectors import Flags, Ints, flags
-from eventlog.convert.by_column.row_batches import Slab
+from eventlog.convert.by_column.row_batches import RowBatch
 from eventlog.core.entry import COLUMNS, EVENT_TYPES, MAX_RECORD_ID, Entry, read_entry
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Rules
@@ -31,18 +31,18 @@ _PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type
 TAKES_NO_PART = 0  # in the place of an event type: the row only shows which record_ids stand twice
 
 
-class Odd(NamedTuple):
+class InvalidRow(NamedTuple):
     """A row that is no entry, and why."""
 
     where: int
     reason: str
 
 
-class Sound(NamedTuple):
+class CheckedRows(NamedTuple):
     """The rows by SCHEMA; and those that are no entries."""
 
     rows: pa.RecordBatch
-    odd: list[Odd]
+    odd: list[InvalidRow]
 
 
 class Checker:
@@ -57,7 +57,7 @@ class Checker:
         self._status = rules.status
         self._mine = None if rules.allow_loopback else rules.driver_user
 
-    def fits(self, slab: Slab) -> bool:
+    def fits(self, slab: RowBatch) -> bool:
         """Whether its columns are of types that can be read here."""
         types = [None if name is None else slab.columns[name].type for name in self._names]
         wanted = [_NUMBERS, _TEXTS, _NUMBERS, _MOMENTS, *[_TEXTS] * 6]
@@ -66,7 +66,7 @@ class Checker:
             for kind, known in zip(types, wanted, strict=True)
         )
 
-    def checked(self, slab: Slab) -> Sound:
+    def checked(self, slab: RowBatch) -> CheckedRows:
         """The rows of a slab that fits."""
         cells = self._cells(slab)
         record_id, status, kind, time, user, *texts = cells
@@ -86,10 +86,10 @@ class Checker:
         rows = pa.record_batch([*map(pa.array, numbers), *kept], schema=SCHEMA)
         strange = np.flatnonzero(~sure)
         if not len(strange):
-            return Sound(rows, [])
+            return CheckedRows(rows, [])
         some = zip(*(column.take(pa.array(strange)).to_pylist() for column in cells), strict=True)
         entries, odd = _read(zip(slab.where[strange].tolist(), some, strict=True))
-        return Sound(pa.concat_batches([rows, self.by_column(entries)]), odd)
+        return CheckedRows(pa.concat_batches([rows, self.by_column(entries)]), odd)
 
     def by_column(self, entries: Iterable[tuple[int, Entry]]) -> pa.RecordBatch:
         """Entries and where they stand, by column."""
@@ -104,7 +104,7 @@ class Checker:
         mine = self._mine is not None and entry.perpetrator == self._mine
         return entry.event_type if entry.status == self._status and not mine else TAKES_NO_PART
 
-    def _cells(self, slab: Slab) -> list[pa.Array]:
+    def _cells(self, slab: RowBatch) -> list[pa.Array]:
         """The ten columns of an entry: texts, but for numbers that are none."""
         count = len(slab.where)
         cells = [
@@ -153,12 +153,12 @@ def _matches(texts: pa.Array, pattern: str) -> Flags:
     return found
 
 
-def _read(rows: Iterable[tuple[int, Sequence[Any]]]) -> tuple[list[tuple[int, Entry]], list[Odd]]:
+def _read(rows: Iterable[tuple[int, Sequence[Any]]]) -> tuple[list[tuple[int, Entry]], list[InvalidRow]]:
     """The rows as entries, and those that are none."""
     entries, odd = [], []
     for where, cells in rows:
         try:
             entries.append((where, read_entry(cells)))
         except EventlogError as fault:
-            odd.append(Odd(where, str(fault)))
+            odd.append(InvalidRow(where, str(fault)))
     return entries, odd

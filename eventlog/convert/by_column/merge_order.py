@@ -18,7 +18,7 @@ _FACTS = 3 * 8  # bytes
 Part = tuple[pa.Array, Ints]
 
 
-class ToldEvents(NamedTuple):
+class OrderedEvents(NamedTuple):
     """Events in the order of leaving."""
 
     texts: pa.Array
@@ -33,7 +33,7 @@ class _Run(NamedTuple):
     at: int  # the byte on which the text of the first begins
 
 
-class Leaving:
+class EventMerge:
     """Takes the events of batches, each in order, and gives all of them back in order."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Leaving:
         self._bytes += int(at[-1] - at[0])
         self._objects += int(objects.max()) + 1
 
-    def in_order(self) -> Iterator[ToldEvents]:
+    def in_order(self) -> Iterator[OrderedEvents]:
         """All events, some at a time."""
         self._texts.flush()
         self._facts.flush()
@@ -112,9 +112,9 @@ class _Reader:
         return pa.Array.from_buffers(pa.large_string(), count, buffers), facts
 
 
-def _merged(parts: list[Part]) -> ToldEvents:
+def _merged(parts: list[Part]) -> OrderedEvents:
     """The events of some runs in order."""
     texts = pa.concat_arrays([texts for texts, _ in parts])
     facts = np.concatenate([facts for _, facts in parts])
     order = np.argsort(facts[:, 0], kind="stable")
-    return ToldEvents(texts.take(pa.array(order)), facts[order, 1])
+    return OrderedEvents(texts.take(pa.array(order)), facts[order, 1])

@@ -17,7 +17,7 @@ from eventlog.columnar.plain import WrittenEvent
 from eventlog.columnar.vectors import Ints
 from eventlog.convert.by_column import row_batches
 from eventlog.convert.by_column.checked_rows import TAKES_NO_PART, Checker
-from eventlog.convert.by_column.merge_order import Leaving, ToldEvents
+from eventlog.convert.by_column.merge_order import EventMerge, OrderedEvents
 from eventlog.convert.by_column.object_spool import RowSpool
 from eventlog.convert.by_column.refusals import Refusals
 from eventlog.convert.by_column.repeats import RecordIds
@@ -72,7 +72,7 @@ class BulkPickup:
     def documents(self, inputs: Sequence[tuple[str, str]], advance: Advance) -> Iterator[bytes | Refused]:
         """The documents of all rows of these files, of which each container is named."""
         with ExitStack() as stack:
-            leaving = stack.enter_context(closing(Leaving()))
+            leaving = stack.enter_context(closing(EventMerge()))
             ids = stack.enter_context(closing(RecordIds()))
             spool = RowSpool(self._tables, self._memory)
             refusals = Refusals(inputs, self._limits)
@@ -103,12 +103,12 @@ class BulkPickup:
                 for slab in found:
                     if isinstance(slab, Refused):
                         self._refused(slab)
-                    elif isinstance(slab, row_batches.Slab) and checker.fits(slab):
+                    elif isinstance(slab, row_batches.RowBatch) and checker.fits(slab):
                         sound = checker.checked(slab)
                         refusals.add(number, sound.odd)
                         yield sound.rows
                     else:
-                        rows = slab.rows() if isinstance(slab, row_batches.Slab) else slab
+                        rows = slab.rows() if isinstance(slab, row_batches.RowBatch) else slab
                         source = Source(name, stem_of(name), columns, rows)
                         yield checker.by_column(self._entries(source))
             except EventlogError as fault:
@@ -125,7 +125,7 @@ class BulkPickup:
                 row, entry = read
                 yield row.where, entry
 
-    def _fold(self, rows: pa.RecordBatch, leaving: Leaving, refusals: Refusals) -> Sequence[WrittenEvent]:
+    def _fold(self, rows: pa.RecordBatch, leaving: EventMerge, refusals: Refusals) -> Sequence[WrittenEvent]:
         """Fold whole objects; what is told is the events that cannot be written."""
         if not rows.num_rows:
             return ()
@@ -154,7 +154,7 @@ class BulkPickup:
         arrays = [pa.array(column, pa.string()) for column in texts]
         return CurrentColumns(np.array(objects, np.int64), arrays, np.empty(0, np.int64))
 
-    def _packed(self, told: Iterator[ToldEvents]) -> Iterator[bytes]:
+    def _packed(self, told: Iterator[OrderedEvents]) -> Iterator[bytes]:
         """The documents of events in order; the last of each step waits for what may join it."""
         most = self._settings.batch_size
         texts, objects = pa.array([], pa.large_string()), np.empty(0, np.int64)

@@ -22,7 +22,7 @@ _ROWS = 8192  # of a slab that is read row by row
 Ints = npt.NDArray[np.int64]
 
 
-class Slab(NamedTuple):
+class RowBatch(NamedTuple):
     """Some rows by column, and where each stands."""
 
     columns: dict[str, pa.Array]
@@ -30,7 +30,7 @@ class Slab(NamedTuple):
     rows: Callable[[], Iterable[Row]] = tuple  # the same one by one, for what is not only texts
 
 
-Slabs = Iterator["Slab | list[Row] | Refused"]
+Slabs = Iterator["RowBatch | list[Row] | Refused"]
 
 
 def read(file: IO[bytes], name: str, container: str, limits: Limits) -> tuple[tuple[str, ...], Slabs]:
@@ -55,7 +55,7 @@ def _parquet(batches: Iterable[parquet.PlacedBatch | Refused], names: Sequence[s
             yield list(parquet.rows_of(batch))
         else:
             where = np.arange(batch.first + 1, batch.first + 1 + batch.columns.num_rows)
-            yield Slab(dict(zip(names, columns, strict=True)), where, partial(parquet.rows_of, batch))
+            yield RowBatch(dict(zip(names, columns, strict=True)), where, partial(parquet.rows_of, batch))
 
 
 def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest: int) -> Slabs:
@@ -65,7 +65,7 @@ def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest:
         end = fast_csv.cut(data)
         piece = fast_csv.read(data[:end], columns, line + 1, longest) if end else None
         if piece is not None:
-            yield Slab(piece.columns, piece.lines)
+            yield RowBatch(piece.columns, piece.lines)
             line += data.count(b"\n", 0, end)
             data = data[end:]
             continue
@@ -76,7 +76,7 @@ def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest:
     if data:
         piece = fast_csv.read(data, columns, line + 1, longest)
         if piece is not None:
-            yield Slab(piece.columns, piece.lines)
+            yield RowBatch(piece.columns, piece.lines)
         else:
             begun = _Begun(data, file)
             yield from _batched(csv.rows(csv.Lines(begun, longest, line), name, len(columns)))

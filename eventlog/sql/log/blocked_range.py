@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from eventlog.sql.queries import Queries
 
 if TYPE_CHECKING:
-    from eventlog.sql.log.finished_ranges import Done
+    from eventlog.sql.log.finished_ranges import FinishedRows
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 STEP = 250_000  # record ids by which it grows at a time
@@ -42,7 +42,7 @@ def between(after: int | None = None, upto: int | None = None) -> Lane:
     return Lane(tuple(given), {ENDS[name]: end for name, end in given.items()})
 
 
-class Stretch(NamedTuple):
+class BlockedRange(NamedTuple):
     """The known head of a log, and its gaps."""
 
     end: int = LOWEST
@@ -74,7 +74,7 @@ class Stretch(NamedTuple):
         start = max(self.end, after)
         return between(None if start == LOWEST else start, upto)
 
-    def grown(self, end: int, gaps: Iterable[tuple[int, int]], most_ids: int) -> Stretch:
+    def grown(self, end: int, gaps: Iterable[tuple[int, int]], most_ids: int) -> BlockedRange:
         """The stretch up to a new end, or up to the gap that would be one too many."""
         ids, ranges = list(self.ids), list(self.ranges)
         for low, high in gaps:
@@ -86,15 +86,15 @@ class Stretch(NamedTuple):
                 ranges.append((low, high))
             else:
                 ids += range(low, high + 1)
-        return Stretch(end, tuple(ids), tuple(ranges))
+        return BlockedRange(end, tuple(ids), tuple(ranges))
 
 
-NO_STRETCH = Stretch()
+NO_RANGE = BlockedRange()
 
 
 def grow(
-    connection: Connection, queries: Queries, done: Done, known: Stretch, upto: int, enough: int
-) -> Stretch | None:
+    connection: Connection, queries: Queries, done: FinishedRows, known: BlockedRange, upto: int, enough: int
+) -> BlockedRange | None:
     """The stretch made longer, up to a row at most; None where fewer than `enough` pending rows
     stand there: then a full scan is cheaper."""
     survey = _Survey(connection, queries, done)
@@ -117,7 +117,7 @@ class _Survey(NamedTuple):
 
     connection: Connection
     queries: Queries
-    done: Done
+    done: FinishedRows
 
     def begin(self) -> int | None:
         """Behind which record_id the pending rows begin."""

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventlog.sql.columns import OddBytes, ResultColumns
-from eventlog.sql.log.blocked_range import LOWEST, Stretch
+from eventlog.sql.log.blocked_range import LOWEST, BlockedRange
 from eventlog.sql.log.inserts import Ends
-from eventlog.sql.log.lookahead import Behind, hashes
+from eventlog.sql.log.lookahead import Lookahead, hashes
 from eventlog.sql.log.pending import Pending, PickUp, Selection
 from eventlog.sql.log.whole_inserts import Flags, Ints, Outline
 
@@ -58,7 +58,7 @@ class PickedColumns(NamedTuple):
         )
 
 
-def pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | None) -> PickUp | None:
+def pick_up(pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None) -> PickUp | None:
     """The pending rows that may go now, and what completes them; None where texts are not in UTF-8."""
     try:
         return _pick_up(pending, choice, stretch, ends)
@@ -66,7 +66,7 @@ def pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | 
         return None
 
 
-def behind(pending: Pending, choice: Selection, stretch: Stretch, after: int) -> Outline | None:
+def behind(pending: Pending, choice: Selection, stretch: BlockedRange, after: int) -> Outline | None:
     """The rows behind one, as `hashes` numbers objects; None likewise."""
     try:
         rows = _further(pending, choice, stretch, after)
@@ -76,7 +76,7 @@ def behind(pending: Pending, choice: Selection, stretch: Stretch, after: int) ->
     return _outline(rows, objects.numbers).renamed(hashes(objects.names()))
 
 
-def _pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | None) -> PickUp:
+def _pick_up(pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None) -> PickUp:
     lane = stretch.rest(LOWEST, choice.upto)
     picked = _picked(pending.columns("columns_picked", choice, lane, _COLUMNS, _PICKED, TEXTS))
     if choice.upto is not None and not picked.size:
@@ -86,7 +86,7 @@ def _pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends |
     near = _further(pending, choice, stretch, int(picked.ids[-1]))
     both = [pa.concat_arrays([picked.texts[name], near.texts[name]]) for name in _OBJECT]
     objects = _objects(choice, *both)
-    kept, more, reach, cut = Behind(pending, choice, stretch, ends).complete(
+    kept, more, reach, cut = Lookahead(pending, choice, stretch, ends).complete(
         Outline(picked.ids, picked.kinds, objects.numbers[: picked.size]),
         _outline(near, objects.numbers[picked.size :]),
         objects.names,
@@ -98,7 +98,7 @@ def _pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends |
     return PickUp([], True, reach, name, _with_more(pending, rows, more), ahead)
 
 
-def _further(pending: Pending, choice: Selection, stretch: Stretch, after: int) -> ResultColumns:
+def _further(pending: Pending, choice: Selection, stretch: BlockedRange, after: int) -> ResultColumns:
     """What names the events of the rows behind one."""
     lane = stretch.rest(after)
     return pending.columns("further", choice, lane, (*NUMBERS, *_OBJECT), NUMBERS, _OBJECT)

@@ -17,12 +17,12 @@ from eventlog.core.errors import EventlogError
 from eventlog.sql.log.blocked_range import ENDS, HIGHEST, Lane
 from eventlog.sql.log.ranges import Ids
 from eventlog.sql.log.status_ranges import (
-    Lettered,
+    StatusRange,
     blocks_of,
     difference,
     joined,
-    lettered,
     size_of,
+    status_ranges,
     without,
     without_ids,
 )
@@ -36,7 +36,7 @@ class DoneOfOther(EventlogError):
     done, and what the log then holds is sent, once more where it was sent before"""
 
 
-class Done(NamedTuple):
+class FinishedRows(NamedTuple):
     """How far what is done reaches, and where between it new rows stand."""
 
     top: int = 0  # the last id of the last range, 0 where there is none
@@ -67,10 +67,10 @@ class Done(NamedTuple):
         return found
 
 
-NOTHING_DONE = Done()
+NOTHING_DONE = FinishedRows()
 
 
-def read_done(connection: Connection, queries: Queries, *, same: bool = True) -> Done:
+def read_finished(connection: Connection, queries: Queries, *, same: bool = True) -> FinishedRows:
     """What a transaction shows of it; DoneOfOther where it must belong to the log, and does not."""
     found = queries.run(connection, "done").one()
     if same:
@@ -78,7 +78,7 @@ def read_done(connection: Connection, queries: Queries, *, same: bool = True) ->
     if found.reaches is None:
         return NOTHING_DONE
     edges = queries.run(connection, "gap_edges", above=0, below=HIGHEST).one()
-    return Done(int(found.reaches), *(None if edge is None else int(edge) for edge in edges))
+    return FinishedRows(int(found.reaches), *(None if edge is None else int(edge) for edge in edges))
 
 
 def why_of_other(connection: Connection, queries: Queries) -> str | None:
@@ -96,7 +96,7 @@ def forget_others(connection: Connection, log: Log) -> bool:
     if why_of_other(connection, queries) is None:
         return False
     queries.run(connection, "lock_state")
-    DoneRanges(connection, queries).forget()
+    FinishedRanges(connection, queries).forget()
     connection.commit()
     return True
 
@@ -114,7 +114,7 @@ def _demand_same(
         raise DoneOfOther(f"row {witness} of {told} is {'gone' if now is None else f'of {now}'}")
 
 
-class DoneRanges:
+class FinishedRanges:
     """Writes what is done, in a transaction that keeps all others from it."""
 
     def __init__(self, connection: Connection, queries: Queries) -> None:
@@ -123,7 +123,7 @@ class DoneRanges:
 
     def add(self, letters: Mapping[Letter, Ids]) -> int:
         """Give rows that are new their letters; how many that were."""
-        wanted = sorted(found for letter, ids in letters.items() for found in lettered(ids, str(letter)))
+        wanted = sorted(found for letter, ids in letters.items() for found in status_ranges(ids, str(letter)))
         before = self._in_blocks(blocks_of(wanted))
         new = without(wanted, before)
         self._write(before, [*before, *new])
@@ -133,23 +133,23 @@ class DoneRanges:
 
     def renew(self, ids: Ids) -> int:
         """Make failed rows new again; how many that were."""
-        named = lettered(ids, "")
+        named = status_ranges(ids, "")
         before = self._in_blocks(blocks_of(named))
         after = without_ids(before, ids, (Letter.ERROR, Letter.FATAL))
         self._write(before, after)
         self._note(None)
         return size_of(before) - size_of(after)
 
-    def some(self, most: int) -> list[Lettered]:
+    def some(self, most: int) -> list[StatusRange]:
         """The first ranges, with so many ids or a few more."""
-        found: list[Lettered] = []
+        found: list[StatusRange] = []
         for row in self._run("first_done", most=most):
-            found.append(Lettered(*row))
+            found.append(StatusRange(*row))
             if size_of(found) >= most:
                 break
         return found
 
-    def drop(self, ranges: Iterable[Lettered]) -> None:
+    def drop(self, ranges: Iterable[StatusRange]) -> None:
         """Take ranges away whose letters stand in the log by now."""
         self._write(list(ranges), [])
         self._note(None)
@@ -164,12 +164,12 @@ class DoneRanges:
         self._run("forget_done")
         self._run("forget_witness")
 
-    def _in_blocks(self, blocks: Iterable[int]) -> list[Lettered]:
+    def _in_blocks(self, blocks: Iterable[int]) -> list[StatusRange]:
         chunks = self._queries.chunks(blocks)
         found = (self._run("done_in_blocks", ids=chunk).all() for chunk in chunks)
-        return sorted(Lettered(*row) for rows in found for row in rows)
+        return sorted(StatusRange(*row) for rows in found for row in rows)
 
-    def _write(self, before: list[Lettered], after: Iterable[Lettered]) -> None:
+    def _write(self, before: list[StatusRange], after: Iterable[StatusRange]) -> None:
         gone, changed, new = difference(before, joined(after))
         for name, ranges in (("drop_done", gone), ("change_done", changed), ("add_done", new)):
             rows = [

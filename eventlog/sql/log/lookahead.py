@@ -12,9 +12,9 @@ import numpy as np
 from eventlog.core.entry import read_event_type
 from eventlog.core.errors import WrongRow
 from eventlog.sql.log import pending as pending_rows
-from eventlog.sql.log.blocked_range import Stretch
+from eventlog.sql.log.blocked_range import BlockedRange
 from eventlog.sql.log.inserts import Ends
-from eventlog.sql.log.whole_inserts import Completed, Completing, Ints, Outline, Room
+from eventlog.sql.log.whole_inserts import Completed, Ints, Outline, Room, WholeInserts
 
 if TYPE_CHECKING:
     from eventlog.sql.log.pending import Pending, Selection
@@ -24,13 +24,13 @@ NAMES = 2 << 20  # or fewer, of objects whose names come to so many letters
 Told = Sequence[Any]  # record_id, event_type, table_name and table_key of a row
 
 
-class Behind:
+class Lookahead:
     """Completes the pick-ups of a choice by what stands behind them."""
 
-    def __init__(self, pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | None) -> None:
+    def __init__(self, pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None) -> None:
         self._pending, self._choice, self._stretch = pending, choice, stretch
         room = Room(choice.most_bytes, choice.inserts, choice.bounds)
-        self._completing = Completing(room, Ends() if ends is None else ends, pending.sizes)
+        self._completing = WholeInserts(room, Ends() if ends is None else ends, pending.sizes)
 
     def complete_rows(self, picked: Sequence[Told]) -> Completed:
         """What completes rows that were read one by one."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam
 from sqlalchemy.engine import Connection
 
-from eventlog.core.entry import Cell, whole
+from eventlog.core.entry import Cell, read_integer
 from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.log.ranges import Ids, integers
 from eventlog.sql.queries import Queries, unbound
@@ -60,7 +60,7 @@ class Published:
         return max(column, self._whole.get(row.object, 0)) > row.record_id
 
 
-class Overtaking:
+class OvertakenRows:
     """What is known of failed rows that were overtaken, in a transaction of whoever reads or deletes rows."""
 
     def __init__(self, connection: Connection, queries: Queries) -> None:
@@ -175,4 +175,4 @@ def _told(rows: Iterable[Any]) -> Iterator[OvertakingRow]:
     """Rows as they are read, without those that name no object."""
     for record_id, kind, table, key, column in rows:
         if table is not None and key is not None:
-            yield OvertakingRow(int(record_id), whole(kind), (str(table), str(key)), column)
+            yield OvertakingRow(int(record_id), read_integer(kind), (str(table), str(key)), column)

@@ -15,8 +15,8 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import COLUMNS, Cell
 from eventlog.core.identity import ObjectName
-from eventlog.sql.log.blocked_range import HIGHEST, LOWEST, NO_STRETCH, Lane, Stretch, between
-from eventlog.sql.log.finished_ranges import Done, read_done
+from eventlog.sql.log.blocked_range import HIGHEST, LOWEST, NO_RANGE, BlockedRange, Lane, between
+from eventlog.sql.log.finished_ranges import FinishedRows, read_finished
 from eventlog.sql.log.inserts import BOUNDS, Bounds, Ends
 from eventlog.sql.queries import Queries
 from eventlog.sql.stored import Storage
@@ -72,11 +72,13 @@ class Pending:
         self._queries = queries
 
     @cached_property
-    def done(self) -> Done:
+    def done(self) -> FinishedRows:
         """What is done beside the log."""
-        return read_done(self._connection, self._queries)
+        return read_finished(self._connection, self._queries)
 
-    def pick_up(self, choice: Selection, stretch: Stretch = NO_STRETCH, ends: Ends | None = None) -> PickUp:
+    def pick_up(
+        self, choice: Selection, stretch: BlockedRange = NO_RANGE, ends: Ends | None = None
+    ) -> PickUp:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
         as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
         future rows do not count. What a stretch covers is not read: its rows may not go."""
@@ -89,15 +91,15 @@ class Pending:
         picked = self._pending("pick_up", choice, stretch)
         if len(picked) < choice.limit:
             return PickUp(picked)
-        from eventlog.sql.log.lookahead import Behind  # NumPy takes a while to load
+        from eventlog.sql.log.lookahead import Lookahead  # NumPy takes a while to load
 
         told = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
-        kept, more, reach, cut = Behind(self, choice, stretch, ends).complete_rows(told)
+        kept, more, reach, cut = Lookahead(self, choice, stretch, ends).complete_rows(told)
         beside = {cells[0]: cells for cells in self.rows(more)}
         whole = [*compress(picked, kept.tolist()), *(beside[number] for number in more)]
         return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
 
-    def comes_by_column(self, choice: Selection, stretch: Stretch) -> bool:
+    def comes_by_column(self, choice: Selection, stretch: BlockedRange) -> bool:
         """Whether rows can come by column: where objects can be told apart by it, the log's numbers are
         integers, in the one order, and nothing at its head is skipped."""
         stored = self._queries.log.stored
@@ -105,7 +107,7 @@ class Pending:
         known = choice.canonical is not None and not choice.future
         return known and plain and next(iter(stretch.gaps(LOWEST)), None) is None
 
-    def fit(self, choice: Selection, stretch: Stretch = NO_STRETCH) -> Selection:
+    def fit(self, choice: Selection, stretch: BlockedRange = NO_RANGE) -> Selection:
         """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""
 
         def add_up(lane: Lane, most: int) -> list[Any]:
@@ -199,14 +201,19 @@ class Pending:
             for chunk in self._queries.chunks(ids)
         ]
 
-    def further(self, choice: Selection, stretch: Stretch, after: int, skip: int) -> list[Any]:
+    def further(self, choice: Selection, stretch: BlockedRange, after: int, skip: int) -> list[Any]:
         """What names the events of rows behind a pick-up: behind a row in the one order; in the other, where
         there is no single place to go on from, behind so many rows."""
         where = {"skip": skip} if choice.future else {"after": after}
         return self._pending("further", choice, stretch, **where)
 
     def _pending(
-        self, name: str, choice: Selection, stretch: Stretch = NO_STRETCH, after: int = LOWEST, skip: int = 0
+        self,
+        name: str,
+        choice: Selection,
+        stretch: BlockedRange = NO_RANGE,
+        after: int = LOWEST,
+        skip: int = 0,
     ) -> list[Any]:
         def read(lane: Lane, most: int) -> list[Any]:
             return self._lane(name, replace(choice, limit=most), lane, skip)
@@ -234,7 +241,9 @@ class Pending:
         return [of.get(number, 0) for number in ids]
 
 
-def in_lanes(read: Callable[[Lane, int], list[Any]], stretch: Stretch, after: int, limit: int) -> list[Any]:
+def in_lanes(
+    read: Callable[[Lane, int], list[Any]], stretch: BlockedRange, after: int, limit: int
+) -> list[Any]:
     """The first rows that a stretch does not cover, behind a row: in its gaps, then behind its end."""
     found = [row for lane in stretch.gaps(after) for row in read(lane, limit)]
     found.sort(key=itemgetter(0))
@@ -242,7 +251,7 @@ def in_lanes(read: Callable[[Lane, int], list[Any]], stretch: Stretch, after: in
     return found + read(stretch.rest(after), limit - len(found)) if len(found) < limit else found
 
 
-def _each_lane(read: Callable[[Lane, int], list[Any]], stretch: Stretch, most: int) -> Iterator[Any]:
+def _each_lane(read: Callable[[Lane, int], list[Any]], stretch: BlockedRange, most: int) -> Iterator[Any]:
     for lane in (*stretch.gaps(LOWEST), stretch.rest(LOWEST)):
         yield from read(lane, most)
 

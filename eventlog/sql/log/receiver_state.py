@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.sql.queries import Queries
 
 FORMAT = 2  # that of the digests: with the columns' names
@@ -73,13 +73,13 @@ class StateStep(NamedTuple):
         return self.existed and bool(self.rows)
 
 
-def sealed(table: str, key: str, digest: str | None, values: str | None) -> str | None:
+def seal(table: str, key: str, digest: str | None, values: str | None) -> str | None:
     """The values of an object as they are kept, behind a checksum over all that is kept of it."""
     return values if values is None else f"{_checksum(table, key, digest, values)}{values}"
 
 
-def unsealed(table: str, key: str, digest: str | None, kept: str | None) -> str | None:
-    """The values that `sealed` wrote; StateLost where they are not what was kept. Those that were kept before
+def unseal(table: str, key: str, digest: str | None, kept: str | None) -> str | None:
+    """The values that `seal` wrote; StateLost where they are not what was kept. Those that were kept before
     there were checksums begin with a brace."""
     if kept is None or kept.startswith("{"):
         return kept
@@ -113,7 +113,7 @@ class Base(NamedTuple):
     form: int = FORMAT  # of the digests, when it was written
 
 
-class KnownStates:
+class ReceiverState:
     """The state, in a transaction of whoever writes it."""
 
     def __init__(self, connection: Connection, queries: Queries) -> None:
@@ -157,16 +157,16 @@ class KnownStates:
             if base is None:
                 raise StateLost(table, "its count is gone")
             if base.objects != objects:
-                raise StateLost(table, f"{amount(int(objects), 'object')} of {base.objects}")
+                raise StateLost(table, f"{quantity(int(objects), 'object')} of {base.objects}")
         for table in sorted(begun - bases.keys()):
             raise StateLost(table, "there is none")
         return bases
 
     def values_of(self, table: str) -> Iterator[str]:
         """Return what is kept of the values of each object of a table, without what is damaged."""
-        for key, _, digest, values, *_ in known_of(self._connection, self._queries, table):
+        for key, _, digest, values, *_ in read_receiver_state(self._connection, self._queries, table):
             with suppress(StateLost):
-                if (kept := unsealed(table, key, digest, values)) is not None:
+                if (kept := unseal(table, key, digest, values)) is not None:
                     yield kept
 
     def lost(self) -> set[str]:
@@ -252,7 +252,7 @@ def _row(one: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> d
     return _next(one, places) | {
         "object_key": key,
         "digest": one.digest,
-        "row_values": sealed(table, key, one.digest, one.row_values),
+        "row_values": seal(table, key, one.digest, one.row_values),
     }
 
 
@@ -262,7 +262,7 @@ def _next(one: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> 
     first, last = places.get((table, key), (None, None))
     return _place(one) | {
         "next_digest": one.next_digest,
-        "next_values": sealed(table, key, one.next_digest, one.next_values),
+        "next_values": seal(table, key, one.next_digest, one.next_values),
         "first_id": first,
         "last_id": last,
     }
@@ -285,7 +285,7 @@ def _base(table: str, text: str | None) -> Base:
     return known
 
 
-def known_of(connection: Connection, queries: Queries, table: str) -> Iterator[Any]:
+def read_receiver_state(connection: Connection, queries: Queries, table: str) -> Iterator[Any]:
     """What is known of each object of a table."""
     streamed = queries.clause("known_of").execution_options(stream_results=True, yield_per=_FETCHED)
     with connection.execute(streamed, {"object_table": table}) as found:

@@ -12,7 +12,7 @@ from eventlog.core.tables import Table
 from eventlog.sql import current
 from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
 from eventlog.sql.dialect.dialects import literal
-from eventlog.sql.log.blocked_range import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
+from eventlog.sql.log.blocked_range import LOWEST, NO_RANGE, BlockedRange, Lane, between, grow
 from eventlog.sql.log.pending import Cells, Pending, Selection, in_lanes
 from eventlog.sql.log.position import read_sequence
 from eventlog.sql.queries import containing
@@ -36,7 +36,7 @@ class Fates(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldObjects:
     """Objects by their hashes, to be asked for by their names."""
 
     hashes: frozenset[str]
@@ -63,7 +63,7 @@ class Snapshot(Pending):
         """The name by which other sessions see what this one sees, where the dialect can do that."""
         return str(self._queries.run(self._connection, "share_snapshot").scalar())
 
-    def grow(self, stretch: Stretch, upto: int, enough: int) -> Stretch | None:
+    def grow(self, stretch: BlockedRange, upto: int, enough: int) -> BlockedRange | None:
         """The stretch made longer, up to a row; None where fewer pending rows than `enough` follow."""
         return grow(self._connection, self._queries, self.done, stretch, upto, enough)
 
@@ -92,9 +92,9 @@ class Snapshot(Pending):
             self._queries.run_every(self._connection, "expect_kind", refused=refused)
             self._views = view
 
-    def held(self) -> Held:
+    def held(self) -> HeldObjects:
         """The objects whose later rows wait for an event of theirs."""
-        return Held(frozenset(row[0] for row in self._queries.run(self._connection, "held")))
+        return HeldObjects(frozenset(row[0] for row in self._queries.run(self._connection, "held")))
 
     def rows_about(self, words: str) -> Iterator[Cells]:
         """Every row whose key holds these words, handled ones too."""
@@ -131,7 +131,7 @@ class Snapshot(Pending):
                 fates[fate] = fates.get(fate, Fates()).and_others(*told)
         return fates
 
-    def loopback(self, driver_user: str, limit: int, stretch: Stretch = NO_STRETCH) -> list[int]:
+    def loopback(self, driver_user: str, limit: int, stretch: BlockedRange = NO_RANGE) -> list[int]:
         """The pending rows of the driver's own user, without those that a stretch covers."""
         return self._ids(limit, "loopback", stretch, driver_user=driver_user)
 
@@ -148,7 +148,7 @@ class Snapshot(Pending):
         """The pending rows without event_time, which a pick-up by time never sees."""
         return self._ids(limit, "timeless")
 
-    def _ids(self, limit: int, condition: str, stretch: Stretch = NO_STRETCH, **values: Any) -> list[int]:
+    def _ids(self, limit: int, condition: str, stretch: BlockedRange = NO_RANGE, **values: Any) -> list[int]:
         def read(lane: Lane, most: int) -> list[Any]:
             found: list[Any] = []
             for one in self.done.lanes(lane):

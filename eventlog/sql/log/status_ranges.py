@@ -17,7 +17,7 @@ _BEYOND = 1 << 63  # no id is
 _new = tuple.__new__  # there are many of them
 
 
-class Lettered(NamedTuple):
+class StatusRange(NamedTuple):
     """Consecutive record ids of one block with one letter; both ends included."""
 
     first_id: int
@@ -28,24 +28,26 @@ class Lettered(NamedTuple):
 class RangeEdit(NamedTuple):
     """What turns some ranges into others."""
 
-    gone: list[Lettered]
-    changed: list[Lettered]
-    new: list[Lettered]
+    gone: list[StatusRange]
+    changed: list[StatusRange]
+    new: list[StatusRange]
 
 
-def lettered(ids: Ids, letter: str) -> list[Lettered]:
+def status_ranges(ids: Ids, letter: str) -> list[StatusRange]:
     """The ranges that ids make, ascending."""
-    return [_new(Lettered, (*part, letter)) for low, high in ranges_of(ids) for part in _by_block(low, high)]
+    return [
+        _new(StatusRange, (*part, letter)) for low, high in ranges_of(ids) for part in _by_block(low, high)
+    ]
 
 
-def blocks_of(ranges: Iterable[Lettered]) -> list[int]:
+def blocks_of(ranges: Iterable[StatusRange]) -> list[int]:
     """The blocks of ranges, each once."""
     return list(dict.fromkeys(first // BLOCK for first, _, _ in ranges))
 
 
-def without(ranges: Sequence[Lettered], taken: Sequence[Lettered]) -> list[Lettered]:
+def without(ranges: Sequence[StatusRange], taken: Sequence[StatusRange]) -> list[StatusRange]:
     """What of ranges lies in none of the others; both are ascending, and disjoint in themselves."""
-    left: list[Lettered] = []
+    left: list[StatusRange] = []
     at = 0
     ends = [(low, high) for low, high, _ in taken]
     ends.append((_BEYOND, _BEYOND))
@@ -56,36 +58,36 @@ def without(ranges: Sequence[Lettered], taken: Sequence[Lettered]) -> list[Lette
         while ends[place][0] <= last:
             low, high = ends[place]
             if first < low:
-                left.append(_new(Lettered, (first, low - 1, letter)))
+                left.append(_new(StatusRange, (first, low - 1, letter)))
             first = high + 1
             place += 1
         if first <= last:
-            left.append(_new(Lettered, (first, last, letter)))
+            left.append(_new(StatusRange, (first, last, letter)))
     return left
 
 
-def joined(ranges: Iterable[Lettered]) -> list[Lettered]:
+def joined(ranges: Iterable[StatusRange]) -> list[StatusRange]:
     """Disjoint ranges, ascending; neighbours of one letter and block that touch are one."""
-    found: list[Lettered] = []
+    found: list[StatusRange] = []
     first, last = 0, 0
     letter: str | None = None
     for one in sorted(ranges):
         if one[0] == last + 1 and one[2] == letter and one[0] // BLOCK == first // BLOCK:
             last = one[1]
-            found[-1] = _new(Lettered, (first, last, letter))
+            found[-1] = _new(StatusRange, (first, last, letter))
         else:
             first, last, letter = one
             found.append(one)
     return found
 
 
-def without_ids(ranges: Sequence[Lettered], ids: Ids, letters: Collection[str]) -> list[Lettered]:
+def without_ids(ranges: Sequence[StatusRange], ids: Ids, letters: Collection[str]) -> list[StatusRange]:
     """Ranges without these ids, where they have one of these letters."""
     kept = [found for found in ranges if found.letter not in letters]
-    return joined([*kept, *without([r for r in ranges if r.letter in letters], lettered(ids, ""))])
+    return joined([*kept, *without([r for r in ranges if r.letter in letters], status_ranges(ids, ""))])
 
 
-def difference(before: Iterable[Lettered], after: Iterable[Lettered]) -> RangeEdit:
+def difference(before: Iterable[StatusRange], after: Iterable[StatusRange]) -> RangeEdit:
     """What turns the first ranges into the second."""
     old = {found.first_id: found for found in before}
     new = {found.first_id: found for found in after}
@@ -96,7 +98,7 @@ def difference(before: Iterable[Lettered], after: Iterable[Lettered]) -> RangeEd
     )
 
 
-def size_of(ranges: Iterable[Lettered]) -> int:
+def size_of(ranges: Iterable[StatusRange]) -> int:
     """How many ids ranges have."""
     return sum(last - first + 1 for first, last, _ in ranges)
 

@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from eventlog.core.entry import Cell, Letter, read_event_time, whole
+from eventlog.core.entry import Cell, Letter, read_event_time, read_integer
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import object_hash
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.sql.connect import keepable
 from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.log.blocked_range import Lane, between
-from eventlog.sql.log.finished_ranges import DoneRanges, read_done
+from eventlog.sql.log.finished_ranges import FinishedRanges, read_finished
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.leader import reads_ahead
-from eventlog.sql.log.overtaken import Overtaking
-from eventlog.sql.log.receiver_state import KnownStates
+from eventlog.sql.log.overtaken import OvertakenRows
+from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.queries import Queries, containing
 
 
@@ -126,13 +126,13 @@ class Upkeep:
         """The rows with E or F behind a record_id, oldest first."""
         holes, values = self._failed(which, "after_row")
         found = self._run("failures", holes, after=after, most=limit, **values)
-        return [FailedRow(row, letter, whole(kind), *more) for row, letter, kind, *more in found]
+        return [FailedRow(row, letter, read_integer(kind), *more) for row, letter, kind, *more in found]
 
     def latest_failures(self, which: Which, limit: int, upto: int) -> list[FailedRow]:
         """Return the rows with E or F up to a record_id, newest first, without their documents."""
         holes, values = self._failed(which, "up_to_row")
         rows = self._run("latest_failures", holes, upto=upto, most=limit, **values)
-        return [FailedRow(row, letter, whole(kind), *more) for row, letter, kind, *more in rows]
+        return [FailedRow(row, letter, read_integer(kind), *more) for row, letter, kind, *more in rows]
 
     def failed_groups(self, which: Which, limit: int) -> list[tuple[str | None, int]]:
         """The beginnings of reasons (None: none is kept), with how many rows have each, most first."""
@@ -149,11 +149,11 @@ class Upkeep:
     def overtaken(self, ids: Iterable[int]) -> set[int]:
         """The per-field rows among these whose column was published from a later row, and the deletes whose
         object was."""
-        return Overtaking(self._connection, self._queries).overtaken(ids)
+        return OvertakenRows(self._connection, self._queries).overtaken(ids)
 
     def undone_by(self, ids: Iterable[int], others: Iterable[int]) -> set[int]:
         """The per-field rows and deletes among these that later ones of some other rows would undo."""
-        return Overtaking(self._connection, self._queries).undone_by(ids, others)
+        return OvertakenRows(self._connection, self._queries).undone_by(ids, others)
 
     def read_ahead(self, ids: Iterable[int]) -> set[int]:
         """The per-field rows and deletes among these that later rows would undo which a backlog may have read
@@ -161,7 +161,7 @@ class Upkeep:
         no other begins meanwhile."""
         if not reads_ahead(self.state().leader):
             return set()
-        return Overtaking(self._connection, self._queries).to_be_overtaken(ids)
+        return OvertakenRows(self._connection, self._queries).to_be_overtaken(ids)
 
     def under_way(self) -> tuple[list[str], list[int]]:
         """What is remembered of batches on their way, and the rows of events that wait. Nothing is added to
@@ -182,7 +182,7 @@ class Upkeep:
     def relatives(self, ids: Iterable[int]) -> list[Relative]:
         """Every row of the objects of these rows, whatever its status, oldest first."""
         found = {row for chunk in self._queries.chunks(ids) for row in self._run("relatives", ids=chunk)}
-        return sorted(Relative(number, whole(kind), *more) for number, kind, *more in found)
+        return sorted(Relative(number, read_integer(kind), *more) for number, kind, *more in found)
 
     def redrive(self, ids: Sequence[int], types: Mapping[int, int]) -> int:
         """Make failed rows new again, some of them as another type; how many."""
@@ -195,7 +195,7 @@ class Upkeep:
         if done is not None:
             renewed += done.renew(ids)
         if renewed:  # a leader picks up anew for it
-            self.note("redrive", f"{amount(renewed, 'row')}, the first {min(ids)}")
+            self.note("redrive", f"{quantity(renewed, 'row')}, the first {min(ids)}")
         return renewed
 
     def skip(self, ids: Sequence[int], reason: str) -> int:
@@ -213,13 +213,13 @@ class Upkeep:
         self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
         return skipped
 
-    def _done(self) -> DoneRanges | None:
+    def _done(self) -> FinishedRanges | None:
         """Where letters are written beside the log, kept from all others until our transaction ends; so is
         the mode in which rows are finished."""
         self._run("lock_state")
         if self._run("finish_mode").scalar() != FinishMode.RANGES:
             return None
-        return DoneRanges(self._connection, self._queries)
+        return FinishedRanges(self._connection, self._queries)
 
     def _new(self, ids: Iterable[int]) -> Iterator[int]:
         """The rows among these that have no letter in the log."""
@@ -255,9 +255,9 @@ class Upkeep:
     def resume(self) -> None:
         self._run("resume")
 
-    def known(self) -> KnownStates:
+    def known(self) -> ReceiverState:
         """The state that was kept when tables were compared."""
-        return KnownStates(self._connection, self._queries)
+        return ReceiverState(self._connection, self._queries)
 
     def note(self, kind: str, words: str, table_name: str | None = None) -> None:
         """Leave a notice."""
@@ -273,7 +273,7 @@ class Upkeep:
 
     def backlog(self) -> Unpublished:
         """How much waits."""
-        done = read_done(self._connection, self._queries, same=False)
+        done = read_finished(self._connection, self._queries, same=False)
         told = [self._told(lane) for lane in done.lanes(between())]
         oldest = min((time for _, text, _ in told if (time := read_time(text))), default=None)
         next_retry, waiting = self._run("next_retry").one()
@@ -296,7 +296,7 @@ class Upkeep:
         found = self._run("unusable", holes, most=limit, **given)
         number = self._queries.log.stored["record_id"]
         return [
-            Unusable(row, whole(kind), name, object_key, column, number.why_unusable(row))
+            Unusable(row, read_integer(kind), name, object_key, column, number.why_unusable(row))
             for row, kind, name, object_key, column in found
         ]
 
@@ -319,7 +319,7 @@ class Upkeep:
         found = self._run("handled_before", holes, before=before, after=after, most=limit)
         ids = [row[0] for row in found]
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
-        Overtaking(self._connection, self._queries).leave(ids, "was_published")
+        OvertakenRows(self._connection, self._queries).leave(ids, "was_published")
         deleted = self._queries.run_by_ids(self._connection, "purge", ids, holes)
         return deleted, max(ids) if len(ids) == limit else None
 

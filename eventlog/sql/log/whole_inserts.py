@@ -54,7 +54,7 @@ class Completed(NamedTuple):
     cut: bool = False  # whether the insert of the first row's object is longer than a pick-up may grow
 
 
-class Completing:
+class WholeInserts:
     """Completes pick-ups of one snapshot. `sizes` tells the bytes of rows by their ids."""
 
     def __init__(self, room: Room, ends: Ends, sizes: Callable[[Sequence[int]], list[int]]) -> None:

@@ -13,12 +13,12 @@ from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.connect import keepable
-from eventlog.sql.log.finished_ranges import DoneRanges
+from eventlog.sql.log.finished_ranges import FinishedRanges
 from eventlog.sql.log.finishing import FinishMode, agreed, mode_named
-from eventlog.sql.log.overtaken import Overtaking
+from eventlog.sql.log.overtaken import OvertakenRows
 from eventlog.sql.log.position import CREDIBLE
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
-from eventlog.sql.log.receiver_state import KnownStates
+from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.queries import Queries
 
 Spelling = tuple[ObjectName, tuple[str, str]]  # an object, and a table_name and table_key of its rows
@@ -90,15 +90,15 @@ class Work:
         """Put another name of the leader on record."""
         self._queries.run(self._connection, "name_leader", leader=name)
 
-    def known(self) -> KnownStates:
+    def known(self) -> ReceiverState:
         """What the receiver is known to have, where the log is filled by comparing."""
-        return KnownStates(self._connection, self._queries)
+        return ReceiverState(self._connection, self._queries)
 
     def finish(self, letters: Mapping[Letter, Ids]) -> int:
         """Give rows their letters, in the log or beside it, or, of a log that is finished so, delete those
         that did not fail; how many were still new."""
         if self._mode is FinishMode.RANGES:
-            return DoneRanges(self._connection, self._queries).add(letters)
+            return FinishedRanges(self._connection, self._queries).add(letters)
         return sum(
             self._remove(ids)
             if self._mode is FinishMode.DELETE and letter not in (Letter.ERROR, Letter.FATAL)
@@ -109,7 +109,7 @@ class Work:
     def _remove(self, ids: Ids) -> int:
         """Delete rows that were published; how many there were."""
         rows = list(integers(ids))
-        Overtaking(self._connection, self._queries).leave(rows)
+        OvertakenRows(self._connection, self._queries).leave(rows)
         return self._in_ranges("remove", rows)
 
     def _in_ranges(self, name: str, ids: Ids, **values: Any) -> int:
@@ -124,7 +124,7 @@ class Work:
 
     def write_letters(self, most: int) -> bool:
         """Write letters that stand beside the log into it, of so many rows; whether there may be more."""
-        done = DoneRanges(self._connection, self._queries)
+        done = FinishedRanges(self._connection, self._queries)
         found = done.some(most)
         for letter in {one.letter for one in found}:
             ids = (n for one in found if one.letter == letter for n in range(one.first_id, one.last_id + 1))
@@ -134,14 +134,14 @@ class Work:
 
     def forget_done(self) -> None:
         """Forget what stands beside the log."""
-        DoneRanges(self._connection, self._queries).forget()
+        FinishedRanges(self._connection, self._queries).forget()
 
     def fail(self, failures: Iterable[Failure]) -> None:
         """Keep why rows failed, in place of what was kept before; ahead of finishing rows, which may have
         overtaken them."""
         found = list(failures)
         self._queries.run_by_ids(self._connection, "forget_failure", (f.record_id for f in found))
-        objects = Overtaking(self._connection, self._queries).objects(f.record_id for f in found)
+        objects = OvertakenRows(self._connection, self._queries).objects(f.record_id for f in found)
         rows = [self._kept(failure) | {"object_hash": objects[failure.record_id]} for failure in found]
         self._queries.run_all(self._connection, "fail", rows)
 

@@ -9,7 +9,7 @@ from sqlalchemy import inspect, text
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.sql.capture.track import tracked
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.dialect.dialects import literal
@@ -220,4 +220,4 @@ def _refuse_unpublished(connection: Connection, log: Log) -> None:
     question = templates.statement(log.dialect, "unpublished", **names)
     count = connection.execute(text(question)).scalar()
     if count:
-        raise LogInUse(log.table, amount(count, "row that is", "rows that are"))
+        raise LogInUse(log.table, quantity(count, "row that is", "rows that are"))

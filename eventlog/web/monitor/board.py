@@ -19,7 +19,7 @@ from eventlog.operate.explaining import explain_store, summarise
 from eventlog.operate.redriving import Redriven, how_to_redrive, redrive
 from eventlog.operate.upkeep import Skipped, failures, skip
 from eventlog.publisher.config import Config
-from eventlog.publisher.log_status import Standing, read_standing
+from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Which
@@ -91,13 +91,13 @@ class Board:
     def sample(self, now: float) -> None:
         """Note how it stands; a database that is away leaves a gap."""
         try:
-            standing = read_standing(self.store, counted=False)
+            standing = read_log_status(self.store, counted=False)
         except EventlogError:
             return
         self.down_since(standing)
         self.samples.append(Sample(now, standing.pending, standing.oldest_age or 0.0, self._process.events))
 
-    def samples_until(self, standing: Standing) -> list[Sample]:
+    def samples_until(self, standing: LogStatus) -> list[Sample]:
         """Return the samples, and how it stands now as the last one."""
         samples = list(self.samples)
         at = max(time.monotonic(), samples[-1].at if samples else 0.0)
@@ -107,7 +107,7 @@ class Board:
     def leads(self) -> bool:
         return self._process.leads
 
-    def down_since(self, standing: Standing) -> str:
+    def down_since(self, standing: LogStatus) -> str:
         """When the receiver was first seen to take nothing, in UTC; empty while it takes documents."""
         if not standing.cycle.get("down"):
             self._down_since = ""
@@ -123,21 +123,21 @@ class Board:
             for earlier, later in pairwise(found)
         ]
 
-    def standing(self) -> Standing:
+    def standing(self) -> LogStatus:
         """How the log stands now, without the rows by status and table."""
-        return read_standing(self.store, counted=False)
+        return read_log_status(self.store, counted=False)
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
         """The rows by status and table, counted anew only so often that it takes a twentieth of the time."""
         with self._lock:
             begun = time.monotonic()
             if begun > self._counted_until:
-                self._counted = read_standing(self.store).counts
+                self._counted = read_log_status(self.store).counts
                 ended = time.monotonic()
                 self._counted_until = ended + SHARE * (ended - begun)
             return self._counted
 
-    def failed(self, standing: Standing) -> int:
+    def failed(self, standing: LogStatus) -> int:
         """Return how many rows have E or F: those with a reason are counted now, the others now and then."""
         counts = self.counts()
         return max(standing.failed, sum(sum(counts.get(letter, {}).values()) for letter in "EF"))

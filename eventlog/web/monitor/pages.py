@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from eventlog.publisher.log_status import Standing
+from eventlog.publisher.log_status import LogStatus
 from eventlog.web.chart import chart
 from eventlog.web.layout import PageColumn, clipped, facts, level, live, search, state, table
 from eventlog.web.markup import Markup, Node, link, tag
@@ -76,7 +76,7 @@ def fault(sentence: str) -> str:
     return framed("Not now", live("fault", tag("p", sentence, class_="notice")))
 
 
-def _state(board: Board, standing: Standing, failed: int) -> Markup:
+def _state(board: Board, standing: LogStatus, failed: int) -> Markup:
     """Return how the whole is, in a word and a colour: never green if a row has failed."""
     word, why, kind = _word(board, standing)
     if not failed:
@@ -85,7 +85,7 @@ def _state(board: Board, standing: Standing, failed: int) -> Markup:
     return state(word, [why, "; ", errors], "error" if kind in ("success", "retry") else kind)
 
 
-def _word(board: Board, standing: Standing) -> tuple[str, str, str]:
+def _word(board: Board, standing: LogStatus) -> tuple[str, str, str]:
     down = standing.cycle.get("down")
     if standing.paused:
         return "Paused", f"by {standing.paused}", "warning"
@@ -105,14 +105,14 @@ def _rows_failed(failed: int) -> str:
     return f"{count(failed)} row{'' if failed == 1 else 's'} failed"
 
 
-def _figures(board: Board, standing: Standing, failed: int) -> Iterable[tuple[str, Node]]:
+def _figures(board: Board, standing: LogStatus, failed: int) -> Iterable[tuple[str, Node]]:
     yield "Pending", count(standing.pending)
     yield "Oldest", "none" if standing.oldest_age is None else duration(standing.oldest_age)
     yield "Errors", link(count(failed), "/errors", class_="error") if failed else "0"
     yield "Receiver", _receiver(board, standing)
 
 
-def _receiver(board: Board, standing: Standing) -> Node:
+def _receiver(board: Board, standing: LogStatus) -> Node:
     if standing.cycle.get("down"):
         return [tag("span", "down", class_="error"), _small(f"since {board.down_since(standing)} UTC")]
     return "takes documents" if standing.cycle else "not asked yet"
@@ -122,7 +122,7 @@ def _small(text: str) -> Markup:
     return tag("span", text, class_="under quiet")
 
 
-def _facts(standing: Standing) -> Iterable[tuple[str, Node]]:
+def _facts(standing: LogStatus) -> Iterable[tuple[str, Node]]:
     cycle = standing.cycle
     for name, why in cycle.get("unread", {}).items():
         yield "Not published", clipped(f"{name}: {why}", 400)

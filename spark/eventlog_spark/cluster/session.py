@@ -15,7 +15,7 @@ from typing import Any
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.extras import extra
 from eventlog_spark.cluster.java import find_java, scratch
-from eventlog_spark.cluster.stores import Lost
+from eventlog_spark.cluster.stores import StoreLost
 
 # What a task of ours needs, whatever the cluster: one clock, batches that suit Arrow, no guessing of plans.
 _CONF = {
@@ -119,7 +119,7 @@ def translated() -> Iterator[None]:
 
     try:
         yield
-    except Lost as fault:
+    except StoreLost as fault:
         raise EventlogError(str(fault)) from None
     except (PySparkException, Py4JError) as fault:
         told = _OWN_ERROR.findall(str(fault))

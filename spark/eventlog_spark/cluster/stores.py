@@ -44,7 +44,7 @@ _ENCRYPTION = ("encryption.algorithm", "server-side-encryption-algorithm")
 Setting = Callable[[str], str | None]
 
 
-class Lost(RuntimeError):
+class StoreLost(RuntimeError):
     """A store that does not answer, or says no: no record is at fault, so a task that meets it fails."""
 
 
@@ -144,7 +144,7 @@ def lost(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ImportError, NotImplementedError) as fault:
-        raise Lost(f"{name}: {' '.join(str(fault).split())}") from None
+        raise StoreLost(f"{name}: {' '.join(str(fault).split())}") from None
 
 
 class _Reached(io.RawIOBase):
@@ -241,7 +241,7 @@ def root_of(name: str) -> str:
     return f"{found[1]}://{found[2]}"
 
 
-def said_of_s3(spark: Any) -> dict[str, str]:
+def s3_settings(spark: Any) -> dict[str, str]:
     """All that a session's configuration says of S3A, for processes that have no JVM to ask."""
     context = getattr(spark, "_sc", None)
     if context is None:
@@ -267,14 +267,14 @@ def store_said(root: str, setting: Setting) -> ObjectStore:
         found = (setting(f"{_PREFIX}{of}{name}") for of in (f"bucket.{bucket}.", ""))
         return next((text.strip() for text in found if text and text.strip()), None)
 
-    given = s3_given(said)
+    given = arrow_s3_options(said)
     if not given.keys() & {"region", "endpoint_override"}:
         with lost(root):
             given["region"] = fs.resolve_s3_region(bucket)
     return ObjectStore(root, tuple(sorted(given.items())))
 
 
-def s3_given(said: Setting) -> dict[str, Any]:
+def arrow_s3_options(said: Setting) -> dict[str, Any]:
     """What Arrow is told of a bucket, by what Hadoop's S3A is: `said` gives the setting of a name without
     `fs.s3a.`."""
     for name in _ENCRYPTION:
@@ -329,7 +329,7 @@ def create_new(spark: Any, name: str, text: str) -> bool:
         kind, told = fault.java_exception.getClass().getName(), fault.java_exception.getMessage()
         if kind.rpartition(".")[2] in _TAKEN:
             return False
-        raise Lost(f"{name}: {told}") from None
+        raise StoreLost(f"{name}: {told}") from None
     return True
 
 

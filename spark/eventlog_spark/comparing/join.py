@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.columnar.vectors import flags
 from eventlog.compare import rows
-from eventlog.compare.lines import DifferenceLines, Told
+from eventlog.compare.lines import DifferenceLine, DifferenceLines
 from eventlog.compare.ordering import Ranks, ranks
 from eventlog.core.errors import InvalidTables
 from eventlog.core.tables import Table, Tables
@@ -95,7 +95,7 @@ class _Judge:
             for told in lines.differences(*(_of_side(some, side) for side in (OLD, NEW))):
                 yield self._row_of_each(told)
 
-    def _row_of_each(self, told: Told) -> pa.RecordBatch:
+    def _row_of_each(self, told: DifferenceLine) -> pa.RecordBatch:
         """Differences as rows of SCHEMA."""
         same = (int(told.phase), self.ranks.place(told.phase, self.table), self.number)
         phase, rank, number = (pa.repeat(pa.scalar(value), len(told.keys)) for value in same)

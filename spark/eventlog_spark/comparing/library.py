@@ -22,7 +22,7 @@ from eventlog.publisher.references import among
 from eventlog_spark.comparing.join import PLACE, Pair, differing
 from eventlog_spark.comparing.sides import TableState
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.output.frame_rows import Changes, Told, order_of, told_of
+from eventlog_spark.output.frame_rows import Changes, Told, order_of, rows_of_changes
 
 _OPS = {Phase.GONE: Op.DELETE, Phase.NEW: Op.INSERT, Phase.CHANGED: Op.UPDATE}
 
@@ -95,6 +95,6 @@ class _Tell:
         for row in (row for batch in batches for row in batch.to_pylist()):
             if row["refused"] is None:
                 change = load(json.loads(line(row["head"], row["position"])))
-                yield from told_of(self.form, [change], [], row["position"])
+                yield from rows_of_changes(self.form, [change], [], row["position"])
             else:
                 yield self.form.refused(f"{known[row['table']]} {row['key']}: {row['refused']}", None)

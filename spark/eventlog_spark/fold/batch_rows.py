@@ -30,7 +30,7 @@ class _Held(NamedTuple):
     every: int  # how many objects
 
 
-class Carried:
+class BatchRows:
     """The current rows of one batch after another."""
 
     def __init__(self, tables: Tables) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog.columnar import Engine
-from eventlog.columnar.oversized_object import LongLife
+from eventlog.columnar.oversized_object import OversizedObject
 from eventlog.columnar.row_fates import FATES
 from eventlog.columnar.vectors import Ints, content
 from eventlog.core.change import Change
@@ -16,7 +16,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.fold import Fate, Outcome
 from eventlog.neutral import refuse
 from eventlog.xds.documents import HEAD, TAIL
-from eventlog_spark.fold.batch_rows import Carried
+from eventlog_spark.fold.batch_rows import BatchRows
 from eventlog_spark.fold.cutting import LifeFile
 from eventlog_spark.output.task import Attempt, Task
 
@@ -29,7 +29,7 @@ class Columnar:
     def __init__(self, task: Task, attempt: Attempt) -> None:
         self._task = task
         self._attempt = attempt
-        self._carried = Carried(task.tables)
+        self._carried = BatchRows(task.tables)
         self._engine = Engine(
             task.tables,
             task.rules,
@@ -65,7 +65,7 @@ class Columnar:
         """The documents of a life that is longer than a batch."""
         task = self._task
         known = task.tables, task.rules, task.target_settings, task.answerable, DOCUMENT
-        LongLife(*known, life, life.lookup, self).write()
+        OversizedObject(*known, life, life.lookup, self).write()
 
     def lines(self, data: memoryview | bytes, events: int) -> None:
         self._attempt.parts.write_lines(data, events)

@@ -100,7 +100,7 @@ def fold(task: Task, attempt: Attempt, rows: Iterable[ShuffledRow]) -> list[Even
     return found
 
 
-class Knows(Protocol):
+class FoldContext(Protocol):
     """What rows of a log are folded by."""
 
     @property
@@ -117,7 +117,7 @@ class Knows(Protocol):
 
 
 def folded(
-    known: Knows, entries: Iterable[Entry], lookup: Lookup
+    known: FoldContext, entries: Iterable[Entry], lookup: Lookup
 ) -> tuple[list[Event], Mapping[int, Outcome]]:
     """The events of whole objects in the order of leaving, and the outcome of each row."""
     planned = plan(entries, known.tables, known.rules, now=known.now, answerable=known.answerable)
@@ -172,7 +172,7 @@ def taking_part(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch])
         yield batch.filter(pa.array(~away)) if away.any() else batch
 
 
-def entry_of(known: Knows, row: ShuffledRow) -> Entry:
+def entry_of(known: FoldContext, row: ShuffledRow) -> Entry:
     """The row as the fold takes it: its table and key as they were logged."""
     name, key = (row.table_name, row.table_key) if row.logged is None else names.unpack(row.logged)
     return Entry(

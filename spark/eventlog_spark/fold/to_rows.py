@@ -12,7 +12,7 @@ from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table
 from eventlog.fold import Answer, CurrentRow, Fate, QueryKey, whole_objects
-from eventlog_spark.fold.plain import Knows, ShuffledRow, entry_of, folded, log_rows, size_of
+from eventlog_spark.fold.plain import FoldContext, ShuffledRow, entry_of, folded, log_rows, size_of
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.current import asked
 from eventlog_spark.input.kinds import CURRENT, UNREADABLE
@@ -22,7 +22,7 @@ from eventlog_spark.output.frame_rows import FrameForm, Told, text_of
 class FoldToRows:
     """Folds the rows of whole objects, and the current rows that they ask for stand among them."""
 
-    def __init__(self, known: Knows, form: FrameForm) -> None:
+    def __init__(self, known: FoldContext, form: FrameForm) -> None:
         self._known = known
         self._form = form
 

@@ -9,7 +9,7 @@ _CELLS = 64  # more than are ever filled in, so that the object goes the plain w
 _MARK = "\0untold"  # NUL cannot stand in a value, so no real row ends like this
 
 
-def untold(reason: str) -> CurrentRow:
+def unreadable_row(reason: str) -> CurrentRow:
     """What stands in the place of the cells."""
     return (reason, *[None] * _CELLS, _MARK)
 

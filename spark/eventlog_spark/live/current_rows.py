@@ -23,7 +23,7 @@ from eventlog_spark.input.current import FIRST
 from eventlog_spark.input.kinds import CURRENT
 from eventlog_spark.input.spelling import respelled
 from eventlog_spark.input.storage import uri
-from eventlog_spark.input.unreadable import untold
+from eventlog_spark.input.unreadable import unreadable_row
 from eventlog_spark.live.access import Access
 from eventlog_spark.live.frozen import write_parquet
 from eventlog_spark.live.shares import FILES
@@ -117,7 +117,7 @@ class _Ask:
             return
         for name, need in needs.items():
             answer = current.lookup(*need)
-            rows = [untold(str(answer))] if isinstance(answer, EventlogError) else answer
+            rows = [unreadable_row(str(answer))] if isinstance(answer, EventlogError) else answer
             for number, row in enumerate(rows):
                 yield (*name, FIRST + number, CURRENT, *cells.pack(row))
 

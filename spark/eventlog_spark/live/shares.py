@@ -17,7 +17,7 @@ import pyarrow as pa
 from eventlog.core.entry import COLUMNS, read_event_time
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log.pending import OBJECT, Cells, Selection
-from eventlog.sql.log.snapshot import Held, Snapshot
+from eventlog.sql.log.snapshot import HeldObjects, Snapshot
 from eventlog_spark.input.batches import gather
 from eventlog_spark.live.access import Access
 from eventlog_spark.live.frozen import LOG, write_parquet
@@ -67,7 +67,7 @@ class PendingRows:
     without: frozenset[int]  # rows that another has frozen
     folder: Files
     shares: Sequence[Share]
-    held: Held  # objects that wait, of which rows may have spellings that are not on record yet
+    held: HeldObjects  # objects that wait, of which rows may have spellings that are not on record yet
 
     @property
     def schema(self) -> str:

@@ -71,7 +71,7 @@ class FrameForm(Protocol):
         """The row of what was refused."""
 
 
-def told_of(
+def rows_of_changes(
     form: FrameForm, changes: Iterable[Change], heard: list[Refused], first: int = 0
 ) -> Iterator[Told]:
     """The rows of changes that are read, and of what is `heard` to be refused meanwhile."""
@@ -82,7 +82,7 @@ def told_of(
     yield from _refusals(form, heard)
 
 
-def heard_of(heard: list[Refused]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def without_refused(heard: list[Refused]) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """What takes those out of records that were refused, so that they are heard of."""
 
     def good(found: Iterable[Any]) -> Iterator[Any]:

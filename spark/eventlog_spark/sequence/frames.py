@@ -25,7 +25,7 @@ from eventlog.qlik.headers import NAMES
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog.qlik.tables import TableSettings
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.output.frame_rows import FrameForm, Told, heard_of, told_of
+from eventlog_spark.output.frame_rows import FrameForm, Told, rows_of_changes, without_refused
 from eventlog_spark.sequence.items import pack, unpack
 from eventlog_spark.sequence.rows import SEEN
 
@@ -168,7 +168,7 @@ class _Join(_Sorted):
 
     def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
         heard: list[Refused] = []
-        good = heard_of(heard)
+        good = without_refused(heard)
         joined = good(self._sequencer.joined(good(self._rows(batches))))
         changes = good(allowed((placed.change for placed in joined), self._tables))
-        return told_of(self._form, changes, heard)
+        return rows_of_changes(self._form, changes, heard)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
-from eventlog.core.grouped_warnings import Counted
+from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced import SequencePlace
 from eventlog.streams.settings import StreamSettings
@@ -134,7 +134,7 @@ def changes_of(joined: Iterable[Placed | Refused], whole: bool, good: Good) -> I
 class Counting:
     """What the ranges of a sequence count, each for itself, and what is said of all of them together."""
 
-    def __init__(self, tallies: Sequence[Counted]) -> None:
+    def __init__(self, tallies: Sequence[GroupedWarnings]) -> None:
         self._tallies = tallies
 
     @property

@@ -25,7 +25,7 @@ from eventlog.qlik import avro
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.messages import message_rows, messages_of, source_named, source_of
-from eventlog_spark.output.frame_rows import FrameForm, Told, heard_of, told_of
+from eventlog_spark.output.frame_rows import FrameForm, Told, rows_of_changes, without_refused
 from eventlog_spark.sequence.items import ITEM, REFUSED, TOLD, changes_of, in_ranges, pack, unpack, unpacked
 from eventlog_spark.sequence.messages import JoinMessages, Messages, ReadMessages
 
@@ -147,9 +147,11 @@ class _Join:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         heard: list[Refused] = []
-        good = heard_of(heard)
+        good = without_refused(heard)
         changes = changes_of(self.joining.joined(good(unpacked(batches))), self.whole, good)
-        return bounded(told_of(self.form, good(allowed(changes, self.tables)), heard), self.form.schema)
+        return bounded(
+            rows_of_changes(self.form, good(allowed(changes, self.tables)), heard), self.form.schema
+        )
 
 
 def _block(row: dict[str, Any]) -> tuple[Any, ...]:

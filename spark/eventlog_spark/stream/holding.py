@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
@@ -39,7 +39,7 @@ METADATA = "metadata"  # that messages of the batch name
 _NAMED = 100  # open transactions that are named
 
 
-class Out(NamedTuple):
+class Released(NamedTuple):
     """What a batch hands out: a message of a transaction, or something that is told."""
 
     kind: str
@@ -63,7 +63,7 @@ class Holding:
     bounds: StreamSettings
     kept: KeptTransactions
 
-    def step(self, messages: Iterable[TopicMessage], now: int) -> Iterator[Out]:
+    def step(self, messages: Iterable[TopicMessage], now: int) -> Iterator[Released]:
         """What goes out with these messages, at a moment in milliseconds; behind a STOP nothing is kept."""
         self._progress = StreamProgress.load(self.kept.progress())
         self._progress.round += 1
@@ -78,19 +78,19 @@ class Holding:
         try:
             yield from self._read(messages, came)
         except (RegistryFailed, Incomplete) as fault:
-            yield Out(STOP, reason=str(fault))
+            yield Released(STOP, reason=str(fault))
             return
         ready = self._ready(came)
         stuck = self._stuck(ready)
         if stuck and self.bounds.open_transactions == "stop":
             first = min(stuck, key=lambda key: self._waiting[key].facts.first)
-            yield Out(STOP, reason=self._why(self._waiting[first]))
+            yield Released(STOP, reason=self._why(self._waiting[first]))
             return
         yield from self._release(ready, stuck)
         for schema_id in sorted(self._used & self._reading.known.keys()):
-            yield Out(METADATA, reason=self._reading.known[schema_id])
+            yield Released(METADATA, reason=self._reading.known[schema_id])
         for told in self._repeats.told():
-            yield Out(SAID, where=told.where, reason=told.reason)
+            yield Released(SAID, where=told.where, reason=told.reason)
         yield from self._open()
         self._keep()
 
@@ -101,7 +101,7 @@ class Holding:
 
     # --- reading
 
-    def _read(self, messages: Iterable[TopicMessage], came: set[str]) -> Iterator[Out]:
+    def _read(self, messages: Iterable[TopicMessage], came: set[str]) -> Iterator[Released]:
         places: dict[str, tuple[str, int]] = {}
         messages = list(messages)
         for one in messages:
@@ -113,15 +113,15 @@ class Holding:
             self._progress.greatest.setdefault(name, "")
         yield from self._take(self._reading.read(messages, self._now), places)
         if self._reading.count:
-            yield Out(READ, turn=self._reading.count)
+            yield Released(READ, turn=self._reading.count)
 
     def _take(
         self, items: Iterable[SequencedMessage | Refused], places: dict[str, tuple[str, int]]
-    ) -> Iterator[Out]:
+    ) -> Iterator[Released]:
         loaded: tuple[str, str] | None = None  # rows of a full load that go together
         for item in items:
             if isinstance(item, Refused):
-                yield Out(REFUSED, value=item.raw, where=item.where, reason=item.reason)
+                yield Released(REFUSED, value=item.raw, where=item.where, reason=item.reason)
                 continue
             greatest = self._progress.greatest
             seq = max(greatest[item.source], item.place.seq)
@@ -173,7 +173,7 @@ class Holding:
         limit = self._now - 1000 * self.bounds.open_time
         return {one.key for one in waits if not one.facts.complete and (full or one.since < limit)}
 
-    def _release(self, ready: Set[Key], stuck: Set[Key]) -> Iterator[Out]:
+    def _release(self, ready: Set[Key], stuck: Set[Key]) -> Iterator[Released]:
         going = {key: one for key, one in self._waiting.items() if key in stuck or key in ready}
         first = min((one.facts.first for key, one in self._waiting.items() if key not in going), default=None)
         for key, facts in in_order({key: one.facts for key, one in going.items()}):
@@ -184,13 +184,13 @@ class Holding:
             if one.rounds:
                 self.kept.drop(_name(key), one.rounds)
 
-    def _hand_out(self, one: WaitingTransaction, stuck: bool) -> Iterator[Out]:
+    def _hand_out(self, one: WaitingTransaction, stuck: bool) -> Iterator[Released]:
         messages = self._messages(one)
         if stuck and self.bounds.open_transactions == "refuse":
             why = self._why(one)
             for message in messages:
                 where = f"{name_of(message[:2])}:{message.offset}"
-                yield Out(REFUSED, value=message.value, where=where, reason=why)
+                yield Released(REFUSED, value=message.value, where=where, reason=why)
             return
         progress, last = self._progress, one.facts.last
         if is_final(one.key, one.facts):
@@ -199,7 +199,7 @@ class Holding:
         late = last < progress.released
         progress.released = max(progress.released, last)
         for message in messages:
-            yield Out(MESSAGE, progress.turn, late, stuck, *message[:4])
+            yield Released(MESSAGE, progress.turn, late, stuck, *message[:4])
         self._used |= one.schemas
 
     def _messages(self, one: WaitingTransaction) -> list[TopicMessage]:
@@ -216,14 +216,14 @@ class Holding:
 
     # --- keeping
 
-    def _open(self) -> Iterator[Out]:
+    def _open(self) -> Iterator[Released]:
         waits = [one for one in self._waiting.values() if not one.facts.complete]
         for one in waits[:_NAMED]:
             said = f"transaction {one.key[0]} is open: {one.facts.count} of its changes came"
-            yield Out(OPEN, where=_where(one), reason=said)
+            yield Released(OPEN, where=_where(one), reason=said)
         for halted in self._progress.halted.values():
-            waiting = amount(halted.count, "message waits", "messages wait")
-            yield Out(OPEN, where=halted.where, reason=f"{waiting}, for {halted.why}")
+            waiting = quantity(halted.count, "message waits", "messages wait")
+            yield Released(OPEN, where=halted.where, reason=f"{waiting}, for {halted.why}")
 
     def _keep(self) -> None:
         self._reading.keep()

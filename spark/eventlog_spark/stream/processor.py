@@ -13,7 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.streams.settings import StreamSettings
-from eventlog_spark.stream.holding import Holding, Out
+from eventlog_spark.stream.holding import Holding, Released
 from eventlog_spark.stream.waiting import TopicMessage
 
 _FRAME = pa.schema(
@@ -125,7 +125,7 @@ class TransactionProcessor(StatefulProcessor):
             self._handle.registerTimer(now + 1)
 
 
-def _frame(rows: Sequence[Out]) -> Any:
+def _frame(rows: Sequence[Released]) -> Any:
     columns = zip(zip(*rows, strict=True), _FRAME, strict=True)
     arrays = [pa.array(list(cells), field.type) for cells, field in columns]
     return pa.Table.from_arrays(arrays, schema=_FRAME).to_pandas()

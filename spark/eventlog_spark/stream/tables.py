@@ -19,14 +19,14 @@ from eventlog.apply.database import Database
 from eventlog.apply.progress import read_state
 from eventlog.apply.run import Run
 from eventlog.apply.settings import ApplySettings
-from eventlog.apply.source_schema import Described
+from eventlog.apply.source_schema import SourceSchema
 from eventlog.apply.sources import leaving
 from eventlog.apply.tally import Tally
 from eventlog.apply.target import Target
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import extra
 from eventlog.core.formats import Placed, Source
-from eventlog.core.grouped_warnings import Counted
+from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
 from eventlog.files.messages import message_at
 from eventlog.library import RecordRefused
@@ -56,7 +56,7 @@ class OtherBatch(EventlogError):
     """batch {0} of this stream is not the one that the target has: end it with the settings that it had"""
 
 
-class At(NamedTuple):
+class StreamPosition(NamedTuple):
     """How far a target is: the last batch of a stream, what it was, and the sequence up to there."""
 
     query: str
@@ -79,7 +79,7 @@ class TableSink:
     open: Sequence[Refused] = ()  # the transactions that waited at the end of the last batch
     idle: int = 0  # batches in a row that had nothing to read
     busy: bool = False  # whether a batch is being applied
-    _described: Described = field(default_factory=Described)  # what metadata tell of tables
+    _described: SourceSchema = field(default_factory=SourceSchema)  # what metadata tell of tables
     _published: Sequence[Metadata] = ()  # the metadata of a batch
     _target: Target | None = None
     _run: Run | None = None
@@ -118,7 +118,7 @@ class TableSink:
         messages = [row for row in rows if row.kind == MESSAGE]
         if not messages:
             return
-        here = At(query, batch, _digest(messages), "")
+        here = StreamPosition(query, batch, _digest(messages), "")
         target, run = self._opened(here)
         if run is not None:
             deliveries = leaving(self._deliveries(messages, target), self.tables)
@@ -126,7 +126,7 @@ class TableSink:
 
     # --- the target
 
-    def _opened(self, here: At) -> tuple[Target, Run | None]:
+    def _opened(self, here: StreamPosition) -> tuple[Target, Run | None]:
         """The target, and what applies this batch; none where the target has it."""
         target = self._target or self._connected()
         self._target = target
@@ -199,7 +199,7 @@ class TableSink:
             raise RecordRefused(found.where, found.reason)
 
 
-def _check(last: At, here: At) -> bool:
+def _check(last: StreamPosition, here: StreamPosition) -> bool:
     """Whether the target has a batch, or a part of it; an error if it is neither its last nor the next."""
     if last.query != here.query:
         raise TargetOfAnother
@@ -210,13 +210,13 @@ def _check(last: At, here: At) -> bool:
     return last.batch == here.batch
 
 
-def _at(name: str, state: str | None) -> At | None:
+def _at(name: str, state: str | None) -> StreamPosition | None:
     """Where a target is by its state; OtherStream if something else wrote it."""
     read = read_state(name, state)
     if read is None:
         return None
     with suppress(ValueError, TypeError):
-        return At(*json.loads(read))
+        return StreamPosition(*json.loads(read))
     raise TargetOfAnother
 
 
@@ -238,5 +238,5 @@ def _placed(reader: MessageReader, encoding: str, row: Any) -> Placed:
     return Placed(change, f"{name}:{row.offset}", value, name, row.offset)
 
 
-def _once(placed: Sequence[Placed], repeated: Counted) -> tuple[TakenItems[Placed], str]:
+def _once(placed: Sequence[Placed], repeated: GroupedWarnings) -> tuple[TakenItems[Placed], str]:
     return once(TakenItems(len(placed), lambda: iter(placed)), repeated)

@@ -9,10 +9,10 @@ from contextlib import suppress
 from datetime import timedelta
 
 from eventlog.core import tablekey
-from eventlog.core.entry import EVENT_TYPES, Letter, read_event_type, whole
+from eventlog.core.entry import EVENT_TYPES, Letter, read_event_type, read_integer
 from eventlog.core.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
 from eventlog.core.identity import object_of
-from eventlog.core.plurals import amount
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.sql.capture.checks.finding import Checked, Finding
 
@@ -27,7 +27,7 @@ def _null_times(seen: Checked) -> Iterator[Finding]:
     for (count,) in seen.ask("check_null_times"):
         if count:
             yield seen.of_log(
-                f"{amount(count, 'row has', 'rows have')} no event_time",
+                f"{quantity(count, 'row has', 'rows have')} no event_time",
                 "give the column its default, and the rows a time:",
                 f"update {names['log']} set {names['event_time']} = {names['utc_now']}"  # noqa: S608
                 f" where {names['event_time']} is null;",
@@ -38,7 +38,7 @@ def _letters(seen: Checked) -> Iterator[Finding]:
     for letter, count in seen.ask("check_letters"):
         if letter not in _LETTERS:
             named = "null" if letter is None else repr(letter)
-            rows = amount(count, "row has", "rows have")
+            rows = quantity(count, "row has", "rows have")
             yield seen.of_log(
                 f"{rows} the status {named}, which is reserved: none is ever picked up",
                 "delete them, or set it to N to have them sent:",
@@ -88,7 +88,7 @@ def _pending(seen: Checked) -> Iterator[Finding]:
     named = Counter(
         (row.table_name, row.column_name)
         for row in rows
-        if None not in row[1:] and whole(row.event_type) in _PER_FIELD
+        if None not in row[1:] and read_integer(row.event_type) in _PER_FIELD
     )
     yield from _unknown_columns(seen, named, tables)
     yield from _loopback(seen, Counter(row.perpetrator for row in rows))
@@ -137,10 +137,10 @@ def _unknown_names(seen: Checked, names: Counter[str], tables: Tables) -> Iterat
         try:
             known = tables.find(name) is not None or bool(tables.parents(name))
         except AmbiguousName as fault:
-            yield seen.of_log(f"{amount(count, 'pending row')}: {fault}", "log the name with its schema")
+            yield seen.of_log(f"{quantity(count, 'pending row')}: {fault}", "log the name with its schema")
             continue
         if not known:
-            rows = amount(count, "pending row names", "pending rows name")
+            rows = quantity(count, "pending row names", "pending rows name")
             yield seen.of_log(
                 f"{rows} {name}, which is no table or view that is published",
                 "track it, name it in sync-tables or sync-schema, or mend the trigger that writes them",
@@ -156,7 +156,7 @@ def _unknown_columns(seen: Checked, named: Counter[tuple[str, str]], tables: Tab
             if table is not None and table.key and table.column(column) is None:
                 found[str(table), column] += count
     for (name, column), count in sorted(found.items()):
-        rows = amount(count, "pending row names", "pending rows name")
+        rows = quantity(count, "pending row names", "pending rows name")
         yield seen.of_log(
             f"{rows} column {column!r}, which {name} lacks: values leave as strings, and types 7 and 8 bring"
             " none",
@@ -166,7 +166,7 @@ def _unknown_columns(seen: Checked, named: Counter[tuple[str, str]], tables: Tab
 
 def _loopback(seen: Checked, perpetrators: Counter[str | None]) -> Iterator[Finding]:
     if seen.driver_user is not None and (count := perpetrators[seen.driver_user]):
-        rows = amount(count, "pending row is", "pending rows are")
+        rows = quantity(count, "pending row is", "pending rows are")
         yield seen.of_log(
             f"{rows} the work of {seen.driver_user}, as whom the publisher connects: such"
             " count as loopback and are not published",

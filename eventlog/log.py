@@ -96,7 +96,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
         last += len(rows)
         for row in rows:
             yield SheetRow(SHEET, row)
-    yield from tally.told()
+    yield from tally.warnings()
 
 
 def places(columns: Sequence[str], name: str) -> list[int | None]:

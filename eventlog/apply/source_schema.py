@@ -19,7 +19,7 @@ class SourceSchema:
         self._columns: dict[Named, dict[str, Spec]] = {}
         self._keys: dict[Named, tuple[str, ...]] = {}
 
-    def hear(self, structure: Structure) -> None:
+    def add_description(self, structure: Structure) -> None:
         """The source tells of a table."""
         named = structure.schema, structure.table
         if len(self._columns) >= _MOST and named not in self._columns:

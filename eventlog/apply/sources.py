@@ -93,7 +93,7 @@ def _described(job: Job) -> tuple[SourceSchema, Job]:
     """What the source of a job will tell of its tables, and the job so that it does; what it hands out are
     whole transactions."""
     described = SourceSchema()
-    given = {"whole_transactions": True, "ended": not job.place, "heard": described.hear}
+    given = {"whole_transactions": True, "ended": not job.place, "heard": described.add_description}
     return described, replace(job, given={**job.given, **given})
 
 

@@ -110,7 +110,7 @@ def apply(
     job = Job(
         source_format=wanted.source,
         target_format="changes",
-        inputs=files_of(wanted.inputs, FORMATS[wanted.source].beside),
+        inputs=files_of(wanted.inputs, FORMATS[wanted.source].companion),
         container=container,
         tables=read_tables(tables_file),
         current=current,
@@ -124,7 +124,7 @@ def apply(
         keep: IO[bytes] | None = stack.enter_context(added(refused)) if refused else None
         complaints = RefusalPrinter()
         stack.callback(complaints.close)
-        report = Report(complaints.tell, keep, strict, print_sentence)
+        report = Report(complaints.print, keep, strict, print_sentence)
         advance = stack.enter_context(progress(job.inputs))
         if to_url is not None:
             going = stack.enter_context(Signals().caught()) if follow else None

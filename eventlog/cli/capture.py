@@ -83,7 +83,7 @@ def capture(
         )
         complaints = RefusalPrinter()
         stack.callback(complaints.close)
-        report = Report(complaints.tell, keep, strict)
+        report = Report(complaints.print, keep, strict)
         transport = stack.enter_context(closing(TRANSPORTS[place.scheme](place, settings)))
         session = stack.enter_context(
             closing(

@@ -133,7 +133,7 @@ def compare(
         bad = stack.enter_context(opened(refused, "w")) if refused else None
         complaints = RefusalPrinter()
         stack.callback(complaints.close)
-        report = Report(complaints.tell, bad, strict)
+        report = Report(complaints.print, bad, strict)
         job = Job("changes", target, (), output, None, output_container, model, given=given)
         writing = {name: value for name, value in given.items() if value is not None}
         lines: Iterator[str] = report.good(found)

@@ -112,7 +112,7 @@ def convert(
     job = Job(
         wanted.source,
         wanted.target,
-        files_of(wanted.inputs, FORMATS[wanted.source].beside),
+        files_of(wanted.inputs, FORMATS[wanted.source].companion),
         wanted.output,
         container,
         output_container,
@@ -135,7 +135,7 @@ def convert(
         )
         complaints = RefusalPrinter()
         stack.callback(complaints.close)
-        report = Report(complaints.tell, keep, strict, print_sentence)
+        report = Report(complaints.print, keep, strict, print_sentence)
         in_parts = state is not None and is_folder(wanted.output)
         in_transactions = bool(given.get("kafka_transactional_id"))
         if (

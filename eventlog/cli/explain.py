@@ -138,7 +138,7 @@ def explain(
     _tell(explained, as_json)
     complaints = RefusalPrinter()
     for bad in refused.values():
-        complaints.tell(bad)
+        complaints.print(bad)
     complaints.close()
     if report.refused:
         print_sentence(f"{quantity(report.refused, 'row is', 'rows are')} refused")

@@ -20,7 +20,7 @@ class RefusalPrinter:
         self._told: Counter[str] = Counter()
         self._last: dict[str, Refused] = {}
 
-    def tell(self, refused: Refused) -> None:
+    def print(self, refused: Refused) -> None:
         """A bad record; reasons are of one kind if they differ in numbers and quoted words alone."""
         kind = _PARTICULAR.sub("…", refused.reason)
         if kind not in self._told and len(self._told) >= _KINDS:

@@ -165,5 +165,5 @@ def bodies(atoms: Atoms, first_constant: int) -> tuple[Ints, Ints]:
     for slot, numbers in ((Slot.OLD, atoms.old), (Slot.NEW, atoms.new)):
         place = np.array([part.place(slot) for part in atoms.parts], np.int64)[atoms.part]
         filled = place >= 0
-        wanted[(begins + place)[filled]] = numbers[assemble]
+        wanted[(begins + place)[filled]] = numbers[filled]
     return wanted, sizes

@@ -184,7 +184,7 @@ def _read(
         return report.good(allowed(report.good(stands.answers), job.tables))
     sources = report.good(
         open_sources(
-            in_order(job.inputs, source), source.shape, job.container, advance, job.limits, source.beside
+            in_order(job.inputs, source), source.shape, job.container, advance, job.limits, source.companion
         )
     )
     return read_changes(job, source, sources, current, report, given)
@@ -243,17 +243,17 @@ def follow(job: Job, report: Report, clock: str, endless: bool) -> None:
 def all_given(job: Job, source: Format, clock: str) -> dict[str, Any]:
     """The settings that were given, and those that files beside the inputs fill."""
     given = {"now": clock} | {name: value for name, value in job.given.items() if value is not None}
-    if source.beside is not None:
+    if source.companion is not None:
         texts = [read_text(path) for path in files_beside(job, source)]
-        given[source.beside.setting] = tuple(source.beside.read(text) for text in texts)
+        given[source.companion.setting] = tuple(source.companion.read(text) for text in texts)
     return given | places.connected(given)
 
 
 def files_beside(job: Job, source: Format) -> list[Path]:
     """The files that stand beside the inputs and say more of them."""
-    if source.beside is None:
+    if source.companion is None:
         return []
-    found = (file_beside(name, source.beside) for name in job.all_inputs)
+    found = (file_beside(name, source.companion) for name in job.all_inputs)
     return [path for path in found if path is not None]
 
 
@@ -361,10 +361,10 @@ def read_changes(
 
 def in_order(names: Sequence[str], source: Format) -> list[str]:
     """The inputs, those that speak of the others before them."""
-    ahead = source.ahead
+    ahead = source.describes_others
     if ahead is None:
         return list(names)
-    return sorted(names, key=lambda name: not ahead(stem_told(name, source.beside)))
+    return sorted(names, key=lambda name: not ahead(stem_told(name, source.companion)))
 
 
 def _tasks(job: Job, source: Format, report: Report) -> Iterator[ordered.Task]:
@@ -378,7 +378,7 @@ def _tasks(job: Job, source: Format, report: Report) -> Iterator[ordered.Task]:
                     source.shape,
                     job.container,
                     limits=job.limits,
-                    beside=source.beside,
+                    beside=source.companion,
                 )
             ),
         )

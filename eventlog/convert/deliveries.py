@@ -148,9 +148,9 @@ class FileTables:
         self._job = job
         self._advance = advance
         self._shape: Shape = source.shape
-        self._beside = source.beside
-        stems = {name: stem_told(name, source.beside) for name in inputs}
-        ahead = source.ahead or (lambda name: False)
+        self._beside = source.companion
+        stems = {name: stem_told(name, source.companion) for name in inputs}
+        ahead = source.describes_others or (lambda name: False)
         self._control = [name for name, stem in stems.items() if ahead(stem)]
         self._inputs = {name: stem for name, stem in stems.items() if not ahead(stem)}
         self.names = tuple(dict.fromkeys(self._inputs.values()))
@@ -192,7 +192,7 @@ def _changes(job: Job, clock: str) -> Iterator[Change | Refused]:
                 source.shape,
                 job.container,
                 limits=job.limits,
-                beside=source.beside,
+                beside=source.companion,
             )
         )
         for change in read_changes(job, source, sources, current, report, given):

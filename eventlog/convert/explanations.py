@@ -26,7 +26,9 @@ def placed(job: Job, clock: str) -> Iterator[Placed | Refused]:
 
     def opened(names: Iterable[str]) -> Iterator[Source[Any]]:
         files = in_order(tuple(names), source)
-        for one in open_sources(files, source.shape, job.container, limits=job.limits, beside=source.beside):
+        for one in open_sources(
+            files, source.shape, job.container, limits=job.limits, beside=source.companion
+        ):
             if isinstance(one, Refused):
                 refused.append(one)
             else:

@@ -181,7 +181,7 @@ class Layout(NamedTuple):
 
 
 class CompanionFile(NamedTuple):
-    """A file beside an input and describes it: its suffix, the setting it fills, what reads it."""
+    """A file next to an input that describes it: its suffix, the setting that it fills, its reader."""
 
     suffix: str
     setting: str
@@ -205,7 +205,7 @@ class Format:
     read: Read
     write: Write
     folded: bool = False  # its rows are no changes by themselves: `pickup` folds them, and `read` refuses to
-    beside: CompanionFile | None = None
+    companion: CompanionFile | None = None
     remember: Callable[[Any, Any], Memory] | None = None  # the memory of settings, or of what was dumped
-    ahead: Callable[[str], object] | None = None  # true for the names of sources that speak of the others
+    describes_others: Callable[[str], object] | None = None  # true for names of sources that describe others
     sheet: Sheet | None = None  # the one sheet of a format that stands there even without rows

@@ -28,18 +28,18 @@ class GroupedWarnings:
         return Refused(where, self._said.format(count=1, places=where), raw, self._fault, told=False)
 
     @property
-    def counted(self) -> dict[str, tuple[int, list[str]]]:
+    def totals(self) -> dict[str, tuple[int, list[str]]]:
         """How many there are of each name, and the first places."""
         return {name: (count, self._places[name]) for name, count in self._counts.items()}
 
-    def also(self, counted: Mapping[str, tuple[int, list[str]]]) -> None:
+    def merge(self, counted: Mapping[str, tuple[int, list[str]]]) -> None:
         """Count what others have counted behind these."""
         for name, (count, places) in counted.items():
             self._counts[name] += count
             known = self._places.setdefault(name, [])
             known += places[: _NAMED - len(known)]
 
-    def told(self) -> Iterator[Refused]:
+    def warnings(self) -> Iterator[Refused]:
         """One sentence for each name."""
         for name, count in self._counts.items():
             places = self._places[name]

@@ -80,7 +80,7 @@ class MessageWriter:
                 yield item
             else:
                 yield from self._finished(*item)
-        yield from tally.told()
+        yield from tally.warnings()
 
     def _drafted(self, change: Change) -> Unnumbered | Refused:
         """The message of a change as far as it is known before its numbers; Refused for what has none, so

@@ -147,7 +147,7 @@ class MessageSequencer:
         """The changes in the order of their places, each once; then what was repeated."""
         yield from self.joined(messages())
         for tally in self.tallies:
-            yield from tally.told()
+            yield from tally.warnings()
 
     @property
     def tallies(self) -> tuple[GroupedWarnings, ...]:

@@ -246,7 +246,7 @@ class RowSequencer:
             self._look(self._met(rows()))
         yield from self.joined(rows())
         for tally in self.tallies:
-            yield from tally.told()
+            yield from tally.warnings()
 
     @property
     def tallies(self) -> tuple[GroupedWarnings, ...]:

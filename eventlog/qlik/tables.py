@@ -273,7 +273,7 @@ def write_rows(
             closed.setdefault((str(at.structure), partition.name), partition)
         for row in rows:
             yield at, row
-    yield from tally.told()
+    yield from tally.warnings()
 
 
 def change_table(
@@ -362,6 +362,6 @@ FORMAT: Format = Format(
     read=read,
     write=write,
     remember=goes_on,
-    beside=CompanionFile(".dfm", "described", dfm.read, dfm.layout),
-    ahead=control_table,
+    companion=CompanionFile(".dfm", "described", dfm.read, dfm.layout),
+    describes_others=control_table,
 )

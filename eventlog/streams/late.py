@@ -31,7 +31,7 @@ class LaggingTables:
             self._counts[table] += 1
             self._first.setdefault(table, seq)
 
-    def told(self, task: str) -> Iterator[Refused]:
+    def warnings(self, task: str) -> Iterator[Refused]:
         """Report each table that lags."""
         for table, count in self._counts.items():
             seconds = sequence.seconds_between(self._first[table], self._highest)
@@ -93,7 +93,7 @@ class LateRows:
         found = (self._overtaken.get(_place(placed.change)) for placed in changes)
         return max((position for position in found if position is not None), default=None)
 
-    def told(self, task: str) -> Iterator[Refused]:
+    def warnings(self, task: str) -> Iterator[Refused]:
         """Report what was late."""
         if self._overtaken:
             changes = quantity(len(self._overtaken), "change")

@@ -196,9 +196,9 @@ class _Round:
         if self._sequencer.beyond and self._left_by_age:
             rows = quantity(self._sequencer.beyond, "row is", "rows are")
             yield Refused(task, f"{rows} younger than --settle and left to the next run", fault=False)
-        yield from self._lag.told(task)
+        yield from self._lag.warnings(task)
         if self._late is not None:
-            yield from self._late.told(task)
+            yield from self._late.warnings(task)
 
     def _skip(self, table: str, met: str) -> bool:
         """Return whether the rows of a table under one change_seq were handed out by an earlier round."""

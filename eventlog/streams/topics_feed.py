@@ -117,7 +117,7 @@ class TopicsFeed:
             yield from self._read(at, spot)
         yield from self._take(self._sequencer.rest())
         yield from self._release(self._round - 1 if follow else self._round)
-        yield from self._repeats.told()
+        yield from self._repeats.warnings()
         if not follow:
             yield from self._left()
 

@@ -62,7 +62,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
                 batch[association] = text
     if batch:
         yield finish(document(batch.values()), settings)
-    yield from tally.told()
+    yield from tally.warnings()
 
 
 def validate(text: str | bytes) -> None:

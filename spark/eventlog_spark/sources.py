@@ -235,7 +235,7 @@ class _ChangesReader(DataSourceReader):
         opener = self._stores.opener(job.inputs[0])
         opened = report.good(
             open_sources(
-                job.inputs, form.shape, job.container, limits=job.limits, beside=form.beside, opened=opener
+                job.inputs, form.shape, job.container, limits=job.limits, beside=form.companion, opened=opener
             )
         )
         with load_current(job) as none:

@@ -121,11 +121,11 @@ def test_what_was_told_last_holds_and_no_more_tables_are_kept_than_some() -> Non
     first = Structure(
         "s", "t", (DataColumn("a", Spec("INT4", 10), 1), DataColumn("b", Spec("STRING", 5)), DataColumn("c"))
     )
-    described.hear(first)
-    described.hear(Structure("s", "t", (DataColumn("b", Spec("STRING", 9)),)))
+    described.add_description(first)
+    described.add_description(Structure("s", "t", (DataColumn("b", Spec("STRING", 9)),)))
     assert described.columns(("s", "t")) == {"a": Spec("INT4", 10), "b": Spec("STRING", 9)}
     assert list(described.key(("s", "t"))) == ["a"]
     for number in range(10_000):
-        described.hear(Structure(None, str(number), (DataColumn("a", Spec("INT4", 10), 1),)))
+        described.add_description(Structure(None, str(number), (DataColumn("a", Spec("INT4", 10), 1),)))
     assert described.columns(("s", "t")) == {}
     assert list(described.key((None, "9999"))) == ["a"]

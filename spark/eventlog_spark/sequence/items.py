@@ -140,11 +140,11 @@ class Counting:
     @property
     def counted(self) -> list[Mapping[str, tuple[int, list[str]]]]:
         """What was counted, to be told of together."""
-        return [tally.counted for tally in self._tallies]
+        return [tally.totals for tally in self._tallies]
 
     def told(self, counted: Iterable[list[Mapping[str, tuple[int, list[str]]]]]) -> Iterator[Refused]:
         """What is to be said of all ranges together."""
         for parts, tally in zip(zip(*counted, strict=True), self._tallies, strict=True):
             for part in parts:
-                tally.also(part)
-            yield from tally.told()
+                tally.merge(part)
+            yield from tally.warnings()

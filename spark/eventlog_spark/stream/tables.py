@@ -170,7 +170,7 @@ class TableSink:
 
     def _deliveries(self, rows: Iterable[Any], target: Target) -> Iterator[Delivery | Refused]:
         """The transactions of a batch; behind each the same state, for they are applied together."""
-        published, heard = tuple(self._published), self._described.hear
+        published, heard = tuple(self._published), self._described.add_description
         reading = replace(self.reading, published=published, heard=heard, schema_of=None)
         reader = MessageReader(self.tables, reading)
         repeated = repeats()
@@ -189,7 +189,7 @@ class TableSink:
             last = max(placed.change.position or "" for placed in taken)
             self._here = self._here._replace(released=max(self._here.released, last))
             yield Delivery(ChangesOf(taken), json.dumps(self._here), late, incomplete)
-        yield from repeated.told()
+        yield from repeated.warnings()
 
     def tell(self, found: Refused) -> None:
         """Something was left out, or is only said; what nobody hears of is no small matter: RecordRefused."""

@@ -40,7 +40,7 @@ class Answer(NamedTuple):
     unknown: tuple[Status, ...] = ()  # statuses of events that were not sent
 
 
-class Reply(NamedTuple):
+class ReceiverReply(NamedTuple):
     """What a receiver said of a document, or wants to know before it says it."""
 
     statuses: tuple[Status, ...] = ()
@@ -52,7 +52,7 @@ def read(reply: bytes, limit: int = 16 << 20) -> list[Status]:
     return list(read_reply(reply, limit).statuses)
 
 
-def read_reply(reply: bytes, limit: int = 16 << 20) -> Reply:
+def read_reply(reply: bytes, limit: int = 16 << 20) -> ReceiverReply:
     """The statuses and the queries of a reply; InvalidDocument if it is no answer."""
     if len(reply) > limit:
         raise InvalidDocument(f"an answer of {len(reply)} bytes is over the limit of {limit}")
@@ -69,7 +69,7 @@ def read_reply(reply: bytes, limit: int = 16 << 20) -> Reply:
     if len(outputs) > 1:
         raise InvalidDocument(f"the answer has {len(outputs)} outputs")
     found = (status for output in outputs for status in output.iterchildren("status"))
-    return Reply(tuple(map(_status, found)), queries)
+    return ReceiverReply(tuple(map(_status, found)), queries)
 
 
 def match(event_ids: Iterable[str], statuses: Iterable[Status]) -> Answer:

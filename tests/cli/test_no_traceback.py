@@ -397,7 +397,7 @@ def test_an_unforeseen_fault_is_told_as_one_of_ours(folder: Path) -> None:
 
 LOSING = """
 import signal, sys, time
-from eventlog.cli.exits import Ending
+from eventlog.cli.exits import CommandExit
 
 class PutAway:
     def __del__(self):
@@ -413,7 +413,7 @@ def command():
     {}()
     {}
 
-code = Ending().carry_out(command)
+code = CommandExit().carry_out(command)
 time.sleep(0.3)
 sys.exit(code)
 """

@@ -49,8 +49,35 @@ COMMANDS = {
 }
 
 
+# The headings of `eventlog --help`, and the commands under each.
+HEADINGS = {
+    "Start": ("demo", "install", "track", "check", "run"),
+    "Watch": ("status", "errors", "explain", "preview"),
+    "Mend": ("redrive", "skip", "pause", "resume", "purge", "resync"),
+    "Convert": ("convert", "apply", "capture", "compare", "backlog"),
+    "Advanced": (
+        "query",
+        "deliver",
+        "receive",
+        "finish-mode",
+        "import-config",
+        "uninstall",
+        "untrack",
+        "bench",
+    ),
+}
+
+
 class Commands(click.Group):
-    """The commands by name; `import-config` stands in `import_config`."""
+    """The commands by name; the function of `import-config` is `import_config`."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands under the headings of what they are for."""
+        for heading, names in HEADINGS.items():
+            commands = ((name, self.get_command(ctx, name)) for name in names)
+            shown = [(name, command) for name, command in commands if command and not command.hidden]
+            with formatter.section(heading):
+                formatter.write_dl([(name, command.get_short_help_str(100)) for name, command in shown])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -38,7 +38,7 @@ DECLARING = [
 ]
 
 
-@click.command(cls=SettingsCommand, short_help="Make rows of changes, in a database or a Delta table.")
+@click.command(cls=SettingsCommand, short_help="Make rows of changes, in a database or a Delta table")
 @click.argument("inputs", nargs=-1)
 @click.option("--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]")
 @click.option("--to-url", help="the database whose tables take the changes, as a SQLAlchemy URL")

@@ -53,7 +53,7 @@ def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]
     return read_config((settings for _, settings in ALL), flags | place, os.environ, file)
 
 
-@click.command(cls=SettingsCommand, short_help="Convert on Spark what one machine cannot hold.")
+@click.command(cls=SettingsCommand, short_help="Convert on Spark what one machine cannot hold")
 @click.argument("inputs", nargs=-1)
 @database_options
 @click.option("--from", "source_format", type=FORMAT_NAMES, required=True, help="what the inputs hold")

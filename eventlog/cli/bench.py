@@ -14,7 +14,8 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 
 @click.command(
-    short_help="Measure: core, and what else stands in bench/.",
+    short_help="Run a benchmark of the source tree",
+    hidden=not BENCH.is_dir(),
     context_settings={"ignore_unknown_options": True},
 )
 @click.argument("name")
@@ -26,7 +27,7 @@ def bench(name: str, arguments: tuple[str, ...]) -> None:
         path.stem: path for path in sorted([*files, *(path.parent for path in BENCH.glob("*/__main__.py"))])
     }
     if not known:
-        raise Misuse("the benchmarks stand in bench/ of a source tree; clone the repository to run them")
+        raise Misuse("the benchmarks are in bench/ of a source tree; clone the repository to run them")
     if name not in known:
         raise Misuse(f"no benchmark {name!r}; there are {', '.join(known)}")
     sys.argv = [f"bench/{name}.py", *arguments]

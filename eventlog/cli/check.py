@@ -38,7 +38,7 @@ from eventlog.sql.schema.migrate import exists
 _MEND = "write it so, or use eventlog purge: no publisher starts with it"
 
 
-@click.command(short_help="The log and its triggers against the catalogue: what is wrong, and what to do.")
+@click.command(short_help="Compare the log and its triggers with the catalogue")
 @click.option(
     "--driver-user", help="the database user as whom the publisher connects  [default: that of --url]"
 )

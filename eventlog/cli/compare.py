@@ -51,7 +51,7 @@ DECLARING = [
 _NOT_ON_SPARK = {"url", "url_b", "keep", "container"}
 
 
-@click.command(cls=SettingsCommand, short_help="What changed between two states of a table.")
+@click.command(cls=SettingsCommand, short_help="Find what changed between two states of a table")
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B")
 @click.option("--to", "target_format", type=FORMAT_NAMES, help="what to write  [default: by name of -o]")

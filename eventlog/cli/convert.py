@@ -52,7 +52,7 @@ _DECLARING = [
 ]
 
 
-@click.command(cls=SettingsCommand, short_help="Read any format, write any format.")
+@click.command(cls=SettingsCommand, short_help="Read any format, write any format")
 @click.argument("inputs", nargs=-1)
 @click.option("--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]")
 @click.option("--to", "target_format", type=FORMAT_NAMES, help="what to write  [default: by name]")

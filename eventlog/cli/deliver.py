@@ -41,7 +41,7 @@ NOT_DELIVERING = (
 )
 
 
-@click.command(cls=SettingsCommand, short_help="Documents of a file through any sink.")
+@click.command(cls=SettingsCommand, short_help="Send the documents of a file through any sink")
 @click.argument("file", default="-")
 @click.option(
     "--memory", type=click.Path(path_type=Path), help="what was answered  [default: FILE.delivered]"

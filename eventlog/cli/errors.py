@@ -19,7 +19,7 @@ from eventlog.publisher.open_log import opened
 from eventlog.sql.log.upkeep import FailedRow, Unusable, Which
 
 
-@click.command(cls=SettingsCommand, short_help="What failed, and why.")
+@click.command(cls=SettingsCommand, short_help="List what failed, and why")
 @which_options
 @click.option("--document", is_flag=True, help="also the document that failed")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a row, with everything that is kept")

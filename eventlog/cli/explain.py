@@ -40,7 +40,7 @@ _OF_A_LOG = ("current", *(field.name for of in (Rules, LogSettings) for field in
 _OF_A_DATABASE = ("url", "config_file", "log_table", "everything")
 
 
-@click.command(cls=SettingsCommand, short_help="What becomes of each row of a log, and why.")
+@click.command(cls=SettingsCommand, short_help="Explain the outcome of each row of a log")
 @click.argument("inputs", nargs=-1)
 @click.option(
     "--from",

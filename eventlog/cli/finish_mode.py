@@ -16,7 +16,7 @@ from eventlog.publisher.open_log import opened
 from eventlog.sql.log.finishing import FinishMode
 
 
-@click.command(cls=SettingsCommand, short_help="How rows are finished: update, delete or ranges.")
+@click.command(cls=SettingsCommand, short_help="Show or set how rows are finished")
 @click.argument("mode", required=False, type=click.Choice([mode.value for mode in FinishMode]))
 @live_options(DATABASE)
 def finish_mode(

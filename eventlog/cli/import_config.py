@@ -10,7 +10,7 @@ from eventlog.cli.terminal import print_line, put
 from eventlog.original import export, translate, write
 
 
-@click.command(short_help="The original driver's exported configuration as eventlog.toml.")
+@click.command(short_help="Translate the original driver's exported configuration")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "-o",

@@ -27,7 +27,7 @@ _attach = click.option(
 )
 
 
-@click.command(short_help="The event log, by migrations; again to upgrade.")
+@click.command(short_help="Make the event log by migrations, or upgrade it")
 @database_options
 @_sql
 @_dialect
@@ -82,7 +82,7 @@ def install(
         print_line(f"{table} is on record as tracked")
 
 
-@click.command(short_help="Takes the event log away again.")
+@click.command(short_help="Remove the event log")
 @database_options
 @_sql
 @_dialect

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, TypeVar
 
 import click
@@ -22,17 +23,54 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MEANT = {"false": False, "no": False, "off": False, "true": True, "yes": True, "on": True}
 
 
+_SETTINGS = "Settings: "  # before the heading of what declares them
+_EXPLAINED = ("the database", "the loop", "the session", "the sink", "the target")  # in each short help
+_SHORT = 60  # lines of settings that are all explained
+_WORDS, _ALL = "eventlog.words", "eventlog.all"  # of the context: the command line, whether all is explained
+
+
 class SettingOption(click.Option):
-    """An option that stands under a heading in the help."""
+    """An option that is listed under a heading of the help."""
 
     heading = ""
 
 
+def _explain_all(ctx: click.Context, option: click.Parameter, given: bool) -> None:
+    if given and not ctx.resilient_parsing:
+        click.echo(help_with_all_settings(ctx), color=ctx.color)
+        ctx.exit()
+
+
+def help_with_all_settings(ctx: click.Context) -> str:
+    """Return the help of a command with the meaning of every setting."""
+    ctx.meta[_ALL] = True
+    return ctx.get_help()
+
+
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_explain_all,
+    help="Show the meaning of every setting, and exit.",
+)
+
+
 class SettingsCommand(click.Command):
-    """A command whose settings are listed under the headings of what declares them."""
+    """A command whose settings are listed under the headings of what declares them.
+
+    A long help explains the settings of the formats and sinks on the command line, and names the others.
+    """
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with --help-all before --help."""
+        *params, last = super().get_params(ctx)
+        return [*params, _HELP_ALL, last]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse a value after a flag that takes none, and name the flag that is meant."""
+        ctx.meta[_WORDS] = tuple(args)
         flags = {
             flag: option for option in self.params if isinstance(option, click.Option) for flag in option.opts
         }
@@ -46,15 +84,64 @@ class SettingsCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {}
+        """Write the options; of a long list of settings those that matter, and the names of the others."""
+        sections: dict[str, list[click.Parameter]] = {}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                heading = getattr(parameter, "heading", "") or "Options"
-                sections.setdefault(heading, []).append(record)
-        for heading, records in sections.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
+            sections.setdefault(getattr(parameter, "heading", "") or "Options", []).append(parameter)
+        short = {} if ctx.meta.get(_ALL) else _left_to_help_all(ctx, sections)
+        for heading, parameters in sections.items():
+            if heading not in short:
+                _write_section(ctx, formatter, heading, parameters)
+        if short:
+            with formatter.section("Settings that --help-all explains"):
+                for heading, parameters in short.items():
+                    _write_names(formatter, heading.removeprefix(_SETTINGS), parameters)
+
+
+def _left_to_help_all(
+    ctx: click.Context, sections: dict[str, list[click.Parameter]]
+) -> dict[str, list[click.Parameter]]:
+    """Return the sections of settings that a short help only names; none if all of them are few lines."""
+    settings = {heading: params for heading, params in sections.items() if heading.startswith(_SETTINGS)}
+    measure = ctx.make_formatter()
+    for heading, params in settings.items():
+        _write_section(ctx, measure, heading, params)
+    if measure.getvalue().count("\n") <= _SHORT:
+        return {}
+    words = ctx.meta.get(_WORDS, ())
+    named = {word for flag, word in pairwise(words) if flag in ("--from", "--to", "--sink")}
+    named |= {word.partition("=")[2] for word in words if word.startswith(("--from=", "--to=", "--sink="))}
+    headings = {*_EXPLAINED, *named, *(f"sink {name}" for name in named)}
+    if "log" in named:
+        headings.add("the log")
+    return {
+        heading: params
+        for heading, params in settings.items()
+        if (name := heading.removeprefix(_SETTINGS)) not in headings
+        and name.partition(" in ")[0] not in named
+    }
+
+
+def _write_section(
+    ctx: click.Context, formatter: click.HelpFormatter, heading: str, parameters: Sequence[click.Parameter]
+) -> None:
+    records = (parameter.get_help_record(ctx) for parameter in parameters)
+    with formatter.section(heading):
+        formatter.write_dl([record for record in records if record is not None])
+
+
+def _write_names(formatter: click.HelpFormatter, heading: str, parameters: Sequence[click.Parameter]) -> None:
+    """Write the flags of a section, none of which is cut at a hyphen."""
+    flags = " ".join(parameter.opts[0] for parameter in parameters)
+    indent = " " * formatter.current_indent
+    lines = wrap(
+        f"{heading}: {flags}",
+        formatter.width,
+        initial_indent=indent,
+        subsequent_indent=indent + "    ",
+        break_on_hyphens=False,
+    )
+    formatter.write("\n".join(lines) + "\n")
 
 
 def settings_options(
@@ -91,7 +178,7 @@ def setting_option(field: dataclasses.Field[Any], heading: str, **more: Any) -> 
     else:
         metavar = field.metadata["metavar"] or None
         option = SettingOption([flag], help=_help(field), metavar=metavar, **more)
-    option.heading = f"Settings: {heading}"
+    option.heading = f"{_SETTINGS}{heading}"
     return option
 
 

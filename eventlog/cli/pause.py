@@ -14,7 +14,7 @@ from eventlog.cli.terminal import print_sentence
 from eventlog.publisher.open_log import opened
 
 
-@click.command(cls=SettingsCommand, short_help="Let the publisher rest.")
+@click.command(cls=SettingsCommand, short_help="Pause the publisher")
 @click.option("--reason", default="no reason given", help="why; `status` tells it")
 @live_options(DATABASE)
 def pause(reason: str, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
@@ -24,7 +24,7 @@ def pause(reason: str, config_file: Path | None, verbose: bool, log_format: str,
     print_sentence("paused")
 
 
-@click.command(cls=SettingsCommand, short_help="Let the publisher go on.")
+@click.command(cls=SettingsCommand, short_help="Let the publisher continue")
 @live_options(DATABASE)
 def resume(config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
     """Let a paused publisher go on."""

@@ -17,7 +17,7 @@ from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.open_log import opened
 
 
-@click.command(cls=SettingsCommand, short_help="Delete handled rows after a while.")
+@click.command(cls=SettingsCommand, short_help="Delete handled rows after a while")
 @click.option(
     "--older-than", required=True, metavar="AGE", help="30d, 12h, or a time in UTC: 2025-03-23 10:00:00"
 )

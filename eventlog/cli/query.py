@@ -32,7 +32,7 @@ NOT_ASKING = (
 )
 
 
-@click.command(cls=SettingsCommand, short_help="Ask for objects as the engine does; answers instances.")
+@click.command(cls=SettingsCommand, short_help="Ask for objects as the engine does")
 @click.argument("file", type=click.File("rb"), required=False)
 @click.option("--class", "classes", multiple=True, metavar="NAME", help="of these tables or views only")
 @click.option("--object", "association", metavar="TEXT", help="the one object of this association")

@@ -26,7 +26,7 @@ class NoPort(EventlogError):
     """nothing can be received at {0}, port {1}: {2}"""
 
 
-@click.command(short_help="A receiver for tests and demos: accepts documents, answers, shows them in a page.")
+@click.command(short_help="Receive documents for tests and demos, and show them in a page")
 @click.option("--host", default="127.0.0.1", show_default=True, help="the address to listen at")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8780, show_default=True, help="0 takes any that is free"

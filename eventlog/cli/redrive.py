@@ -20,7 +20,7 @@ from eventlog.publisher.open_log import opened
 from eventlog.sql.log.upkeep import Which
 
 
-@click.command(cls=SettingsCommand, short_help="Failed rows once more.")
+@click.command(cls=SettingsCommand, short_help="Send failed rows again")
 @which_options
 @click.option("--all", "everything", is_flag=True, help="every row with E or F")
 @click.option("--as-query-back", is_flag=True, help="per-field rows as types 7 and 8: the row as it is now")

@@ -25,7 +25,7 @@ class NotPublished(EventlogError):
     """{0} is not published, so nobody could read its rows: track it, or name it in sync-tables"""
 
 
-@click.command(short_help="Logs an event for rows that exist: the first load.")
+@click.command(short_help="Log an event for rows that exist: the first load")
 @click.argument("tables", nargs=-1, required=True)
 @database_options
 @click.option("--where", help="SQL that chooses the rows; the table is called t")

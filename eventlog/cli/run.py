@@ -31,7 +31,7 @@ logger = logging.getLogger("eventlog.run")
 _PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "kafka": "kafka_topic"}
 
 
-@click.command(cls=SettingsCommand, short_help="Publish the log: a daemon, or one cycle.")
+@click.command(cls=SettingsCommand, short_help="Publish the log: a daemon, or one cycle")
 @click.option("--once", is_flag=True, help="one cycle, then stop")
 @click.option("--mode", type=click.Choice(MODES), help="the same as --publication-mode")
 @live_options(RUNNING, without=("pretty", "validate"))

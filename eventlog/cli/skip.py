@@ -16,7 +16,7 @@ from eventlog.operate.upkeep import skip as run_skip
 from eventlog.publisher.open_log import opened
 
 
-@click.command(cls=SettingsCommand, short_help="Give rows up, and keep why.")
+@click.command(cls=SettingsCommand, short_help="Give rows up, and keep the reason")
 @click.argument("ids", nargs=-1, type=int, required=True, metavar="RECORD_ID...")
 @click.option("--reason", required=True, help="why; it is kept with who and when")
 @live_options(DATABASE)

@@ -18,7 +18,7 @@ from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.publisher.open_log import opened
 
 
-@click.command(cls=SettingsCommand, short_help="How the log stands.")
+@click.command(cls=SettingsCommand, short_help="Show the state of the log")
 @click.option("--json", "as_json", is_flag=True, help="as one JSON object")
 @live_options(DATABASE)
 def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:

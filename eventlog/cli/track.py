@@ -25,7 +25,7 @@ def _types(numbers: tuple[int | None, ...]) -> click.Choice[str]:
     return click.Choice(["off" if number is None else str(number) for number in numbers])
 
 
-@click.command(short_help="Triggers that log the changes of tables; again to replace them.")
+@click.command(short_help="Log the changes of tables by triggers")
 @_tables
 @click.option("--insert", type=_types(INSERTS), default="5", show_default=True, help="event type of new rows")
 @click.option(
@@ -98,7 +98,7 @@ def track(
         _track(engine, log, table, choice, sql)
 
 
-@click.command(short_help="Takes the triggers of tables away.")
+@click.command(short_help="Remove the triggers of tables")
 @_tables
 @_sql
 @database_options

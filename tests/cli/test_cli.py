@@ -84,10 +84,23 @@ def test_a_faulty_tables_file_is_told_in_one_line(tmp_path: Path) -> None:
     assert done.stderr.startswith("eventlog: tables file: bad.toml: tables.a: unknown entry 'keys'")
 
 
-def test_help_names_every_setting_with_its_default(tmp_path: Path) -> None:
-    text = run(tmp_path, "convert", "--help").stdout
+def test_help_all_explains_every_setting_with_its_default(tmp_path: Path) -> None:
+    text = run(tmp_path, "convert", "--help-all").stdout
     for name in ("--insert-query-back", "--max-changes", "--time-syntax", "[default: 1000]", "Settings: xds"):
         assert name in text
+
+
+@pytest.mark.parametrize("command", ["run", "convert", "apply", "backlog", "compare", "capture", "deliver"])
+def test_help_fits_on_two_screens(tmp_path: Path, command: str) -> None:
+    assert run(tmp_path, command, "--help").stdout.count("\n") <= 100
+
+
+def test_help_explains_the_settings_of_the_formats_on_the_command_line(tmp_path: Path) -> None:
+    text = run(tmp_path, "convert", "--from", "linter", "--to=xds", "--help").stdout
+    assert "Settings: linter:" in text
+    assert "Settings: xds:" in text
+    assert "Settings: gbase:" not in text
+    assert "Settings: sink http:" in run(tmp_path, "run", "--sink", "http", "--help").stdout
 
 
 def test_explain_tells_json_lines_and_filters(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from eventlog.cli import COMMANDS, cli
+from eventlog.cli import COMMANDS, HEADINGS, cli
 from eventlog.cli.examples import EXAMPLES
 from tests.commands import Shell, environment
 from tests.people.generated import context_of
@@ -144,6 +144,10 @@ def test_an_example_names_options_that_there_are(line: str) -> None:
     context = context_of(name)
     given, rest, _ = context.command.make_parser(context).parse_args(words)
     assert given or rest or not words
+
+
+def test_each_command_is_listed_under_one_heading() -> None:
+    assert sorted(name for names in HEADINGS.values() for name in names) == sorted(COMMANDS)
 
 
 def test_help_ends_with_examples(shell: Shell) -> None:

@@ -332,7 +332,7 @@ def test_a_signal_ends_the_command_with_its_own_code(number: signal.Signals, fol
 def test_a_signal_ends_the_help_likewise() -> None:
     program = (
         "import eventlog.cli as c, os, signal, sys\n"
-        "c.Commands.list_commands = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "c.Commands.format_commands = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
         "sys.argv[1:] = ['--help']\n"
         "c.main()\n"
     )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import click
 
 from eventlog.cli import COMMANDS, cli
+from eventlog.cli.options import help_with_all_settings
 from eventlog.original.parameters import PARAMETERS, Parameter
 from eventlog.original.unneeded import UNNEEDED, Unneeded
 from eventlog.xds.documents import indent
@@ -59,7 +60,7 @@ def commands() -> str:
     parts = []
     for name in COMMANDS:
         context = context_of(name)
-        text = context.command.get_help(context)
+        text = help_with_all_settings(context)
         parts.append(f"## {name}\n\n```text\n{_stripped(text)}\n```\n")
     return "\n".join(parts)
 

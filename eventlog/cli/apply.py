@@ -5,25 +5,20 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
 
 import click
 
 from eventlog.apply.settings import ApplySettings, read_key
 from eventlog.cli.convert import DECLARING as CONVERTING
 from eventlog.cli.convert import FORMAT_NAMES, clock, taking_part
-from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.format_names import guess, refuse_strangers
-from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
+from eventlog.cli.job import JobOptions, job_options, reporting
+from eventlog.cli.options import SettingsCommand, current_option, settings_options, tables_option
 from eventlog.cli.progress import progress
-from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.terminal import print_sentence
-from eventlog.convert.conversion import Job, Report
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
-from eventlog.files.inputs import files_of
 from eventlog.files.writing import added
-from eventlog.formats import FORMATS
 from eventlog.places.capture import CaptureSettings
 from eventlog.places.capture_feed import is_live
 from eventlog.publisher.sleep import Signals
@@ -65,21 +60,9 @@ DECLARING = [
 @click.option("--refused", type=click.Path(path_type=Path), help="keep refused changes here, one a line")
 @click.option("--strict", is_flag=True, help="stop at the first change that is refused")
 @settings_options(DECLARING)
+@job_options
 def apply(
-    inputs: tuple[str, ...],
-    source_format: str | None,
-    to_url: str | None,
-    to_delta: Path | None,
-    container: str | None,
-    tables_file: Path | None,
-    keys: tuple[str, ...],
-    current: tuple[tuple[str, str], ...],
-    url: str | None,
-    follow: bool,
-    state: str | None,
-    refused: Path | None,
-    strict: bool,
-    **given: Any,
+    options: JobOptions, to_url: str | None, to_delta: Path | None, keys: tuple[str, ...], follow: bool
 ) -> None:
     """Apply the changes in INPUTS (files, or - for standard input) to tables of a database or of Delta.
 
@@ -97,34 +80,16 @@ def apply(
     """
     from eventlog.apply.sources import apply_to_database, apply_to_delta
 
-    if state is not None:
-        raise Misuse("--state takes no part: the target itself remembers what was applied")
-    if (to_url is None) == (to_delta is None):
-        raise Misuse("name the target: --to-url URL, or --to-delta FOLDER")
-    if follow and to_delta is not None:
-        raise Misuse("--follow needs a database: --to-url")
-    live = is_live(url)
-    wanted = guess(source_format or ("gbase" if live else None), "changes", inputs, "-")
-    parts = {"the target", "a stream", *taking_part(wanted.source, wanted.source)}
+    _check(options, to_url, to_delta, follow)
+    live = is_live(options.url)
+    source = options.source_format or ("gbase" if live else None)
+    meant = guess(source, "changes", options.inputs, "-")
+    parts = {"the target", "a stream", *taking_part(meant.source, meant.source)}
     refuse_strangers(DECLARING, parts | ({_SESSION} if live else set()))
-    job = Job(
-        source_format=wanted.source,
-        target_format="changes",
-        inputs=files_of(wanted.inputs, FORMATS[wanted.source].companion),
-        container=container,
-        tables=read_tables(tables_file),
-        current=current,
-        given=given,
-        url=url,
-    )
-    chosen = settings.build(ApplySettings, {**given, "keys": tuple(map(read_key, keys))})
-    read = () if url else job.inputs
-    require_distinct_files({"--refused": refused}, (*read, *(name for _, name in current), tables_file))
-    with ExitStack() as stack:
-        keep: IO[bytes] | None = stack.enter_context(added(refused)) if refused else None
-        complaints = RefusalPrinter()
-        stack.callback(complaints.close)
-        report = Report(complaints.print, keep, strict, print_sentence)
+    job = options.job(meant.source, "changes", meant.inputs)
+    chosen = settings.build(ApplySettings, {**options.given, "keys": tuple(map(read_key, keys))})
+    keep = added(options.refused) if options.refused else None
+    with reporting(keep, options.strict) as report, ExitStack() as stack:
         advance = stack.enter_context(progress(job.inputs))
         if to_url is not None:
             going = stack.enter_context(Signals().caught()) if follow else None
@@ -134,3 +99,13 @@ def apply(
     print_sentence(str(tally))
     if report.refused:
         sys.exit(1)
+
+
+def _check(options: JobOptions, to_url: str | None, to_delta: Path | None, follow: bool) -> None:
+    """Raise Misuse unless there is one target, which has what the options ask for."""
+    if options.state is not None:
+        raise Misuse("--state takes no part: the target itself remembers what was applied")
+    if (to_url is None) == (to_delta is None):
+        raise Misuse("name the target: --to-url URL, or --to-delta FOLDER")
+    if follow and to_delta is not None:
+        raise Misuse("--follow needs a database: --to-url")

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, taking_part
 from eventlog.cli.database import database_options
 from eventlog.cli.format_names import refuse_strangers
+from eventlog.cli.job import JobOptions, job_options
 from eventlog.cli.log_options import ALL
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.progress import job_progress
@@ -28,6 +29,9 @@ from eventlog.publisher.config import Config, read_config
 from eventlog.publisher.open_log import TablePublishing, opened
 from eventlog.publisher.session import read_rules
 from eventlog.streams.ordered import SEQUENCERS
+
+if TYPE_CHECKING:
+    from eventlog_spark.live.delivery import Live
 
 _OF_SEQUENCES = ("sequence", "as-is")
 
@@ -46,11 +50,11 @@ class NameAndValue(click.ParamType[tuple[str, str]]):
         return name, text
 
 
-def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]) -> Config:
+def _settings(file: Path | None, place: Mapping[str, Any], given: Mapping[str, Any]) -> Config:
     """The publisher's settings: a live log gives what the publisher would give."""
     known = {field.name for _, settings in ALL for field in declared(settings)}
     flags = {name: value for name, value in given.items() if name in known}
-    return read_config((settings for _, settings in ALL), flags | place, os.environ, file)
+    return read_config((settings for _, settings in ALL), {**flags, **place}, os.environ, file)
 
 
 @click.command(cls=SettingsCommand, short_help="Convert on Spark what one machine cannot hold")
@@ -88,20 +92,13 @@ def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]
     help="compare with the last run that this file tells of, and add this one to it",
 )
 @settings_options([*DECLARING, ("the tables of a live log", TablePublishing)])
+@job_options
 def backlog(
-    inputs: tuple[str, ...],
+    options: JobOptions,
     config: Path | None,
-    url: str | None,
     log_table: str | None,
     layout: str | None,
     log_time: str | None,
-    source_format: str,
-    target_format: str,
-    output: str,
-    container: str | None,
-    output_container: str | None,
-    tables_file: Path | None,
-    current: tuple[tuple[str, str], ...],
     order: str,
     documents: int | None,
     partitions: int | None,
@@ -109,12 +106,8 @@ def backlog(
     conf: tuple[tuple[str, str], ...],
     finish: bool,
     delete_from_log: bool,
-    expand_truncate: bool,
-    refused: Path | None,
-    strict: bool,
     report: Path | None,
     history: Path | None,
-    **given: Any,
 ) -> None:
     """Read INPUTS and write them in another format, as `convert` would, on Spark.
 
@@ -124,49 +117,66 @@ def backlog(
     """
     with extra("spark", "a backlog"):
         from eventlog_spark.job import Backlog
-        from eventlog_spark.live.delivery import Live
         from eventlog_spark.run import Pages, run
-    refuse_strangers(DECLARING, taking_part(source_format, target_format))
-    if order in _OF_SEQUENCES and source_format not in SEQUENCERS:
-        raise Misuse(f"--order {order} is of change tables and messages, and what is read is {source_format}")
-    if order == "log" and source_format in SEQUENCERS:
-        raise Misuse("--order log is of a log: that of change tables and messages is --order sequence")
-    for path in filter(None, (report, refused, history)):
+    _check(options, order)
+    pages = Pages(report, options.refused, history)
+    for path in filter(None, pages):
         need_folder(path, str(path))
     with ExitStack() as stack:
         bar = stack.enter_context(job_progress(print_sentence))
-        live = None
-        if not inputs and not given.get("kafka"):
-            if source_format != "log":
-                raise Misuse("name the files, folders or globs to read; only a log is read from a database")
-            place = {"url": url, "log_table": log_table, "layout": layout, "log_time": log_time}
-            settings = _settings(config, place | {"delete_from_log": delete_from_log or None}, given)
-            live = Live(stack.enter_context(opened(settings)), settings, finish)
-            given |= {name: value for name, value in settings.given.items() if name in given}
-            given |= asdict(read_rules(settings, live.store))
-        elif finish:
-            raise Misuse("--finish is for a live log: name --url and no files")
-        job = Job(
-            source_format,
-            target_format,
-            inputs,
-            output,
-            container,
-            output_container,
-            read_tables(tables_file),
-            current,
-            given,
-            expand_truncate,
-        )
-        wanted = Backlog(job, clock(), order, documents or 0, partitions or 0, strict)
-        left_out = run(
-            wanted,
-            live,
-            master,
-            dict(conf),
-            Pages(report, refused, history),
-            bar.say,
-            lambda far: bar.tell(*far),
-        )
+        flags: dict[str, Any] = {
+            "url": options.url,
+            "log_table": log_table,
+            "layout": layout,
+            "log_time": log_time,
+        }
+        flags["delete_from_log"] = delete_from_log or None
+        live, given = _live_log(options, config, flags, finish, stack)
+        job = Backlog(_job(options, given), clock(), order, documents or 0, partitions or 0, options.strict)
+        left_out = run(job, live, master, dict(conf), pages, bar.say, lambda far: bar.tell(*far))
     if left_out:
         sys.exit(1)
+
+
+def _check(options: JobOptions, order: str) -> None:
+    """Raise Misuse for a setting or an order that the source does not have."""
+    source = str(options.source_format)
+    refuse_strangers(DECLARING, taking_part(source, str(options.target_format)))
+    if order in _OF_SEQUENCES and source not in SEQUENCERS:
+        raise Misuse(f"--order {order} is of change tables and messages, and what is read is {source}")
+    if order == "log" and source in SEQUENCERS:
+        raise Misuse("--order log is of a log: that of change tables and messages is --order sequence")
+
+
+def _live_log(
+    options: JobOptions, config: Path | None, flags: Mapping[str, Any], finish: bool, stack: ExitStack
+) -> tuple[Live | None, dict[str, Any]]:
+    """Return the log of a database, if no files are read, and the settings with those of the log."""
+    given = dict(options.given)
+    if options.inputs or given.get("kafka"):
+        if finish:
+            raise Misuse("--finish is for a live log: name --url and no files")
+        return None, given
+    if options.source_format != "log":
+        raise Misuse("name the files, folders or globs to read; only a log is read from a database")
+    from eventlog_spark.live.delivery import Live
+
+    settings = _settings(config, flags, given)
+    live = Live(stack.enter_context(opened(settings)), settings, finish)
+    given |= {name: value for name, value in settings.given.items() if name in given}
+    return live, given | asdict(read_rules(settings, live.store))
+
+
+def _job(options: JobOptions, given: Mapping[str, Any]) -> Job:
+    return Job(
+        str(options.source_format),
+        str(options.target_format),
+        options.inputs,
+        str(options.output),
+        options.container,
+        options.output_container,
+        read_tables(options.tables_file),
+        options.current,
+        given,
+        options.expand_truncate,
+    )

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import click
 
 from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.format_names import refuse_strangers
+from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
-from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.terminal import print_sentence
-from eventlog.convert.conversion import Report, allowed
-from eventlog.core.plurals import quantity
+from eventlog.convert.conversion import allowed
 from eventlog.core.settings import build
 from eventlog.files.outputs import Output
 from eventlog.files.writing import opened
@@ -41,7 +40,7 @@ _NOT_HERE: Final = frozenset(("framed", "size_order", "varchar_prefix"))
 @click.command(cls=SettingsCommand, short_help="Read a live capture session of Informix or GBase 8s")
 @click.argument("address", metavar="informix://USER@HOST:PORT/DB?server=NAME")
 @click.option("--table", "names", multiple=True, required=True, help="DB:OWNER.TABLE, once for each table")
-@click.option("--to", "target_name", type=click.Choice(_TARGETS), default="changes", help="what to write")
+@click.option("--to", "target_format", type=click.Choice(_TARGETS), default="changes", help="what to write")
 @click.option("-o", "--output", default="-", help="a file, to which is added  [default: -]")
 @tables_option
 @click.option(
@@ -51,65 +50,57 @@ _NOT_HERE: Final = frozenset(("framed", "size_order", "varchar_prefix"))
 @click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, as they came")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
 @settings_options(DECLARING, without=_NOT_HERE)
-def capture(
-    address: str,
-    names: tuple[str, ...],
-    target_name: str,
-    output: str,
-    tables_file: Path | None,
-    state: Path | None,
-    once: bool,
-    refused: Path | None,
-    strict: bool,
-    **given: Any,
-) -> None:
+@job_options
+def capture(options: JobOptions, address: str, names: tuple[str, ...], once: bool) -> None:
     """Read the rows of tables, then their changes as the server logs them, until SIGTERM or SIGINT.
 
     Nothing is lost between the two, nor between two runs with one --state file: a run goes on where the
     last one delivered. The password is read from --password-file or EVENTLOG_PASSWORD.
     """
-    refuse_strangers(DECLARING, {"the session", "gbase", target_name})
-    given = {name: value for name, value in given.items() if value is not None} | places.connected({})
-    target = FORMATS[target_name]
-    settings, reading = build(CaptureSettings, given), build(GbaseSettings, given)
-    place = read_address(address, tuple(TRANSPORTS))
+    target = FORMATS[str(options.target_format)]
+    refuse_strangers(DECLARING, {"the session", "gbase", target.name})
+    given = {name: value for name, value in options.given.items() if value is not None}
+    given |= places.connected({})
+    password_file = build(CaptureSettings, given).password_file
+    written = {"-o": options.output, "--state": options.state, "--refused": options.refused}
+    require_distinct_files(written, (options.tables_file, password_file))
+    keep = opened(options.refused, "a" if options.state else "w") if options.refused else None
     signals = Signals()
-    require_distinct_files(
-        {"-o": output, "--state": state, "--refused": refused}, (tables_file, settings.password_file)
-    )
-    with ExitStack() as stack:
-        keep: IO[bytes] | None = (
-            stack.enter_context(opened(refused, "a" if state else "w")) if refused else None
-        )
-        complaints = RefusalPrinter()
-        stack.callback(complaints.close)
-        report = Report(complaints.print, keep, strict)
-        transport = stack.enter_context(closing(TRANSPORTS[place.scheme](place, settings)))
-        session = stack.enter_context(
-            closing(
-                Capture(
-                    transport,
-                    place,
-                    names,
-                    read_tables(tables_file),
-                    reading,
-                    settings,
-                    state=state,
-                    events=target_name in _EVENTS,
-                    stopping=lambda: signals.stop,
-                )
-            )
-        )
+    with reporting(keep, options.strict) as report, ExitStack() as stack:
+        session = _open(options, address, names, given, signals, stack)
         for table, column in session.left:
             print_sentence(f"{table}: no stream carries its column {column}")
         stack.enter_context(signals.caught())
-        written = stack.enter_context(Output(output, target.shape, None, grows=True))
+        output = stack.enter_context(Output(str(options.output), target.shape, None, grows=True))
         for answers in stack.enter_context(closing(session.answers(once=once))):
             changes = report.good(allowed(report.good(answers), session.tables))
             for record in report.good(target.write(changes, session.tables, build(target.settings, given))):
-                written.write(record)
-            written.flush()
+                output.write(record)
+            output.flush()
             report.flush()
-    if report.refused:
-        print_sentence(f"{quantity(report.refused, 'bad record was', 'bad records were')} left out")
-        sys.exit(1)
+    exit_if_refused(report)
+
+
+def _open(
+    options: JobOptions,
+    address: str,
+    names: tuple[str, ...],
+    given: Mapping[str, Any],
+    signals: Signals,
+    stack: ExitStack,
+) -> Capture:
+    """Return the session, which is closed with the stack."""
+    settings, place = build(CaptureSettings, given), read_address(address, tuple(TRANSPORTS))
+    transport = stack.enter_context(closing(TRANSPORTS[place.scheme](place, settings)))
+    session = Capture(
+        transport,
+        place,
+        names,
+        read_tables(options.tables_file),
+        build(GbaseSettings, given),
+        settings,
+        state=options.state,
+        events=options.target_format in _EVENTS,
+        stopping=lambda: signals.stop,
+    )
+    return stack.enter_context(closing(session))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import click
 
@@ -16,16 +15,16 @@ from eventlog.cli.backlog import NameAndValue
 from eventlog.cli.convert import FORMAT_NAMES
 from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.format_names import guess, refuse_flags, refuse_strangers
+from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
-from eventlog.cli.refusals import RefusalPrinter
-from eventlog.cli.terminal import print_sentence
 from eventlog.compare.memory import compare_memory
 from eventlog.convert.conversion import Job, Report, format_named, write_changes
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
+from eventlog.core.tables import Tables
 from eventlog.files.inputs import container_of
 from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
@@ -74,23 +73,16 @@ _NOT_ON_SPARK = {"url", "url_b", "keep", "container"}
 @click.option("--refused", type=click.Path(path_type=Path), help="keep changes that cannot be told here")
 @click.option("--strict", is_flag=True, help="stop at the first of them")
 @settings_options(DECLARING)
+@job_options
 def compare(
+    options: JobOptions,
     old: str,
     new: str,
-    target_format: str | None,
-    output: str,
-    container: str | None,
-    output_container: str | None,
-    tables_file: Path | None,
     rows_of: str | None,
-    url: str | None,
     url_b: str | None,
     keep: str | None,
     master: str | None,
     conf: Sequence[tuple[str, str]],
-    refused: Path | None,
-    strict: bool,
-    **given: Any,
 ) -> None:
     """Write what has to happen to A for it to be B: rows that are gone, new and changed.
 
@@ -100,53 +92,82 @@ def compare(
 
     With --master Spark compares: A and B are Parquet files, or folders of them, on any storage that it reads.
     """
-    target = guess("changes", target_format, (), output).target
-    if master is None:
-        refuse_flags({"conf"}, "is a setting of Spark: --master says where that runs")
-        refuse_strangers(DECLARING, {"comparing", "the input", target})
-    else:
-        refuse_flags(_NOT_ON_SPARK, "takes no part on Spark: it compares Parquet with Parquet")
-        refuse_strangers(DECLARING, {target})
-    settings, limits = build(CompareSettings, given), build(Limits, given)
-    known = read_tables(tables_file) if tables_file else None
-    written = {"-o": output, "--refused": refused}
-    require_distinct_files(written, () if url else (old,))
-    require_distinct_files(
-        {**written, "--keep": keep}, (tables_file,) if url_b or url else (new, tables_file)
-    )
-    from eventlog.cli import states  # Arrow takes a while to load
-
-    with ExitStack() as stack:
+    target = guess("changes", options.target_format, (), options.output).target
+    _check_settings(target, on_spark=master is not None)
+    sides = _Sides(old, new, options.url, url_b, keep)
+    known = read_tables(options.tables_file) if options.tables_file else None
+    _check_files(options, sides)
+    bad = opened(options.refused, "w") if options.refused else None
+    with reporting(bad, options.strict) as report, ExitStack() as stack:
         if master is None:
-            files = [name for name in (old, new) if Path(name).exists()]
-            advance = stack.enter_context(progress(files))
-            sides = [
-                states.GivenState(name, address, container, limits, advance, stack, rows_of, begins=begins)
-                for name, address, begins in (
-                    (old, url, states.begins(old, keep)),
-                    (new, url_b or url, False),
-                )
-            ]
-            model, found = states.here(stack, sides, known, keep, settings.compare_memory << 20)
+            model, lines = _compare_here(options, sides, known, rows_of, stack)
         else:
-            model, found = states.on_spark(stack, master, dict(conf), (old, new), known, rows_of)
-        bad = stack.enter_context(opened(refused, "w")) if refused else None
-        complaints = RefusalPrinter()
-        stack.callback(complaints.close)
-        report = Report(complaints.print, bad, strict)
-        job = Job("changes", target, (), output, None, output_container, model, given=given)
-        writing = {name: value for name, value in given.items() if value is not None}
-        lines: Iterator[str] = report.good(found)
-        if target == "changes" and _on_lines(output, output_container):
-            _write_lines(output, lines)
-        else:
-            told = (load(json.loads(line)) for line in lines)
-            write_changes(job, format_named(target), told, report, writing, False)
+            from eventlog.cli import states  # Arrow takes a while to load
+
+            model, lines = states.on_spark(stack, master, dict(conf), (old, new), known, rows_of)
+        _write(options, target, model, report.good(lines), report)
         if report.refused and keep is not None:
             raise NotKept(quantity(report.refused, "change was", "changes were"), keep)
-    if report.refused:
-        print_sentence(f"{quantity(report.refused, 'change was', 'changes were')} left out")
-        sys.exit(1)
+    exit_if_refused(report, "change was", "changes were")
+
+
+class _Sides(NamedTuple):
+    """The two states, the databases of their tables, and the file that keeps the second one."""
+
+    old: str
+    new: str
+    url: str | None
+    url_b: str | None
+    keep: str | None
+
+
+def _check_settings(target: str, *, on_spark: bool) -> None:
+    """Raise Misuse for a flag that takes no part."""
+    if on_spark:
+        refuse_flags(_NOT_ON_SPARK, "takes no part on Spark: it compares Parquet with Parquet")
+        refuse_strangers(DECLARING, {target})
+    else:
+        refuse_flags({"conf"}, "is a setting of Spark: --master says where that runs")
+        refuse_strangers(DECLARING, {"comparing", "the input", target})
+
+
+def _check_files(options: JobOptions, sides: _Sides) -> None:
+    """Raise Misuse if a file that is written is also read."""
+    written = {"-o": options.output, "--refused": options.refused}
+    require_distinct_files(written, () if sides.url else (sides.old,))
+    read = (options.tables_file,) if sides.url_b or sides.url else (sides.new, options.tables_file)
+    require_distinct_files({**written, "--keep": sides.keep}, read)
+
+
+def _compare_here(
+    options: JobOptions, sides: _Sides, known: Tables | None, rows_of: str | None, stack: ExitStack
+) -> tuple[Tables, Iterable[str | Refused]]:
+    """Return the tables, and the differences as lines of the format `changes`."""
+    from eventlog.cli import states  # Arrow takes a while to load
+
+    settings, limits = build(CompareSettings, options.given), build(Limits, options.given)
+    files = [name for name in (sides.old, sides.new) if Path(name).exists()]
+    advance = stack.enter_context(progress(files))
+    given = [
+        states.GivenState(name, url, options.container, limits, advance, stack, rows_of, begins=begins)
+        for name, url, begins in (
+            (sides.old, sides.url, states.begins(sides.old, sides.keep)),
+            (sides.new, sides.url_b or sides.url, False),
+        )
+    ]
+    return states.here(stack, given, known, sides.keep, settings.compare_memory << 20)
+
+
+def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str], report: Report) -> None:
+    """Write the differences in the target's format; lines of `changes` are copied."""
+    output = str(options.output)
+    if target == "changes" and _on_lines(output, options.output_container):
+        _write_lines(output, lines)
+        return
+    job = Job("changes", target, (), output, None, options.output_container, model, given=dict(options.given))
+    writing = {name: value for name, value in options.given.items() if value is not None}
+    changes = (load(json.loads(line)) for line in lines)
+    write_changes(job, format_named(target), changes, report, writing, False)
 
 
 def _on_lines(output: str, container: str | None) -> bool:

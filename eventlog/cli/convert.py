@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
-import sys
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import BinaryIO
 
 import click
 
-from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.format_names import guess, refuse_strangers
-from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
+from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
+from eventlog.cli.options import SettingsCommand, current_option, settings_options, tables_option
 from eventlog.cli.progress import progress
-from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.tasks import read_tasks, task_option
-from eventlog.cli.terminal import print_sentence
-from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import convert as run_convert
 from eventlog.convert.conversion import follow as follow_stream
-from eventlog.convert.streaming import is_folder, stream
+from eventlog.convert.streaming import reads_on, stream
 from eventlog.core.formats import Shape
-from eventlog.core.plurals import quantity
-from eventlog.files.inputs import files_of
 from eventlog.files.limits import Limits
 from eventlog.files.writing import added, opened
 from eventlog.fold import Rules
@@ -73,24 +67,8 @@ _DECLARING = [
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
 @settings_options(_DECLARING)
 @task_option
-def convert(
-    inputs: tuple[str, ...],
-    source_format: str | None,
-    target_format: str | None,
-    output: str | None,
-    container: str | None,
-    output_container: str | None,
-    tables_file: Path | None,
-    current: tuple[tuple[str, str], ...],
-    url: str | None,
-    follow: bool,
-    state: Path | None,
-    expand_truncate: bool,
-    refused: Path | None,
-    strict: bool,
-    task: tuple[str, ...],
-    **given: Any,
-) -> None:
+@job_options
+def convert(options: JobOptions, follow: bool, task: tuple[str, ...]) -> None:
     """Read INPUTS (files, or - for standard input) in one format and write them in another.
 
     Formats are told by names: .xml is xds, .csv and .parquet a log (NAME__ct a change table), .jsonl changes.
@@ -99,65 +77,33 @@ def convert(
     Rows of a log are one pick-up without limit: they are folded to what they mean for each object.
     Bad records are reported on standard error and left out; the exit code is then 1.
     """
-    given["task"], tasks = read_tasks(task)
-    wanted = guess(
-        source_format or ("gbase" if is_live(url) else None),
-        target_format,
-        inputs,
-        output,
-        [name for _, names in tasks for name in names],
-    )
-    live = {_SESSION} if is_live(url) else set()
-    refuse_strangers(_DECLARING, taking_part(wanted.source, wanted.target) | live)
-    job = Job(
-        wanted.source,
-        wanted.target,
-        files_of(wanted.inputs, FORMATS[wanted.source].companion),
-        wanted.output,
-        container,
-        output_container,
-        read_tables(tables_file),
-        current,
-        given,
-        expand_truncate,
-        url,
-        state,
-        tasks,
-    )
-    read = () if url else (*job.inputs, *(name for _, names in tasks for name in names))
-    require_distinct_files(
-        {"-o": wanted.output, "--refused": refused, "--state": state},
-        (*read, *(name for _, name in current), tables_file),
-    )
-    with ExitStack() as stack:
-        keep: IO[bytes] | None = (
-            stack.enter_context(_kept(refused, wanted.source, state)) if refused else None
-        )
-        complaints = RefusalPrinter()
-        stack.callback(complaints.close)
-        report = Report(complaints.print, keep, strict, print_sentence)
-        in_parts = state is not None and is_folder(wanted.output)
-        in_transactions = bool(given.get("kafka_transactional_id"))
-        if (
-            in_transactions
-            or (wanted.source in SEQUENCERS and (follow or state is not None))
-            or (wanted.source in COMMITS and in_parts)
-        ):
+    task_written, tasks = read_tasks(task)
+    options = replace(options, given={**options.given, "task": task_written})
+    of_tasks = [name for _, names in tasks for name in names]
+    live = is_live(options.url)
+    source = options.source_format or ("gbase" if live else None)
+    meant = guess(source, options.target_format, options.inputs, options.output, of_tasks)
+    parts = taking_part(meant.source, meant.target) | ({_SESSION} if live else set())
+    refuse_strangers(_DECLARING, parts)
+    job = options.job(meant.source, meant.target, meant.inputs, meant.output, tasks)
+    with reporting(_kept(options, meant.source), options.strict) as report:
+        if reads_on(job, follow):
             stream(job, report, clock(), follow)
-        elif follow or (state is not None and url is None):
+        elif follow or (job.state is not None and job.url is None):
             follow_stream(job, report, clock(), follow)
         else:
-            run_convert(job, report, clock(), stack.enter_context(progress(job.inputs)))
-    if report.refused:
-        print_sentence(f"{quantity(report.refused, 'bad record was', 'bad records were')} left out")
-        sys.exit(1)
+            with progress(job.inputs) as advance:
+                run_convert(job, report, clock(), advance)
+    exit_if_refused(report)
 
 
-def _kept(refused: Path, source: str, state: Path | None) -> BinaryIO:
-    """The file of bad records, to which a run that goes on adds; those of a capture are no lines."""
-    if state is not None and FORMATS[source].shape is not Shape.BYTES:
-        return added(refused)
-    return opened(refused, "w" if state is None else "a")
+def _kept(options: JobOptions, source: str) -> BinaryIO | None:
+    """Return the file of bad records, to which a run with a state adds; those of a capture are no lines."""
+    if options.refused is None:
+        return None
+    if options.state is not None and FORMATS[source].shape is not Shape.BYTES:
+        return added(options.refused)
+    return opened(options.refused, "w" if options.state is None else "a")
 
 
 def taking_part(source: str, target: str) -> set[str]:

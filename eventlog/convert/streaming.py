@@ -29,7 +29,9 @@ from eventlog.files.outputs import Output
 from eventlog.files.parts import Part, Parts
 from eventlog.files.statefile import read_state, write_state
 from eventlog.places import places
+from eventlog.streams.commits_feed import COMMITS
 from eventlog.streams.feed import Feed, NotCopied
+from eventlog.streams.ordered import SEQUENCERS
 
 CHANGES: Final = 50_000  # after which a part ends, with its transaction
 Write = Callable[[Iterable[Change]], None]
@@ -90,6 +92,15 @@ def stream(
             run.round(feed, follow)
             if not follow or feed.ended or not wait(poll_interval(job)):
                 return
+
+
+def reads_on(job: Job, follow: bool) -> bool:
+    """Return whether a job reads its source part after part, each with the state after it."""
+    if job.given.get("kafka_transactional_id"):
+        return True
+    if job.source_format in SEQUENCERS:
+        return follow or job.state is not None
+    return job.source_format in COMMITS and job.state is not None and is_folder(job.output)
 
 
 def poll_interval(job: Job) -> float:

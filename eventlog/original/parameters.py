@@ -173,7 +173,7 @@ PARAMETERS = (
         ("Include Filter Expression", "Include Table Filter"),
         "none",
         _pattern,
-        "with sync-schema; matched in linear time, so without back references and look-around",
+        "with sync-schema; an expression of Python, so without `\\p{…}` and `&&`",
     ),
     Parameter(
         "exclude-table-filter",

@@ -92,7 +92,7 @@ _PREFIX = variable("")
 _NEAR = 0.8  # how alike a name and a setting's are, of 1
 
 # A live log publishes N and nothing else; the catalogue of every database that we know tells positions.
-_NOT_LIVE = ("status", "column_position_comparator")
+_NOT_LIVE = ("status",)
 
 
 def read_live(

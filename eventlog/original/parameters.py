@@ -85,27 +85,6 @@ def _times(text: str) -> str:
     return ",".join(times)
 
 
-_COMPARATORS = {
-    "stringbytecomparator": "byte",
-    "stringcomparator": "locale",
-    "byte": "byte",
-    "locale": "locale",
-    "position": "position",
-}
-
-
-def _comparator(text: str) -> str:
-    """The original names a Java class."""
-    known = _COMPARATORS.get(text.rpartition(".")[2].strip().lower())
-    if known is None:
-        raise InvalidValue(
-            text[:200],
-            "a comparator that is known here; it is not needed where the catalogue tells positions, as those"
-            " of eventlog's databases do: else state layout, or [log.columns]",
-        )
-    return known
-
-
 def _plain(text: str) -> str:
     return _REMARK.sub("", text).strip().lower()
 
@@ -207,13 +186,6 @@ PARAMETERS = (
         "none",
         _one_of(_CASES),
         "mixed is not offered: write the user as the database knows it",
-    ),
-    Parameter(
-        "column-position-comparator",
-        ("Sort Column Names By",),
-        "none",
-        _comparator,
-        "StringByteComparator is byte, StringComparator locale; only where the catalogue tells no position",
     ),
     Parameter(
         "transaction-isolation-level",

@@ -43,6 +43,11 @@ UNNEEDED = (
         ("Time Translator Class", "Timestamp Translator Class"),
         "times are read by their types; only DB2 and Sybase, from which eventlog does not publish, needed it",
     ),
+    Unneeded(
+        "column-position-comparator",
+        ("Sort Column Names By",),
+        "the catalogue of every database that eventlog knows has the position of columns",
+    ),
     Unneeded("enable-locking", ("Enable Statement-Level Locking?", "Enable Table Locking?"), _LOCKS),
     Unneeded("disable-locking", ("Disable Statement-Level Locking?",), _LOCKS),
     Unneeded("lock-generator-class", ("Lock Statement Generator Class",), _LOCKS),

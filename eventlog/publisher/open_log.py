@@ -56,11 +56,6 @@ class DatabaseSettings:
     )
     log_time: str = setting("utc", "the zone of event_time", choices=("utc", "local"))
     connection_init: str | None = setting(None, "SQL after each connect, `;` between", metavar="SQL")
-    column_position_comparator: str = setting(
-        "position",
-        "the order of columns where the catalogue tells no position",
-        choices=("position", "byte", "locale"),
-    )
 
 
 @dataclass(frozen=True, slots=True)

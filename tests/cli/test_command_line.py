@@ -91,7 +91,6 @@ def test_the_last_of_several_names_never_overwrites(shell: Shell) -> None:
         ("convert --to xds in.csv --kafka topic", "--kafka is a setting of qlik-message in Kafka"),
         ("convert --from xds --to changes x.xml --driver-user me", "--driver-user is a setting of the log"),
         ("run --pretty", "No such option '--pretty'"),
-        ("status --column-position-comparator byte", "No such option"),
     ],
 )
 def test_what_cannot_be_guessed_or_has_no_effect_is_misuse(words: str, told: str, shell: Shell) -> None:

@@ -89,7 +89,6 @@ def test_flag_then_environment_then_file_then_default(tmp_path: Path) -> None:
         ("pub_heartbeat_interval", "-1"),
         ("enable_refs", "2"),
         ("time_syntax", "4"),
-        ("column_position_comparator", "name"),
         ("reconnect", "soon"),
         ("log_time", "cet"),
         ("layout", "new"),

@@ -23,7 +23,7 @@ from eventlog_spark.pickups.folder import StreamFolder
 from eventlog_spark.pickups.following import Following, Offset
 
 FROZEN, CONFIG = "frozen", "config"
-_NOT_HERE = ("batch_size", "pretty", "validate", "status", "column_position_comparator")
+_NOT_HERE = ("batch_size", "pretty", "validate", "status")
 
 
 def config_of(options: Mapping[str, str]) -> Config:

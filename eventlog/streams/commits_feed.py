@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse, Refused
 from eventlog.core.formats import Placed
-from eventlog.files.sorting import Sorter
+from eventlog.files.sorted_runs import SortedRuns
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
 from eventlog.streams.held import KeyedItems, TakenItems
 from eventlog.streams.transactions import size_of
@@ -230,19 +230,16 @@ def by_commit(
 ) -> Iterator[Change | Refused]:
     """The changes of several streams in the order of their commits, each once; Refused as it is met."""
     least = number_of(since)
-    sorter: Sorter[tuple[tuple[Any, ...], Change]] = Sorter(lambda item: item[0], _size, MEMORY)
     repeated: Counter[str] = Counter()
-    try:
+    with SortedRuns[tuple[tuple[Any, ...], Change]](lambda item: item[0], _size, MEMORY) as sorter:
         for number, item in enumerate(changes):
             if isinstance(item, Refused):
                 yield item
             elif (place := place_of(item, commits))[0] > least:
                 sorter.add(((*place, number), item))
-        ordered = (change for _, change in sorter.peek())
+        ordered = (change for _, change in sorter.in_order())
         yield from _once(ordered, repeated) if commits.shared else ordered
         yield from _told(repeated)
-    finally:
-        sorter.close()
 
 
 def place_of(change: Change, commits: Commits) -> tuple[int, str, int]:

@@ -163,6 +163,11 @@ class KeyedStore(Generic[T]):
             raise OSError(code, os.strerror(code), folder) from fault
 
 
+def bytes_store() -> KeyedStore[bytes]:
+    """Return a store of bytes, all of which are on disk."""
+    return KeyedStore(0, bytes, bytes)
+
+
 def _nameless(folder: str) -> sqlite3.Connection:
     """Return a database in a file whose name is gone; any thread may use it, one at a time."""
     with tempfile.NamedTemporaryFile(dir=folder) as file:

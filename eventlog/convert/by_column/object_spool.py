@@ -15,7 +15,8 @@ from eventlog.convert.by_column.checked_rows import SCHEMA
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
 from eventlog.core.tables import Tables
-from eventlog.files.shares import Shares
+from eventlog.files.arrow_stores import batch_store
+from eventlog.files.keyed_store import KeyedStore
 
 _SHARES = 256
 _ROWS = 32_000  # that are folded together, where objects allow
@@ -35,7 +36,12 @@ class RowSpool:
         self._memory = memory
         self._held: list[pa.RecordBatch] = []
         self._size = 0
-        self._shares: Shares | None = None
+        self._shares: KeyedStore[pa.RecordBatch] | None = None
+
+    def close(self) -> None:
+        """Drop all rows."""
+        if self._shares is not None:
+            self._shares.close()
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take some rows."""
@@ -44,7 +50,8 @@ class RowSpool:
         self._held.append(rows)
         self._size += rows.nbytes
         if self._size > self._memory:
-            self._shares = self._shares or Shares(SCHEMA)
+            if self._shares is None:
+                self._shares = batch_store(SCHEMA)
             self._spill(self._shares)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -54,16 +61,16 @@ class RowSpool:
             return
         self._spill(self._shares)
         for share in range(_SHARES):
-            found = list(self._shares.take(share))
+            found = list(self._shares.items(share))
             size = sum(rows.nbytes for rows in found)
             if size > _MOST:
                 raise ObjectTooLarge(sum(rows.num_rows for rows in found), size)
             yield from _divided(_joined(found), self._tables)
 
-    def _spill(self, to: Shares) -> None:
+    def _spill(self, to: KeyedStore[pa.RecordBatch]) -> None:
         for rows in self._held:
             for share, some in shares(rows, object_numbers(rows, self._tables) % _SHARES):
-                to.add(share, some)
+                to.add(share, some, some.nbytes)
         self._held, self._size = [], 0
 
 

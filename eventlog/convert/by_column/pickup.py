@@ -74,7 +74,7 @@ class BulkPickup:
         with ExitStack() as stack:
             leaving = stack.enter_context(closing(EventMerge()))
             ids = stack.enter_context(closing(RecordIds()))
-            spool = RowSpool(self._tables, self._memory)
+            spool = stack.enter_context(closing(RowSpool(self._tables, self._memory)))
             refusals = Refusals(inputs, self._limits)
             for number, (name, container) in enumerate(inputs):
                 for rows in self._rows(number, name, container, advance, refusals):

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar, overload
+from typing import Final, Generic, Self, TypeVar, overload
 
 T = TypeVar("T")
 MEMORY: Final = 64 << 20
@@ -36,26 +36,16 @@ class _Part(Generic[T]):
     on_disk: bool = False
 
 
-def _pickled(item: Any) -> bytes:
-    return pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
-
-
 class KeyedStore(Generic[T]):
     """A store of items that belong to parts; a part returns its items by their keys, then by arrival.
 
-    Over `memory` bytes, all items in memory move to disk, as `dump` writes them.
+    Over `memory` bytes, all items in memory move to disk.
     """
 
-    def __init__(
-        self,
-        memory: int = MEMORY,
-        dump: Callable[[T], bytes] = _pickled,
-        load: Callable[[bytes], T] = pickle.loads,
-    ) -> None:
+    def __init__(self, memory: int = MEMORY) -> None:
         self._memory = memory
-        self._dump = dump
-        self._load = load
         self._parts: dict[Hashable, _Part[T]] = {}
+        self._unwritten: dict[int, _Part[T]] = {}  # the parts with items in memory
         self._numbers, self._arrivals = count(), count()
         self._in_memory = 0
         self._disk: sqlite3.Connection | None = None
@@ -72,6 +62,7 @@ class KeyedStore(Generic[T]):
     def close(self) -> None:
         """Drop all items and the file."""
         self._parts.clear()
+        self._unwritten.clear()
         if self._disk is not None:
             self._disk.close()
             self._disk = None
@@ -81,6 +72,7 @@ class KeyedStore(Generic[T]):
         known = self._parts.get(part)
         if known is None:
             known = self._parts[part] = _Part(next(self._numbers))
+        self._unwritten[known.number] = known
         known.items.setdefault(key, []).append(item)
         known.count += 1
         known.size += size
@@ -88,7 +80,7 @@ class KeyedStore(Generic[T]):
         self.size += size
         self._in_memory += size
         if self._in_memory > self._memory:
-            self._write(self._parts.values())
+            self._write(list(self._unwritten.values()))
 
     def get(self, part: Hashable, key: Key) -> list[T]:
         """Return the items of a key."""
@@ -115,6 +107,7 @@ class KeyedStore(Generic[T]):
             return taken
         self.size -= known.size
         self._in_memory -= known.in_memory
+        self._unwritten.pop(known.number, None)
         if known.on_disk:
             taken.close = lambda: self._delete(known.number)
         return taken
@@ -124,13 +117,14 @@ class KeyedStore(Generic[T]):
         with self._transaction() as disk:
             for part in parts:
                 rows = (
-                    (part.number, key, next(self._arrivals), self._dump(item))
+                    (part.number, key, next(self._arrivals), pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
                     for key, items in part.items.items()
                     for item in items
                 )
                 disk.executemany("insert into entries values (?, ?, ?, ?)", rows)
                 self._in_memory -= part.in_memory
                 part.items, part.in_memory, part.on_disk = {}, 0, True
+                self._unwritten.pop(part.number, None)
 
     def _read(self, part: int, key: Key | None = None) -> Iterator[T]:
         assert self._disk is not None
@@ -140,7 +134,7 @@ class KeyedStore(Generic[T]):
             else "select item from entries where part = ? and key = ? order by number",
             (part,) if key is None else (part, key),
         )
-        return (self._load(item) for (item,) in found)
+        return (pickle.loads(item) for (item,) in found)  # noqa: S301 - of _write
 
     def _delete(self, part: int) -> None:
         if self._disk is not None:
@@ -161,11 +155,6 @@ class KeyedStore(Generic[T]):
         except sqlite3.OperationalError as fault:
             code = errno.ENOSPC if fault.sqlite_errorcode == sqlite3.SQLITE_FULL else errno.EIO
             raise OSError(code, os.strerror(code), folder) from fault
-
-
-def bytes_store() -> KeyedStore[bytes]:
-    """Return a store of bytes, all of which are on disk."""
-    return KeyedStore(0, bytes, bytes)
 
 
 def _nameless(folder: str) -> sqlite3.Connection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import tempfile
 import weakref
@@ -40,7 +39,3 @@ class NamelessFile:
     def read(self, place: Place) -> bytes:
         """Return the bytes of a block, or of a part of one."""
         return os.pread(self._file.fileno(), place.length, place.start)
-
-    def map(self) -> mmap.mmap:
-        """Return all blocks as memory that is read when it is looked at."""
-        return mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -10,7 +10,7 @@ import pytest
 
 from eventlog.core.change import Change
 from eventlog.core.tables import Tables
-from eventlog.files.keyed_store import KeyedStore, bytes_store
+from eventlog.files.keyed_store import KeyedStore
 from eventlog.gbase import open_records
 from eventlog.gbase.changes import StreamLimits, StreamReader
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate
@@ -64,7 +64,7 @@ def test_what_waits_on_disk_comes_out_as_from_memory(
 ) -> None:
     monkeypatch.setattr(open_records, "BLOCK", block)
     data = random_stream(seed)
-    store = bytes_store()
+    store = KeyedStore[bytes](0)
     kept = answers(data, 1 << 30)
     assert answers(data, 60_000, store) == kept
     assert store.size == 0
@@ -76,7 +76,7 @@ def test_a_transaction_over_the_limit_comes_out_whole_and_the_others_do() -> Non
     for sequence in range(2, 50):
         told.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
     told.begin(50, 2).row(Number.INSERT, 51, 2, 7, (51, "b")).commit(52, 2).commit(53, 1)
-    found = answers(told.data, 10_000, bytes_store())
+    found = answers(told.data, 10_000, KeyedStore[bytes](0))
     assert [change.after["c1"] for change in changes_of(found)] == [51, *range(2, 50)]
     assert not refusals_of(found)
 
@@ -88,7 +88,7 @@ def test_without_room_the_reading_ends_and_nothing_is_dropped_in_silence() -> No
     with pytest.raises(TooMuchOpen, match=r"over 10000 bytes.*max-open"):
         answers(told.data, 10_000)
     with pytest.raises(TooMuchStored, match="open-bytes"):
-        answers(told.data, 10_000, bytes_store(), 1000)
+        answers(told.data, 10_000, KeyedStore[bytes](0), 1000)
 
 
 def test_a_flood_of_beginnings_ends_too() -> None:
@@ -96,7 +96,7 @@ def test_a_flood_of_beginnings_ends_too() -> None:
     for transaction in range(100):
         told.begin(transaction, transaction)
     with pytest.raises(TooMuchOpen):
-        answers(told.data, 10_000, bytes_store())
+        answers(told.data, 10_000, KeyedStore[bytes](0))
 
 
 def test_convert_spills(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_convert_spills(tmp_path: Path) -> None:
 def test_a_change_of_a_spilled_row_is_a_change() -> None:
     told = Told().table(8, T2).begin(1, 1).row(Number.INSERT, 2, 1, 8, (1, True, "1.50"))
     told.row(Number.INSERT, 3, 1, 8, (2, None, None))
-    found = answers(told.commit(4, 1).data, 1000, bytes_store())
+    found = answers(told.commit(4, 1).data, 1000, KeyedStore[bytes](0))
     assert [change.after for change in found if isinstance(change, Change)] == [
         {"k": 1, "b": True, "d": "1.50"},
         {"k": 2, "b": None, "d": None},

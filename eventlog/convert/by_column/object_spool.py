@@ -15,8 +15,7 @@ from eventlog.convert.by_column.checked_rows import SCHEMA
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
 from eventlog.core.tables import Tables
-from eventlog.files.arrow_stores import batch_store
-from eventlog.files.keyed_store import KeyedStore
+from eventlog.files.arrow_stores import KeyedBatches
 
 _SHARES = 256
 _ROWS = 32_000  # that are folded together, where objects allow
@@ -36,7 +35,7 @@ class RowSpool:
         self._memory = memory
         self._held: list[pa.RecordBatch] = []
         self._size = 0
-        self._shares: KeyedStore[pa.RecordBatch] | None = None
+        self._shares: KeyedBatches | None = None
 
     def close(self) -> None:
         """Drop all rows."""
@@ -51,7 +50,7 @@ class RowSpool:
         self._size += rows.nbytes
         if self._size > self._memory:
             if self._shares is None:
-                self._shares = batch_store(SCHEMA)
+                self._shares = KeyedBatches(SCHEMA)
             self._spill(self._shares)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -61,16 +60,16 @@ class RowSpool:
             return
         self._spill(self._shares)
         for share in range(_SHARES):
-            found = list(self._shares.items(share))
+            found = list(self._shares.batches(share))
             size = sum(rows.nbytes for rows in found)
             if size > _MOST:
                 raise ObjectTooLarge(sum(rows.num_rows for rows in found), size)
             yield from _divided(_joined(found), self._tables)
 
-    def _spill(self, to: KeyedStore[pa.RecordBatch]) -> None:
+    def _spill(self, to: KeyedBatches) -> None:
         for rows in self._held:
             for share, some in shares(rows, object_numbers(rows, self._tables) % _SHARES):
-                to.add(share, some, some.nbytes)
+                to.add(share, some)
         self._held, self._size = [], 0
 
 

@@ -34,10 +34,18 @@ class RecordIds:
 
     def repeated(self) -> tuple[Ints, Ints]:
         """Return the record_ids that stand more than once, ascending, and how often each does."""
-        none = np.empty(0, np.int64)
-        found = [(none, none)]
+        rest = np.empty(0, np.int64)
+        found = [_repeated(rest)]
         for rows in () if self._ascend else self._runs.in_order(_AT_ONCE):
-            values, counts = np.unique(rows.column(0).to_numpy(), return_counts=True)
-            found.append((values[counts > 1], counts[counts > 1]))
+            ids = np.concatenate([rest, rows.column(0).to_numpy()])
+            end = int(np.searchsorted(ids, ids[-1]))  # the last record_id may come again
+            found.append(_repeated(ids[:end]))
+            rest = ids[end:]
+        found.append(_repeated(rest))
         ids, times = (np.concatenate(some) for some in zip(*found, strict=True))
         return ids, times
+
+
+def _repeated(ids: Ints) -> tuple[Ints, Ints]:
+    values, counts = np.unique(ids, return_counts=True)
+    return values[counts > 1], counts[counts > 1]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,22 +16,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlog.files.durable import sync
+from eventlog.files.keyed_store import KeyedStore
 
 FOLDER = "_eventlog_applied"  # the underscore keeps vacuum and readers away
 _WIDTH = 16
+_SIZE = 200  # bytes that a mark takes in memory, about
+_PART = ""  # of the store: all marks
 
 
 class Marks:
-    """The events that were applied, on disk."""
+    """The events that were applied."""
 
     def __init__(self) -> None:
-        # a private file that sqlite removes itself; a stream's batches come in threads of their own
-        self._rows = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._rows.execute("create table marks (mark blob primary key) without rowid")
+        self._digests: KeyedStore[None] = KeyedStore()
 
     def close(self) -> None:
-        """Let the file go."""
-        self._rows.close()
+        """Drop all marks."""
+        self._digests.close()
 
     def read(self, table: Path, source: str, committed: Callable[[str], bool]) -> int:
         """Take in what the files of a table tell, those that `committed` knows; how many these are."""
@@ -46,17 +46,15 @@ class Marks:
 
     def known(self, marks: Iterable[str]) -> set[str]:
         """Those of some marks under which something was applied."""
-        asked = "select 1 from marks where mark = ?"
-        return {mark for mark in marks if self._rows.execute(asked, (_digest(mark),)).fetchone()}
+        return {mark for mark in marks if self._digests.get(_PART, _digest(mark))}
 
     def add(self, marks: Iterable[str]) -> None:
         """What was applied under these marks is committed."""
         self._add(map(_digest, marks))
 
     def _add(self, digests: Iterable[bytes]) -> None:
-        self._rows.execute("begin")
-        self._rows.executemany("insert or ignore into marks values (?)", ((digest,) for digest in digests))
-        self._rows.execute("commit")
+        for digest in digests:
+            self._digests.add(_PART, None, _SIZE, digest)
 
 
 def write(table: Path, source: str, marks: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ from eventlog.core.identity import names_object
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
-from eventlog.files.sorting import Sorter
+from eventlog.files.sorted_runs import SortedRuns
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.log import LogSettings
 from eventlog.streams.ordered import SEQUENCERS
@@ -122,20 +122,19 @@ def explain(
         current=current,
         given=given,
     )
-    explained: Sorter[tuple[PlacedEntry, Outcome]] = Sorter(
-        lambda pair: pair[0].entry.record_id, lambda pair: 800
-    )
     refused: dict[str, Refused] = {}
 
-    def tell(found: PlacedEntry, outcome: Outcome) -> None:
-        refused.pop(found.where, None)
-        entry = found.entry
-        if names_object(job.tables, entry.table_name, entry.table_key, table, key):
-            explained.add((found._replace(raw=b""), outcome))
-
     report = Report(lambda bad: refused.update({bad.where: bad}))
-    run_explain(job, report, clock(), tell)
-    _tell(explained, as_json)
+    with SortedRuns(_record_id, lambda pair: 800) as explained:
+
+        def tell(found: PlacedEntry, outcome: Outcome) -> None:
+            refused.pop(found.where, None)
+            entry = found.entry
+            if names_object(job.tables, entry.table_name, entry.table_key, table, key):
+                explained.add((found._replace(raw=b""), outcome))
+
+        run_explain(job, report, clock(), tell)
+        _tell(explained.in_order(), as_json)
     complaints = RefusalPrinter()
     for bad in refused.values():
         complaints.print(bad)
@@ -143,6 +142,10 @@ def explain(
     if report.refused:
         print_sentence(f"{quantity(report.refused, 'row is', 'rows are')} refused")
         sys.exit(1)
+
+
+def _record_id(explained: tuple[PlacedEntry, Outcome]) -> int:
+    return explained[0].entry.record_id
 
 
 def _tell(explained: Iterable[tuple[PlacedEntry, Outcome]], as_json: bool) -> None:

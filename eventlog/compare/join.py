@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
@@ -14,7 +15,7 @@ from eventlog.columnar.vectors import Flags, flags, scattered, shares
 from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import gathered
 from eventlog.core.tables import Table
-from eventlog.files.shares import Shares
+from eventlog.files.arrow_stores import KeyedBatches
 
 T = TypeVar("T")
 _SHARES = 64
@@ -54,13 +55,14 @@ class _Meeting(NamedTuple, Generic[T]):
         if all_old and all_new:
             yield from self.judge(_joined(self.old, held_old), _joined(self.new, held_new))
             return
-        before = _divided(self.old, chain(held_old, old), memory // 4, level)
-        held_old.clear()
-        after = _divided(self.new, chain(held_new, new), memory // 4, level)
-        held_new.clear()
-        room = memory if level < _DEEPEST else _ALL
-        for share in range(_SHARES):
-            yield from self.meet(before.take(share), after.take(share), room, level + 1)
+        with closing(KeyedBatches(self.old)) as before, closing(KeyedBatches(self.new)) as after:
+            _divide(before, chain(held_old, old), memory // 4, level)
+            held_old.clear()
+            _divide(after, chain(held_new, new), memory // 4, level)
+            held_new.clear()
+            room = memory if level < _DEEPEST else _ALL
+            for share in range(_SHARES):
+                yield from self.meet(before.batches(share), after.batches(share), room, level + 1)
 
 
 def _hold(batches: Iterator[pa.RecordBatch], memory: int) -> tuple[list[pa.RecordBatch], bool]:
@@ -78,13 +80,11 @@ def _joined(form: pa.Schema, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches(batches) if batches else pa.record_batch([[]] * len(form), schema=form)
 
 
-def _divided(form: pa.Schema, batches: Iterable[pa.RecordBatch], memory: int, level: int) -> Shares:
-    """The rows in shares on disk; a level looks at other digits of the hash than those above."""
-    divided = Shares(form)
+def _divide(to: KeyedBatches, batches: Iterable[pa.RecordBatch], memory: int, level: int) -> None:
+    """Move the rows to shares on disk; a level looks at other digits of the hash than those above."""
     for rows in _large(batches, memory):
         for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):
-            divided.add(share, some)
-    return divided
+            to.add(share, some)
 
 
 def _large(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from eventlog.core.tables import Column, Table, Tables
-from eventlog.files.sorting import Sorter
+from eventlog.files.sorted_runs import SortedRuns
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ class Order(Generic[T]):
 
     def __init__(self, tables: Tables | Sequence[Table], memory: int) -> None:
         self.ranks = ranks(tables)
-        self._sorter: Sorter[Ordered[T]] = Sorter(lambda one: one[:4], _size, memory)
+        self._sorter: SortedRuns[Ordered[T]] = SortedRuns(lambda one: one[:4], _size, memory)
 
     def add(self, phase: Phase, table: Table, key: str, what: T, depth: int = 0) -> None:
         """Take something of a table, by the key of its object."""
@@ -89,8 +89,9 @@ class Order(Generic[T]):
 
     def __iter__(self) -> Iterator[tuple[Phase, str, T]]:
         """Each phase, key and thing, once."""
-        for one in self._sorter:
-            yield one.phase, one.key.decode(), one.what
+        with self._sorter:
+            for one in self._sorter.in_order():
+                yield one.phase, one.key.decode(), one.what
 
 
 def _size(one: Ordered[Any]) -> int:

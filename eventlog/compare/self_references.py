@@ -12,7 +12,7 @@ from eventlog.compare.ordering import weight
 from eventlog.compare.polling import PolledChange
 from eventlog.core import tablekey
 from eventlog.core.tables import Column, Table
-from eventlog.files.sorting import Sorter
+from eventlog.files.sorted_runs import SortedRuns
 
 
 class HeldObject(NamedTuple):
@@ -29,7 +29,7 @@ class SelfReferences:
     def __init__(self, table: Table, memory: int) -> None:
         self._table = table
         self._columns = own_references(table)
-        self._held: Sorter[PolledChange] = Sorter(lambda one: one.key.encode(), weight, memory)
+        self._held: SortedRuns[PolledChange] = SortedRuns(lambda one: one.key.encode(), weight, memory)
         self._targets: dict[str, frozenset[str]] = {}
 
     def hold(self, found: PolledChange) -> bool:
@@ -45,13 +45,14 @@ class SelfReferences:
     def placed(self) -> Iterator[HeldObject]:
         """Return the objects that were held back, once."""
         depth, cut = depths(self._targets)
-        for found in self._held:
-            later = [
-                column.name
-                for column in self._columns
-                if any((found.key, target) in cut for target in self._keys(column, found))
-            ]
-            yield HeldObject(found, depth[found.key], tuple(later))
+        with self._held:
+            for found in self._held.in_order():
+                later = [
+                    column.name
+                    for column in self._columns
+                    if any((found.key, target) in cut for target in self._keys(column, found))
+                ]
+                yield HeldObject(found, depth[found.key], tuple(later))
 
     def _keys(self, column: Column, found: PolledChange) -> Iterator[str]:
         """Return the keys of the objects to which a column refers."""

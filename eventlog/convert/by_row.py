@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import NamedTuple
 
 from eventlog import log
 from eventlog.convert.current import CurrentFiles
@@ -14,7 +14,7 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
-from eventlog.files.sorting import Sorter
+from eventlog.files.sorted_runs import SortedRuns
 from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
 from eventlog.fold.understand import UnknownName, why_unknown
 
@@ -60,32 +60,34 @@ class Pickup:
 
     def events(self, sources: Iterable[Source[Row]]) -> Iterator[Event]:
         """The events of the rows of all sources, in the order in which they leave."""
-        by_object = self._sorter(_object_order if not self._rules.handle_future_events else _future_order)
-        for found in self._once(self._entries(sources)):
-            by_object.add(found)
-        by_place: Sorter[Event] = Sorter(itemgetter(2), _event_size, self._memory)
-        for chunk in whole_objects(by_object, attrgetter("object"), _entry_size):
-            for event in self._fold(chunk):
-                by_place.add(event)
-        for name in sorted(self._unknown):
-            self._refused(Refused(name[0], why_unknown(name), fault=False))
-        yield from by_place
+        order = _object_order if not self._rules.handle_future_events else _future_order
+        with SortedRuns(_event_order, _event_size, self._memory) as by_place:
+            with SortedRuns(order, _entry_size, self._memory) as by_object:
+                for found in self._once(self._entries(sources)):
+                    by_object.add(found)
+                for chunk in whole_objects(by_object.in_order(), attrgetter("object"), _entry_size):
+                    for event in self._fold(chunk):
+                        by_place.add(event)
+            for name in sorted(self._unknown):
+                self._refused(Refused(name[0], why_unknown(name), fault=False))
+            yield from by_place.in_order()
 
-    def _entries(self, sources: Iterable[Source[Row]]) -> Iterable[PlacedEntry]:
-        by_id = self._sorter(lambda found: found.entry.record_id)
-        for source in sources:
-            for read in _entries_of(source, self._clock):
-                if isinstance(read, Refused):
-                    self._refused(read)
-                else:
-                    row, entry = read
-                    name = object_of(self._tables, entry.table_name, entry.table_key)
-                    by_id.add(PlacedEntry(entry, source.at(row.where), source.raw(row), name))
-        return by_id
+    def _entries(self, sources: Iterable[Source[Row]]) -> Iterator[PlacedEntry]:
+        """Return the entries of all sources in the order of their record_ids."""
+        with SortedRuns(_record_id, _entry_size, self._memory) as by_id:
+            for source in sources:
+                for read in _entries_of(source, self._clock):
+                    if isinstance(read, Refused):
+                        self._refused(read)
+                    else:
+                        row, entry = read
+                        name = object_of(self._tables, entry.table_name, entry.table_key)
+                        by_id.add(PlacedEntry(entry, source.at(row.where), source.raw(row), name))
+            yield from by_id.in_order()
 
     def _once(self, entries: Iterable[PlacedEntry]) -> Iterator[PlacedEntry]:
         """The entries whose record_id no other has."""
-        for record_id, group in groupby(entries, key=lambda found: found.entry.record_id):
+        for record_id, group in groupby(entries, key=_record_id):
             rows = list(group)
             if len(rows) == 1:
                 yield rows[0]
@@ -112,9 +114,6 @@ class Pickup:
             self._refused(Refused(found.where, outcome.reason, found.raw))
         self._tell(found, outcome)
 
-    def _sorter(self, key: Callable[[PlacedEntry], Any]) -> Sorter[PlacedEntry]:
-        return Sorter(key, _entry_size, self._memory)
-
 
 def _entries_of(source: Source[Row], clock: str) -> Iterator[tuple[Row, Entry] | Refused]:
     """The entries of a source; one that is no log is refused as a whole."""
@@ -122,6 +121,14 @@ def _entries_of(source: Source[Row], clock: str) -> Iterator[tuple[Row, Entry] |
         yield from log.read_entries(source, clock)
     except EventlogError as fault:
         yield Refused(source.name, str(fault).removeprefix(f"{source.name}: "))
+
+
+def _record_id(found: PlacedEntry) -> int:
+    return found.entry.record_id
+
+
+def _event_order(event: Event) -> tuple[str, int, int]:
+    return event[2]
 
 
 def _object_order(found: PlacedEntry) -> tuple[ObjectName, int]:

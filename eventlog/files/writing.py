@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,13 +44,6 @@ def ends_within_line(opened_at: int, path: str | Path) -> bool:
     with open(path, "rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) != b"\n"
-
-
-def temporary() -> io.BufferedRandom:
-    """A file without a name, which is gone when it is closed, or with the process; its faults name the
-    folder of such files."""
-    with tempfile.TemporaryFile(buffering=0) as made:
-        return io.BufferedRandom(NamedFile(os.dup(made.fileno()), "r+", tempfile.gettempdir()))
 
 
 class NamedFile(io.FileIO):

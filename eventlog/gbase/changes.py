@@ -15,11 +15,12 @@ from eventlog.gbase.errorcodes import error_name
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.frames import Frames
 from eventlog.gbase.hex_dump import DumpedRead
-from eventlog.gbase.open_records import RecordSpool
+from eventlog.gbase.open_records import RecordStore
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
 from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, RowRecord, Stream
 from eventlog.gbase.transactions import (
     MAX_OPEN,
+    MAX_STORED,
     START,
     Committed,
     Complaint,
@@ -32,11 +33,12 @@ Answer = Change | Refused
 _SESSION_INVALID = 1
 
 
-class MemoryLimits(NamedTuple):
-    """What a stream may take of memory, in bytes."""
+class StreamLimits(NamedTuple):
+    """The bytes that a stream may take."""
 
     record: int = MAX_RECORD
-    open: int = MAX_OPEN  # of all unfinished transactions together
+    open: int = MAX_OPEN  # of memory, by all unfinished transactions together
+    stored: int = MAX_STORED  # of disk, by these
 
 
 class StreamReader:
@@ -47,15 +49,17 @@ class StreamReader:
         tables: Tables,
         at: Callable[[object], str] = str,
         form: Text | None = None,
-        limits: MemoryLimits | None = None,
+        limits: StreamLimits | None = None,
         since: Position = START,
-        spool: RecordSpool | None = None,
+        store: RecordStore | None = None,
         unseen: Unseen = Unseen.REFUSED,
     ) -> None:
-        limits = limits or MemoryLimits()
+        limits = limits or StreamLimits()
         self._stream = Stream(form or Text(), limits.record)
         self._maker = ChangeBuilder(tables, self._where)
-        self._transactions = Transactions(since, limits.open, spool, unseen, self._maker.key_of)
+        self._transactions = Transactions(
+            since, limits.open, store, unseen, self._maker.key_of, limits.stored
+        )
         self._read_frames = Frames(self._stream)
         self._at = at
         self._frames = 0

@@ -11,13 +11,13 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Shape, Source
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import MemoryLimits, StreamReader
+from eventlog.gbase.changes import StreamLimits, StreamReader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.faults import BadDump
 from eventlog.gbase.hex_dump import read_dump
-from eventlog.gbase.open_records import RecordSpool
+from eventlog.gbase.open_records import RecordStore
 from eventlog.gbase.stream import MAX_RECORD
-from eventlog.gbase.transactions import MAX_OPEN, START, Position, Unseen
+from eventlog.gbase.transactions import MAX_OPEN, MAX_STORED, START, Position, Unseen
 from eventlog.gbase.writer import write_changes
 
 
@@ -33,7 +33,7 @@ class GbaseSettings:
     max_record: int = setting(MAX_RECORD, "Bytes of a record above which its length is taken for corrupt.")
     max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
     open_bytes: int = setting(
-        10 << 30, "Bytes of unfinished transactions that may wait on disk.", metavar="BYTES"
+        MAX_STORED, "Bytes of unfinished transactions that may wait on disk.", metavar="BYTES"
     )
     size_order: str = setting(
         "big", "Byte order in which the sizes of variable columns are written.", choices=("big", "little")
@@ -42,7 +42,7 @@ class GbaseSettings:
         1, "Bytes of the length before a VARCHAR that is written: 1 Informix, 2 GBase 8s."
     )
 
-    spool: Callable[[int], RecordSpool] | None = None  # makes the place on disk, of so many bytes
+    store: Callable[[], RecordStore] | None = None  # makes the place on disk
 
     @property
     def text(self) -> Text:
@@ -66,9 +66,9 @@ def reader(
     unseen: Unseen = Unseen.REFUSED,
 ) -> StreamReader:
     """The reader of one source, where an earlier run of it stopped."""
-    limits = MemoryLimits(settings.max_record, settings.max_open)
-    spool = None if settings.spool is None else settings.spool(settings.open_bytes)
-    return StreamReader(tables, source.at, settings.text, limits, since, spool, unseen)
+    limits = StreamLimits(settings.max_record, settings.max_open, settings.open_bytes)
+    store = None if settings.store is None else settings.store()
+    return StreamReader(tables, source.at, settings.text, limits, since, store, unseen)
 
 
 def read(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Final, NamedTuple, Protocol, cast
 
@@ -17,15 +17,23 @@ BLOCK: Final = 1 << 22  # bytes of records that go to disk, and come back, toget
 _WHOLE: Final = int(Number.DELETE)  # row records up to this number are operations by themselves
 
 Record = RowRecord | Truncate | Discard
-Place = tuple[int, int]
 
 
-class RecordSpool(Protocol):
-    """Bytes outside memory; what is put there is freed once."""
+class StoredBlocks(Protocol):
+    """The blocks of one transaction in a store, until they are closed."""
 
-    def put(self, data: bytes) -> Place: ...
-    def get(self, place: Place) -> bytes: ...
-    def free(self, place: Place) -> None: ...
+    @property
+    def close(self) -> Callable[[], None]: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
+class RecordStore(Protocol):
+    """Blocks of records outside memory, and how many bytes they have."""
+
+    size: int
+
+    def add(self, part: Hashable, item: bytes, size: int, /) -> None: ...
+    def take(self, part: Hashable, /) -> StoredBlocks: ...
 
 
 class Update(NamedTuple):
@@ -44,19 +52,14 @@ class Ambiguous(NamedTuple):
 Operation = RowRecord | Truncate | Update | Ambiguous
 
 
-class _Block(NamedTuple):
-    place: Place
-    void: int | None  # the lowest sequence that a DISCARD in it names
-
-
 class OpenRecords:
     """The records of a transaction, in the order of the stream."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
-        self._blocks: list[_Block] = []
+        self._blocks: list[int | None] = []  # of each on disk, the lowest sequence that a DISCARD names
         self._schemas: list[Schema] = []
-        self._spool: RecordSpool | None = None
+        self._store: RecordStore | None = None
         self._voids = self._halves = False  # whether there is a DISCARD, a half of an update
         self.count = 0
         self.waiting = 0  # bytes of the records in memory
@@ -82,62 +85,61 @@ class OpenRecords:
         self.count += 1
         self.waiting += size
 
-    def spill(self, spool: RecordSpool) -> None:
-        """Move what is in memory to the spool."""
-        self._spool = spool
+    def spill(self, store: RecordStore) -> None:
+        """Move the records in memory to the store."""
+        self._store = store
         block: list[Record] = []
         size = 0
         for record in self._records:
             block.append(record)
             size += COST + (record.size if isinstance(record, RowRecord) else 0)
             if size >= BLOCK:
-                self._put(spool, block)
+                self._put(store, block)
                 block, size = [], 0
         if block:
-            self._put(spool, block)
+            self._put(store, block)
         self._records = []
         self.waiting = 0
 
     def drop(self) -> None:
         """Forget everything."""
-        for block in self._blocks:
-            assert self._spool is not None
-            self._spool.free(block.place)
+        if self._store is not None:
+            self._store.take(self).close()
         self._blocks.clear()
         self._records.clear()
 
     def operations(self, key_of: KeyOf) -> Iterable[Operation]:
         """What counts of the records, the halves of updates joined; it is read once, and dropped then."""
-        if not self._blocks:
+        if self._store is None:
             records, self._records = self._records, []
             kept = _kept(records, None)[0] if self._voids else cast("list[RowRecord | Truncate]", records)
             return _paired(kept, find_pairs(kept, key_of)) if self._halves else kept
-        return self._from_disk(key_of)
+        return self._from_disk(self._store.take(self), key_of)
 
-    def _from_disk(self, key_of: KeyOf) -> Iterator[Operation]:
+    def _from_disk(self, blocks: StoredBlocks, key_of: KeyOf) -> Iterator[Operation]:
         try:
             if self._halves:
-                yield from _paired(self._read(), find_pairs(self._read(), key_of))
+                yield from _paired(self._read(blocks), find_pairs(self._read(blocks), key_of))
             else:
-                yield from self._read()
+                yield from self._read(blocks)
         finally:
-            self.drop()
+            blocks.close()
 
-    def _read(self) -> Iterator[RowRecord | Truncate]:
+    def _read(self, blocks: StoredBlocks) -> Iterator[RowRecord | Truncate]:
         """The records that no later DISCARD voids, block by block."""
         kept, void = _kept(self._records, None)
         voids: list[int | None] = []  # from which sequence on what stands behind each block voids
-        for block in reversed(self._blocks):
+        for lowest in reversed(self._blocks):
             voids.append(void)
-            void = _lowest(void, block.void)
-        for block, behind in zip(self._blocks, reversed(voids), strict=True):
-            records = self._get(block.place)
+            void = _lowest(void, lowest)
+        for block, behind in zip(blocks, reversed(voids), strict=True):
+            records = self._load(block)
             yield from (
                 _kept(records, behind)[0] if self._voids else cast("list[RowRecord | Truncate]", records)
             )
         yield from kept
 
-    def _put(self, spool: RecordSpool, records: Sequence[Record]) -> None:
+    def _put(self, store: RecordStore, records: Sequence[Record]) -> None:
         """A block; schemas, which are compiled, stay in memory and are named by their number."""
         known = {id(schema): number for number, schema in enumerate(self._schemas)}
         void: int | None = None
@@ -153,11 +155,11 @@ class OpenRecords:
                 packed.append(record)
                 void = _lowest(void, record.sequence) if isinstance(record, Discard) else void
         data = pickle.dumps(packed, pickle.HIGHEST_PROTOCOL)
-        self._blocks.append(_Block(spool.put(data), void))
+        store.add(self, data, len(data))
+        self._blocks.append(void)
 
-    def _get(self, place: Place) -> list[Record]:
-        assert self._spool is not None
-        packed = pickle.loads(self._spool.get(place))  # noqa: S301 - what _put wrote
+    def _load(self, block: bytes) -> list[Record]:
+        packed = pickle.loads(block)  # noqa: S301 - what _put wrote
         return [
             found
             if isinstance(found, Truncate | Discard)

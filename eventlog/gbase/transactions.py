@@ -12,17 +12,22 @@ from typing import Final, NamedTuple
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
-from eventlog.gbase.open_records import COST, OpenRecords, Operation, RecordSpool
+from eventlog.gbase.open_records import COST, OpenRecords, Operation, RecordStore
 from eventlog.gbase.pairs import KeyOf
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
 from eventlog.gbase.stream import RowRecord
 
 MAX_OPEN: Final = 1 << 30
+MAX_STORED: Final = 10 << 30
 _STRANGERS: Final = 100_000
 
 
 class TooMuchOpen(EventlogError):
     """unfinished transactions take over {0} bytes of memory: raise the setting max-open"""
+
+
+class TooMuchStored(EventlogError):
+    """unfinished transactions take over {0} bytes on disk: raise the setting open-bytes"""
 
 
 class Unseen(enum.StrEnum):
@@ -62,21 +67,23 @@ class _Open(NamedTuple):
 
 
 class Transactions:
-    """The open transactions of a stream; what memory does not hold of them goes to the spool."""
+    """The open transactions of a stream; what memory does not hold of them goes to the store."""
 
     def __init__(
         self,
         since: Position = START,
         max_open: int = MAX_OPEN,
-        spool: RecordSpool | None = None,
+        store: RecordStore | None = None,
         unseen: Unseen = Unseen.REFUSED,
         key_of: KeyOf = lambda row: None,
+        max_stored: int = MAX_STORED,
     ) -> None:
         self._key_of = key_of
         self._open: dict[int, _Open] = {}
         self._strangers: set[int] = set()
         self._max_open = max_open
-        self._spool = spool
+        self._store = store
+        self._max_stored = max_stored
         self._unseen = unseen
         self._cost = 0
         self._seen = since.delivered  # commits that an earlier run delivered
@@ -185,13 +192,15 @@ class Transactions:
 
     def _make_room(self) -> None:
         """Move the largest transactions to disk, until half of the limit is free."""
-        if self._spool is not None:
+        if self._store is not None:
             for known in sorted(self._open.values(), key=_waiting, reverse=True):
                 if self._cost <= self._max_open // 2:
                     break
                 self._cost -= known.held.cost
-                known.held.spill(self._spool)
+                known.held.spill(self._store)
                 self._cost += known.held.cost
+                if self._store.size > self._max_stored:
+                    raise TooMuchStored(self._max_stored)
         if self._cost > self._max_open - self._max_open // 4:  # or each record would look for room
             raise TooMuchOpen(self._max_open)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
-from eventlog.files.spool import Spool
+from eventlog.files.keyed_store import KeyedStore
 from eventlog.files.statefile import read_state, write_state
 from eventlog.linter.changes import QueueReader as LinterReader
 from eventlog.linter.progress import START, dump_state, load_state
@@ -69,12 +70,12 @@ WritePlace = Callable[[Iterable[Change], Format, Place], Iterator[Refused]]
 def connected(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that are no values: a place on disk and, where one was named, a schema registry."""
     if not given.get("schema_registry"):
-        return {"spool": Spool}
+        return {"store": partial(KeyedStore, 0)}
     kafka = settings.build(KafkaSettings, given)
     access = RegistryAccess(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)
     registry = Registry(kafka.schema_registry, access=access)
     return {
-        "spool": Spool,
+        "store": partial(KeyedStore, 0),
         "schema_of": registry.schema_of,
         "register": registry.register,
         "register_key": registry.register_key,

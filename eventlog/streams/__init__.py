@@ -2,7 +2,7 @@
 
 ordered        all sources of a task by their sequence, sorted on disk
 transactions   complete by their counters, in the order of their ends
-held ranges    what waits for them, in memory and on disk; sets of counters and offsets
+ranges         sets of counters and offsets
 rows_feed      change tables that are read on from a state; `progress` is how far they were handed out
 topics_feed    topics likewise; `topic_progress` is how far their partitions were handed out
 commits_feed   captures and queues likewise, merged by their commits

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, Protocol
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse, Refused
 from eventlog.core.formats import Placed
-from eventlog.files.sorting import Sorter
+from eventlog.files.keyed_store import KeyedStore, StoredItems
+from eventlog.files.sorted_runs import SortedRuns
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
-from eventlog.streams.held import KeyedItems, TakenItems
 from eventlog.streams.transactions import size_of
 
 MEMORY: Final = 256 << 20
@@ -69,7 +69,7 @@ class CommitReading(Protocol):
 class _Whole(NamedTuple):
     order: Order
     stream: str
-    changes: TakenItems[Placed]
+    changes: StoredItems[Placed]
     position: Callable[[], Any]
 
 
@@ -92,7 +92,7 @@ class CommitsFeed:
         known = self._positions.keys()
         self._new = {name for name in names if name not in known} if known and not since else set()
         self._new_behind = self._last
-        self._held: KeyedItems[Placed] = KeyedItems()
+        self._held: KeyedStore[Placed] = KeyedStore()
         self._turns = 0
         self._moved: dict[str, Callable[[], Any]] = {}  # the positions that nobody asked for yet
         self._readings: dict[str, CommitReading] = {}
@@ -165,15 +165,15 @@ class CommitsFeed:
             return ([whole] for whole in wholes)
         return (list(told) for _, told in groupby(wholes, key=lambda whole: whole.order[:2]))
 
-    def _joined(self, wholes: Sequence[_Whole], repeated: Counter[str]) -> TakenItems[Placed]:
+    def _joined(self, wholes: Sequence[_Whole], repeated: Counter[str]) -> StoredItems[Placed]:
         """What several streams tell of one transaction, in the order of its sequences, each change once."""
         ordered = heapq.merge(*(ChangesOf(whole.changes) for whole in wholes), key=sequence_of)
-        for number, change in enumerate(_once(ordered, repeated)):
+        for change in _once(ordered, repeated):
             placed = Placed(change, wholes[0].stream)
-            self._held.add(_JOINED, (0, "", number), placed, size_of(placed))
+            self._held.add(_JOINED, placed, size_of(placed))
         return self._held.take(_JOINED)
 
-    def _delivery(self, changes: TakenItems[Placed]) -> Delivery:
+    def _delivery(self, changes: StoredItems[Placed]) -> Delivery:
         self._turns += 1
         turn = self._turns
         return Delivery(ChangesOf(changes), lambda: self._state_at(turn))
@@ -193,7 +193,6 @@ class CommitsFeed:
     ) -> Iterator[_Whole]:
         """The transactions of one stream, each with the position as it was when its last change was taken."""
         open_: tuple[str | None, Order, Callable[[], Any]] | None = None
-        count = 0
         for item in answers:
             if isinstance(item, Refused):
                 refused.append(item)
@@ -203,10 +202,9 @@ class CommitsFeed:
                 open_ = None
             if item is None:
                 continue
-            count += 1
             order = open_[1] if open_ else (*place_of(item, self._commits)[:2], number)
             placed = Placed(item, name)
-            self._held.add(name, (0, "", count), placed, size_of(placed))
+            self._held.add(name, placed, size_of(placed))
             open_ = item.transaction, order, reading.position
         if open_ is not None:
             yield _Whole(open_[1], name, self._held.take(name), open_[2])
@@ -230,19 +228,16 @@ def by_commit(
 ) -> Iterator[Change | Refused]:
     """The changes of several streams in the order of their commits, each once; Refused as it is met."""
     least = number_of(since)
-    sorter: Sorter[tuple[tuple[Any, ...], Change]] = Sorter(lambda item: item[0], _size, MEMORY)
     repeated: Counter[str] = Counter()
-    try:
+    with SortedRuns[tuple[tuple[Any, ...], Change]](lambda item: item[0], _size, MEMORY) as sorter:
         for number, item in enumerate(changes):
             if isinstance(item, Refused):
                 yield item
             elif (place := place_of(item, commits))[0] > least:
                 sorter.add(((*place, number), item))
-        ordered = (change for _, change in sorter.peek())
+        ordered = (change for _, change in sorter.in_order())
         yield from _once(ordered, repeated) if commits.shared else ordered
         yield from _told(repeated)
-    finally:
-        sorter.close()
 
 
 def place_of(change: Change, commits: Commits) -> tuple[int, str, int]:

@@ -10,7 +10,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Placed, Source
 from eventlog.core.tables import Tables
-from eventlog.files.sorting import Sorter
+from eventlog.files.sorted_runs import SortedRuns
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.streams.commits_feed import COMMITS, by_commit
@@ -40,8 +40,7 @@ SEQUENCERS: Final[dict[str, Callable[[Tables, Any, str], Sequencer]]] = {
 
 def ordered(sequencer: Sequencer, tasks: Iterable[Task], memory: int = MEMORY) -> Iterator[Placed | Refused]:
     """The changes of all sources by their sequence, task after task; Refused as it is met."""
-    sorter: Sorter[Any] = Sorter(itemgetter(0), sequencer.size, memory)
-    try:
+    with SortedRuns[Any](itemgetter(0), sequencer.size, memory) as sorter:
         for number, (name, sources) in enumerate(tasks):
             for source in sources:
                 yield from _kept(sequencer.parse(number, source, name), sorter)
@@ -50,12 +49,10 @@ def ordered(sequencer: Sequencer, tasks: Iterable[Task], memory: int = MEMORY) -
         if len(names) > 1:
             said = f"the changes of {len(names)} tasks follow each other: they share no sequence"
             yield Refused(", ".join(name or "the others" for name in names), said, fault=False)
-        yield from sequencer.join(sorter.peek)
-    finally:
-        sorter.close()
+        yield from sequencer.join(sorter.in_order)
 
 
-def _kept(items: Iterable[Any], sorter: Sorter[Any]) -> Iterator[Refused]:
+def _kept(items: Iterable[Any], sorter: SortedRuns[Any]) -> Iterator[Refused]:
     for item in items:
         if isinstance(item, Refused):
             yield item

@@ -13,11 +13,11 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
+from eventlog.files.keyed_store import KeyedStore, StoredItems
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
-from eventlog.streams.held import KeyedItems, TakenItems
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.topic_progress import At, Key, PartitionRead, Spot, TopicProgress, load_topics
 from eventlog.streams.transactions import (
@@ -28,6 +28,7 @@ from eventlog.streams.transactions import (
     is_row,
     key_of,
     once,
+    order_key,
     refused,
     size_of,
 )
@@ -82,7 +83,7 @@ class TopicsFeed:
         self._clock = clock
         self._progress = TopicProgress() if state is None else load_topics(state)
         self._sequencer = MessageSequencer(tables, reading, stream.since)
-        self._held: KeyedItems[Placed] = KeyedItems()
+        self._held: KeyedStore[Placed] = KeyedStore()
         self._open: dict[Key, _Open] = {}
         self._round = 0
         self._number = 0
@@ -174,7 +175,7 @@ class TopicsFeed:
             known = self._open[key] = _Open(Facts(seq, seq), self._clock())
         known.round = self._round
         counter = known.facts.take(placed.change, seq, placed.source, self._number)
-        self._held.add(key, (counter, seq, self._number), placed, size_of(placed))
+        self._held.add(key, placed, size_of(placed), order_key(counter, seq))
         self._progress.partitions[self._named[placed.source]].open.add(placed.number)
 
     # --- handing out
@@ -225,7 +226,7 @@ class TopicsFeed:
         taken.close()
 
     def _delivered(
-        self, key: Key, facts: Facts, changes: TakenItems[Placed], stuck: bool
+        self, key: Key, facts: Facts, changes: StoredItems[Placed], stuck: bool
     ) -> Iterator[Delivery | Refused]:
         if is_final(key, facts):
             self._progress.hand_out(key)

@@ -13,10 +13,10 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.plurals import quantity
+from eventlog.files.keyed_store import MEMORY, KeyedStore, StoredItems
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import transaction_of
 from eventlog.qlik.sequenced_messages import same
-from eventlog.streams.held import MEMORY, KeyedItems, TakenItems
 from eventlog.streams.ranges import Ranges
 
 Key = tuple[str, ...]
@@ -96,6 +96,11 @@ def key_of(change: Change, number: int) -> Key:
     return ("", change.position) if change.position else ("", "", str(number))
 
 
+def order_key(counter: int, seq: str) -> str:
+    """Return a text by which changes of a transaction sort: by counter, then by sequence."""
+    return f"{counter + (1 << 63):020}{seq}"
+
+
 def size_of(placed: Placed) -> int:
     """About how many bytes a change takes."""
     return _CHANGE + 3 * len(placed.raw or b"") + 100 * len(placed.change.fields)
@@ -116,7 +121,7 @@ def assemble(
     policy says; so is one whose last did not come where the sequence has `ended`, else it is left to
     `leave`, and refused where there is none.
     """
-    group = _Group(policy, leave, KeyedItems(memory), ended=ended)
+    group = _Group(policy, leave, KeyedStore(memory), ended=ended)
     at = ""
     try:
         for item in items:
@@ -140,7 +145,7 @@ class _Group:
     """The changes of one time."""
 
     def __init__(
-        self, policy: str, leave: Callable[[Placed], None] | None, held: KeyedItems[Placed], *, ended: bool
+        self, policy: str, leave: Callable[[Placed], None] | None, held: KeyedStore[Placed], *, ended: bool
     ) -> None:
         self.held = held
         self._ended = ended
@@ -162,7 +167,7 @@ class _Group:
         if facts is None:
             facts = self._facts[key] = Facts(seq, seq)
         counter = facts.take(placed.change, seq, placed.source, self._number)
-        self.held.add(key, (counter, seq, self._number), placed, size_of(placed))
+        self.held.add(key, placed, size_of(placed), order_key(counter, seq))
 
     def close(self) -> Iterator[Whole | Refused]:
         """The transactions in the order of their last changes."""
@@ -186,7 +191,7 @@ class _Group:
         """Whether what a transaction lacks may still come."""
         return facts.open and not self._ended
 
-    def _told(self, key: Key, facts: Facts, taken: TakenItems[Placed]) -> Iterator[Whole | Refused]:
+    def _told(self, key: Key, facts: Facts, taken: StoredItems[Placed]) -> Iterator[Whole | Refused]:
         if key in self._spoilt:
             yield from refused(taken, f"transaction {key[0]}: rows of it contradict each other")
         elif facts.complete:
@@ -237,7 +242,7 @@ def is_final(key: Key, facts: Facts) -> bool:
     return facts.complete and not is_row(key) and (facts.counted or not key[0])
 
 
-def once(taken: TakenItems[Placed], repeated: GroupedWarnings) -> tuple[TakenItems[Placed], str]:
+def once(taken: StoredItems[Placed], repeated: GroupedWarnings) -> tuple[StoredItems[Placed], str]:
     """The changes of a transaction without those that were sent again; why all are refused, where they
     contradict each other."""
     count = 0
@@ -252,7 +257,7 @@ def once(taken: TakenItems[Placed], repeated: GroupedWarnings) -> tuple[TakenIte
             repeated.add(change.table, placed.where, placed.raw)
     if count == len(taken):
         return taken, ""
-    return TakenItems(count, lambda: (next(again) for _, again in groupby(taken, key=_identity))), ""
+    return StoredItems(count, lambda: (next(again) for _, again in groupby(taken, key=_identity))), ""
 
 
 def _identity(placed: Placed) -> tuple[Any, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import MemoryLimits, StreamReader
+from eventlog.gbase.changes import StreamLimits, StreamReader
 from eventlog.gbase.records import COMMON, LAYOUTS, BeginTx, CommTx, Number, RbTx
 from tests.gbase.helpers import Told
 
-LIMITS = MemoryLimits(record=1 << 16, open=1 << 20)
+LIMITS = StreamLimits(record=1 << 16, open=1 << 20)
 SIZES = (0, 1, 2, 3, 15, 16, 36, 66, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 WORDS = (*SIZES, *Number)  # what a mutation writes over a word
 

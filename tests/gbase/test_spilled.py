@@ -10,11 +10,11 @@ import pytest
 
 from eventlog.core.change import Change
 from eventlog.core.tables import Tables
-from eventlog.files.spool import Spool, SpoolFull
+from eventlog.files.keyed_store import KeyedStore
 from eventlog.gbase import open_records
-from eventlog.gbase.changes import MemoryLimits, StreamReader
+from eventlog.gbase.changes import StreamLimits, StreamReader
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate
-from eventlog.gbase.transactions import TooMuchOpen
+from eventlog.gbase.transactions import TooMuchOpen, TooMuchStored
 from tests.commands import Shell
 from tests.gbase.helpers import T1, Told, changes_of, refusals_of
 
@@ -50,8 +50,10 @@ def random_stream(seed: int) -> bytes:
     return told.data
 
 
-def answers(data: bytes, limit: int, spool: Spool | None = None) -> list[Any]:
-    reader = StreamReader(Tables(), limits=MemoryLimits(open=limit), spool=spool)
+def answers(
+    data: bytes, limit: int, store: KeyedStore[bytes] | None = None, stored: int = 1 << 20
+) -> list[Any]:
+    reader = StreamReader(Tables(), limits=StreamLimits(open=limit, stored=stored), store=store)
     return [answer for at in range(0, len(data), 999) for answer in reader.feed(data[at : at + 999])]
 
 
@@ -62,10 +64,10 @@ def test_what_waits_on_disk_comes_out_as_from_memory(
 ) -> None:
     monkeypatch.setattr(open_records, "BLOCK", block)
     data = random_stream(seed)
-    spool = Spool(1 << 20)
+    store = KeyedStore[bytes](0)
     kept = answers(data, 1 << 30)
-    assert answers(data, 60_000, spool) == kept
-    assert spool._live == 0
+    assert answers(data, 60_000, store) == kept
+    assert store.size == 0
     assert len(kept) > 20
 
 
@@ -74,7 +76,7 @@ def test_a_transaction_over_the_limit_comes_out_whole_and_the_others_do() -> Non
     for sequence in range(2, 50):
         told.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
     told.begin(50, 2).row(Number.INSERT, 51, 2, 7, (51, "b")).commit(52, 2).commit(53, 1)
-    found = answers(told.data, 10_000, Spool(1 << 20))
+    found = answers(told.data, 10_000, KeyedStore[bytes](0))
     assert [change.after["c1"] for change in changes_of(found)] == [51, *range(2, 50)]
     assert not refusals_of(found)
 
@@ -85,8 +87,8 @@ def test_without_room_the_reading_ends_and_nothing_is_dropped_in_silence() -> No
         told.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
     with pytest.raises(TooMuchOpen, match=r"over 10000 bytes.*max-open"):
         answers(told.data, 10_000)
-    with pytest.raises(SpoolFull, match="open-bytes"):
-        answers(told.data, 10_000, Spool(1000))
+    with pytest.raises(TooMuchStored, match="open-bytes"):
+        answers(told.data, 10_000, KeyedStore[bytes](0), 1000)
 
 
 def test_a_flood_of_beginnings_ends_too() -> None:
@@ -94,7 +96,7 @@ def test_a_flood_of_beginnings_ends_too() -> None:
     for transaction in range(100):
         told.begin(transaction, transaction)
     with pytest.raises(TooMuchOpen):
-        answers(told.data, 10_000, Spool(1 << 20))
+        answers(told.data, 10_000, KeyedStore[bytes](0))
 
 
 def test_convert_spills(tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_convert_spills(tmp_path: Path) -> None:
 def test_a_change_of_a_spilled_row_is_a_change() -> None:
     told = Told().table(8, T2).begin(1, 1).row(Number.INSERT, 2, 1, 8, (1, True, "1.50"))
     told.row(Number.INSERT, 3, 1, 8, (2, None, None))
-    found = answers(told.commit(4, 1).data, 1000, Spool(1 << 20))
+    found = answers(told.commit(4, 1).data, 1000, KeyedStore[bytes](0))
     assert [change.after for change in found if isinstance(change, Change)] == [
         {"k": 1, "b": True, "d": "1.50"},
         {"k": 2, "b": None, "d": None},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -18,10 +17,10 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.messages import FORMAT
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.streams import transactions
-from eventlog.streams.held import KeyedItems
 from eventlog.streams.ordered import ordered, read_changes
 from eventlog.streams.ranges import Ranges
 from eventlog.streams.settings import StreamSettings
+from eventlog.streams.transactions import order_key
 from tests.qlik.helpers import write_messages
 
 pytestmark = pytest.mark.quick
@@ -173,19 +172,6 @@ def test_ranges_are_sets(numbers: list[int], at: int) -> None:
     assert {n for start, end in ranges for n in range(start, end)} == plain - {at}
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 80), st.booleans()), max_size=40)
-)
-def test_held_items_come_back_in_their_order(steps: list[tuple[int, int, int, bool]]) -> None:
-    held: KeyedItems[int] = KeyedItems(100)
-    plain: dict[int, list[tuple[tuple[int, str, int], int]]] = defaultdict(list)
-    for number, (key, counter, size, take) in enumerate(steps):
-        held.add(key, (counter, "", number), number, size)
-        plain[key].append(((counter, "", number), number))
-        if take:
-            taken = held.take(key)
-            expected = [item for _, item in sorted(plain.pop(key))]
-            assert list(taken) == list(taken) == expected
-            assert (len(taken), taken[0], taken[-1]) == (len(expected), expected[0], expected[-1])
-            taken.close()
-    held.close()
+@given(st.lists(st.tuples(st.integers(-(1 << 63), (1 << 63) - 1), st.sampled_from(("", "1" * 35, "2" * 35)))))
+def test_order_keys_sort_as_counters_then_sequences(places: list[tuple[int, str]]) -> None:
+    assert sorted(places, key=lambda place: order_key(*place)) == sorted(places)

@@ -15,7 +15,7 @@ from eventlog.convert.by_column.checked_rows import SCHEMA
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
 from eventlog.core.tables import Tables
-from eventlog.files.shares import Shares
+from eventlog.files.arrow_stores import KeyedBatches
 
 _SHARES = 256
 _ROWS = 32_000  # that are folded together, where objects allow
@@ -35,7 +35,12 @@ class RowSpool:
         self._memory = memory
         self._held: list[pa.RecordBatch] = []
         self._size = 0
-        self._shares: Shares | None = None
+        self._shares: KeyedBatches | None = None
+
+    def close(self) -> None:
+        """Drop all rows."""
+        if self._shares is not None:
+            self._shares.close()
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take some rows."""
@@ -44,7 +49,8 @@ class RowSpool:
         self._held.append(rows)
         self._size += rows.nbytes
         if self._size > self._memory:
-            self._shares = self._shares or Shares(SCHEMA)
+            if self._shares is None:
+                self._shares = KeyedBatches(SCHEMA)
             self._spill(self._shares)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -54,13 +60,13 @@ class RowSpool:
             return
         self._spill(self._shares)
         for share in range(_SHARES):
-            found = list(self._shares.take(share))
+            found = list(self._shares.batches(share))
             size = sum(rows.nbytes for rows in found)
             if size > _MOST:
                 raise ObjectTooLarge(sum(rows.num_rows for rows in found), size)
             yield from _divided(_joined(found), self._tables)
 
-    def _spill(self, to: Shares) -> None:
+    def _spill(self, to: KeyedBatches) -> None:
         for rows in self._held:
             for share, some in shares(rows, object_numbers(rows, self._tables) % _SHARES):
                 to.add(share, some)

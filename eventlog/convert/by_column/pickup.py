@@ -17,7 +17,6 @@ from eventlog.columnar.plain import WrittenEvent
 from eventlog.columnar.vectors import Ints
 from eventlog.convert.by_column import row_batches
 from eventlog.convert.by_column.checked_rows import TAKES_NO_PART, Checker
-from eventlog.convert.by_column.merge_order import EventMerge, OrderedEvents
 from eventlog.convert.by_column.object_spool import RowSpool
 from eventlog.convert.by_column.refusals import Refusals
 from eventlog.convert.by_column.repeats import RecordIds
@@ -27,6 +26,7 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
+from eventlog.files.arrow_stores import SortedBatches
 from eventlog.files.inputs import Advance, open_input, stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import CurrentRow, Fate, Rules, query_key
@@ -36,6 +36,7 @@ from eventlog.xds.documents import finish
 from eventlog.xds.settings import XdsSettings
 
 _MEMORY = 128 << 20  # bytes of rows
+_EVENTS = pa.schema([("place", pa.int64()), ("object", pa.int64()), ("text", pa.large_string())])
 
 
 class BulkPickup:
@@ -60,6 +61,7 @@ class BulkPickup:
         self._refused = refused
         self._limits = limits
         self._memory = memory
+        self._objects = 0  # of all events
         self._engine = Engine(
             tables,
             rules,
@@ -72,9 +74,9 @@ class BulkPickup:
     def documents(self, inputs: Sequence[tuple[str, str]], advance: Advance) -> Iterator[bytes | Refused]:
         """The documents of all rows of these files, of which each container is named."""
         with ExitStack() as stack:
-            leaving = stack.enter_context(closing(EventMerge()))
+            leaving = stack.enter_context(closing(SortedBatches(_EVENTS)))
             ids = stack.enter_context(closing(RecordIds()))
-            spool = RowSpool(self._tables, self._memory)
+            spool = stack.enter_context(closing(RowSpool(self._tables, self._memory)))
             refusals = Refusals(inputs, self._limits)
             for number, (name, container) in enumerate(inputs):
                 for rows in self._rows(number, name, container, advance, refusals):
@@ -125,7 +127,9 @@ class BulkPickup:
                 row, entry = read
                 yield row.where, entry
 
-    def _fold(self, rows: pa.RecordBatch, leaving: EventMerge, refusals: Refusals) -> Sequence[WrittenEvent]:
+    def _fold(
+        self, rows: pa.RecordBatch, leaving: SortedBatches, refusals: Refusals
+    ) -> Sequence[WrittenEvent]:
         """Fold whole objects; what is told is the events that cannot be written."""
         if not rows.num_rows:
             return ()
@@ -135,7 +139,10 @@ class BulkPickup:
             columns[name] for name in ("table_name", "table_key", "column_name", "old_value", "new_value")
         )
         events = self._engine.events(Rows(ids, kinds, *texts))
-        leaving.add(events.texts, ids[events.places], events.objects)
+        numbers = events.objects + self._objects  # an object of one batch is none of another
+        self._objects += 1 + int(events.objects.max(initial=-1))
+        written = [ids[events.places], numbers, events.texts.cast(pa.large_string())]
+        leaving.add(pa.record_batch(written, schema=_EVENTS))
         wrong = {row: told.reason for row, told in events.reasons.items() if told.fate is Fate.REFUSED}
         at = np.flatnonzero(np.isin(ids, list(wrong)))
         _note(rows, at, [wrong[record_id] for record_id in ids[at].tolist()], refusals)
@@ -154,13 +161,13 @@ class BulkPickup:
         arrays = [pa.array(column, pa.string()) for column in texts]
         return CurrentColumns(np.array(objects, np.int64), arrays, np.empty(0, np.int64))
 
-    def _packed(self, told: Iterator[OrderedEvents]) -> Iterator[bytes]:
+    def _packed(self, told: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         """The documents of events in order; the last of each step waits for what may join it."""
         most = self._settings.batch_size
         texts, objects = pa.array([], pa.large_string()), np.empty(0, np.int64)
         for some in told:
-            texts = pa.concat_arrays([texts, some.texts])
-            objects = np.concatenate([objects, some.objects])
+            texts = pa.concat_arrays([texts, some.column("text")])
+            objects = np.concatenate([objects, some.column("object").to_numpy()])
             data, _, sizes = documents(texts, objects, most)
             waiting = int(sizes[-1]) if most > 1 else 0
             if waiting:

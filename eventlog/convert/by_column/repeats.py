@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-
 import numpy as np
+import pyarrow as pa
 
 from eventlog.columnar.vectors import Ints
-from eventlog.files.writing import temporary
+from eventlog.files.arrow_stores import SortedBatches
 
 _AT_ONCE = 4 << 20  # record_ids in memory
 
@@ -17,45 +15,37 @@ class RecordIds:
     """The record_ids of a log, on disk; those that ascend all the way repeat nothing."""
 
     def __init__(self) -> None:
-        self._file = temporary()
-        self._count = 0
+        self._runs = SortedBatches(pa.schema([("record_id", pa.int64())]))
         self._last = 0
         self._ascend = True
 
     def close(self) -> None:
-        """Forget them."""
-        self._file.close()
+        """Drop all record_ids and the file."""
+        self._runs.close()
 
     def add(self, ids: Ints) -> None:
-        """Take some."""
+        """Take the record_ids of some rows."""
         if not len(ids):
             return
-        self._ascend = self._ascend and bool(ids[0] > self._last and (ids[1:] > ids[:-1]).all())
+        ascend = bool((ids[1:] > ids[:-1]).all())
+        self._ascend = self._ascend and ascend and bool(ids[0] > self._last)
         self._last = int(ids[-1])
-        self._file.write(np.ascontiguousarray(ids).data)
-        self._count += len(ids)
+        self._runs.add(pa.record_batch([ids if ascend else np.sort(ids)], names=["record_id"]))
 
     def repeated(self) -> tuple[Ints, Ints]:
-        """Those that stand more than once, ascending, and how often each does."""
-        none = np.empty(0, np.int64)
-        if self._ascend:
-            return none, none
-        self._file.flush()
-        found = [(none, none)]
-        passes = -(-self._count // _AT_ONCE)
-        for number in range(passes):
-            some = np.concatenate([part[_mixed(part) % passes == number] for part in self._slices()])
-            values, counts = np.unique(some, return_counts=True)
-            found.append((values[counts > 1], counts[counts > 1]))
-        values, counts = (np.concatenate(some) for some in zip(*found, strict=True))
-        order = np.argsort(values)
-        return values[order], counts[order]
-
-    def _slices(self) -> Iterator[Ints]:
-        for at in range(0, self._count * 8, _AT_ONCE * 8):
-            yield np.frombuffer(os.pread(self._file.fileno(), _AT_ONCE * 8, at), np.int64)
+        """Return the record_ids that stand more than once, ascending, and how often each does."""
+        rest = np.empty(0, np.int64)
+        found = [_repeated(rest)]
+        for rows in () if self._ascend else self._runs.in_order(_AT_ONCE):
+            ids = np.concatenate([rest, rows.column(0).to_numpy()])
+            end = int(np.searchsorted(ids, ids[-1]))  # the last record_id may come again
+            found.append(_repeated(ids[:end]))
+            rest = ids[end:]
+        found.append(_repeated(rest))
+        ids, times = (np.concatenate(some) for some in zip(*found, strict=True))
+        return ids, times
 
 
-def _mixed(ids: Ints) -> Ints:
-    with np.errstate(over="ignore"):
-        return (ids * np.int64(0x5851F42D4C957F2D)) >> 33
+def _repeated(ids: Ints) -> tuple[Ints, Ints]:
+    values, counts = np.unique(ids, return_counts=True)
+    return values[counts > 1], counts[counts > 1]

@@ -28,6 +28,7 @@ from eventlog.core.extras import extra
 from eventlog.core.formats import Placed, Source
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
+from eventlog.files.keyed_store import StoredItems
 from eventlog.files.messages import message_at
 from eventlog.library import RecordRefused
 from eventlog.qlik.message_reader import MessageReader
@@ -36,7 +37,6 @@ from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.sequenced import repeats
 from eventlog.sql.connect import connect
 from eventlog.streams.delivery import ChangesOf, Delivery
-from eventlog.streams.held import TakenItems
 from eventlog.streams.transactions import Incomplete, once, refused
 from eventlog_spark.stream.holding import MESSAGE, METADATA, OPEN, READ, REFUSED, STOP
 from eventlog_spark.stream.reading import load_metadata, name_of
@@ -238,5 +238,5 @@ def _placed(reader: MessageReader, encoding: str, row: Any) -> Placed:
     return Placed(change, f"{name}:{row.offset}", value, name, row.offset)
 
 
-def _once(placed: Sequence[Placed], repeated: GroupedWarnings) -> tuple[TakenItems[Placed], str]:
-    return once(TakenItems(len(placed), lambda: iter(placed)), repeated)
+def _once(placed: Sequence[Placed], repeated: GroupedWarnings) -> tuple[StoredItems[Placed], str]:
+    return once(StoredItems(len(placed), lambda: iter(placed)), repeated)

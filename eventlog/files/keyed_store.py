@@ -1,0 +1,197 @@
+"""Items by part and key: in memory up to a bound, then in a nameless file of sqlite."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import sqlite3
+import tempfile
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from types import TracebackType
+from typing import Final, Generic, Self, TypeVar, overload
+
+T = TypeVar("T")
+MEMORY: Final = 64 << 20
+Key = int | str | bytes
+_TABLE: Final = (
+    "create table entries (part integer, key, number integer, item blob, primary key (part, key, number))"
+    " without rowid"
+)
+
+
+@dataclass(slots=True)
+class _Part(Generic[T]):
+    """The items of a part that are in memory, and what is on disk of it."""
+
+    number: int  # of the part on disk
+    items: dict[Key, list[T]] = field(default_factory=dict)
+    in_memory: int = 0  # bytes, about
+    size: int = 0  # bytes, about, of all items
+    count: int = 0
+    on_disk: bool = False
+
+
+class KeyedStore(Generic[T]):
+    """A store of items that belong to parts; a part returns its items by their keys, then by arrival.
+
+    Over `memory` bytes, all items in memory move to disk.
+    """
+
+    def __init__(self, memory: int = MEMORY) -> None:
+        self._memory = memory
+        self._parts: dict[Hashable, _Part[T]] = {}
+        self._unwritten: dict[int, _Part[T]] = {}  # the parts with items in memory
+        self._numbers, self._arrivals = count(), count()
+        self._in_memory = 0
+        self._disk: sqlite3.Connection | None = None
+        self.size = 0  # bytes, about, of all items
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop all items and the file."""
+        self._parts.clear()
+        self._unwritten.clear()
+        if self._disk is not None:
+            self._disk.close()
+            self._disk = None
+
+    def add(self, part: Hashable, item: T, size: int, key: Key = 0) -> None:
+        """Add an item of about so many bytes to a part."""
+        known = self._parts.get(part)
+        if known is None:
+            known = self._parts[part] = _Part(next(self._numbers))
+        self._unwritten[known.number] = known
+        known.items.setdefault(key, []).append(item)
+        known.count += 1
+        known.size += size
+        known.in_memory += size
+        self.size += size
+        self._in_memory += size
+        if self._in_memory > self._memory:
+            self._write(list(self._unwritten.values()))
+
+    def get(self, part: Hashable, key: Key) -> list[T]:
+        """Return the items of a key."""
+        known = self._parts.get(part)
+        if known is None:
+            return []
+        found = list(self._read(known.number, key)) if known.on_disk else []
+        return found + known.items.get(key, [])
+
+    def items(self, part: Hashable) -> StoredItems[T]:
+        """Return the items of a part."""
+        known = self._parts.get(part) or _Part[T](-1)
+        if not known.on_disk:
+            found = [item for key in sorted(known.items) for item in known.items[key]]
+            return StoredItems(len(found), found.__iter__)
+        self._write((known,))
+        return StoredItems(known.count, lambda: self._read(known.number))
+
+    def take(self, part: Hashable) -> StoredItems[T]:
+        """Return the items of a part, which leave the store when they are closed."""
+        taken = self.items(part)
+        known = self._parts.pop(part, None)
+        if known is None:
+            return taken
+        self.size -= known.size
+        self._in_memory -= known.in_memory
+        self._unwritten.pop(known.number, None)
+        if known.on_disk:
+            taken.close = lambda: self._delete(known.number)
+        return taken
+
+    def _write(self, parts: Iterable[_Part[T]]) -> None:
+        """Move the items of these parts from memory to disk."""
+        with self._transaction() as disk:
+            for part in parts:
+                rows = (
+                    (part.number, key, next(self._arrivals), pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
+                    for key, items in part.items.items()
+                    for item in items
+                )
+                disk.executemany("insert into entries values (?, ?, ?, ?)", rows)
+                self._in_memory -= part.in_memory
+                part.items, part.in_memory, part.on_disk = {}, 0, True
+                self._unwritten.pop(part.number, None)
+
+    def _read(self, part: int, key: Key | None = None) -> Iterator[T]:
+        assert self._disk is not None
+        found = self._disk.execute(
+            "select item from entries where part = ? order by key, number"
+            if key is None
+            else "select item from entries where part = ? and key = ? order by number",
+            (part,) if key is None else (part, key),
+        )
+        return (pickle.loads(item) for (item,) in found)  # noqa: S301 - of _write
+
+    def _delete(self, part: int) -> None:
+        if self._disk is not None:
+            with self._transaction() as disk:
+                disk.execute("delete from entries where part = ?", (part,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write to the file; OSError with the folder of temporary files if the disk refuses."""
+        folder = tempfile.gettempdir()
+        try:
+            if self._disk is None:
+                self._disk = _nameless(folder)
+                weakref.finalize(self, self._disk.close)
+            self._disk.execute("begin")
+            yield self._disk
+            self._disk.execute("commit")
+        except sqlite3.OperationalError as fault:
+            code = errno.ENOSPC if fault.sqlite_errorcode == sqlite3.SQLITE_FULL else errno.EIO
+            raise OSError(code, os.strerror(code), folder) from fault
+
+
+def _nameless(folder: str) -> sqlite3.Connection:
+    """Return a database in a file whose name is gone; any thread may use it, one at a time."""
+    with tempfile.NamedTemporaryFile(dir=folder) as file:
+        disk = sqlite3.connect(file.name, isolation_level=None, check_same_thread=False)
+        for setting in ("journal_mode = off", "synchronous = off", "locking_mode = exclusive"):
+            disk.execute(f"pragma {setting}")
+        disk.execute(_TABLE)
+    return disk
+
+
+class StoredItems(Sequence[T]):
+    """Items of a store, read anew each time they are iterated."""
+
+    def __init__(
+        self, count: int, read: Callable[[], Iterator[T]], close: Callable[[], None] = lambda: None
+    ) -> None:
+        self._count = count
+        self._read = read
+        self.close = close
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[T]:
+        return self._read()
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[T]: ...
+    def __getitem__(self, at: int | slice) -> T | Sequence[T]:
+        if isinstance(at, slice):
+            return list(self)[at]
+        place = at if at >= 0 else self._count + at
+        for number, item in enumerate(self):
+            if number == place:
+                return item
+        raise IndexError(at)

@@ -25,14 +25,12 @@ from eventlog.files.limits import Limits
 from eventlog.gbase.cuts import Cut, CutFinder
 from eventlog.gbase.format import GbaseSettings, read_source, reader
 from eventlog_spark.cluster.stores import Stores
-from eventlog_spark.input.batches import bounded
+from eventlog_spark.input.batches import ANSWER, answer, answers, bounded, pack, unpack
 from eventlog_spark.input.columns import needed
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
-from eventlog_spark.output.frame_rows import FrameForm, Told, rows_of_changes, without_refused
-from eventlog_spark.sequence.items import pack, unpack
+from eventlog_spark.output.frame_rows import FrameForm, FrameRow, batches_of_changes
 
-_CUTS: Final = pa.schema([("file", pa.int32()), ("cuts", pa.binary())])
 _END: Final = -1
 _PIECE: Final = 1 << 20  # bytes of a stream that are read at a time
 
@@ -128,25 +126,15 @@ def between(file: File, cuts: Iterable[Cut]) -> Iterator[CaptureStretch]:
 
 
 @dataclass(frozen=True)
-class _Look:
-    """Finds the cuts of files, a task for each."""
+class _FindCuts:
+    """Answers the number of a file and its cuts."""
 
     captures: Captures
-    files: Sequence[tuple[int, File]]
     apart: int
 
-    @property
-    def schema(self) -> str:
-        return "file int, cuts binary"
-
-    def pieces(self) -> Sequence[int]:
-        return range(len(self.files))
-
-    def read(self, piece: int) -> Iterator[pa.RecordBatch]:
-        """The cuts of one file."""
-        number, file = self.files[piece]
-        told = [pa.array([number], pa.int32()), pa.array([pack(self.captures.cuts(file, self.apart))])]
-        yield pa.record_batch(told, schema=_CUTS)
+    def __call__(self, numbered: tuple[int, File]) -> Iterator[pa.RecordBatch]:
+        number, file = numbered
+        yield answer((number, self.captures.cuts(file, self.apart)))
 
 
 def stretches(
@@ -156,8 +144,7 @@ def stretches(
     large = captures.worth_cutting(files, apart)
     if not large:
         return None
-    told = load(spark, _Look(captures, large, apart)).collect()
-    cuts: dict[int, list[Cut]] = {row.file: unpack(row.cuts) for row in told}
+    cuts: dict[int, list[Cut]] = dict(answers(load(spark, ANSWER, large, _FindCuts(captures, apart))))
     return [one for number, file in enumerate(files) for one in between(file, cuts.get(number, ()))]
 
 
@@ -204,7 +191,7 @@ class _Cut:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return bounded(self._pieces(batches), _PIECES)
 
-    def _pieces(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
+    def _pieces(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
         for batch in batches:
             for path, content, row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 whole = content or b""
@@ -227,10 +214,9 @@ class _Decode:
     name: str  # of a stream without a path
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        heard: list[Refused] = []
-        good = without_refused(heard)
-        changes = good(allowed(good(self._read(batches)), self.tables))
-        return bounded(rows_of_changes(self.form, changes, heard), self.form.schema)
+        return batches_of_changes(
+            self.form, lambda good: good(allowed(good(self._read(batches)), self.tables))
+        )
 
     def _read(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Change | Refused]:
         for batch in batches:

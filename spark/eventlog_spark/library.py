@@ -32,8 +32,7 @@ from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.frames import LogKnown, keyed_rows
 from eventlog_spark.input.kinds import FATES, UNREADABLE
 from eventlog_spark.output.frame_rows import Changes, Documents, FrameForm, in_order
-from eventlog_spark.sequence.frames import change_tables
-from eventlog_spark.sequence.message_frames import messages
+from eventlog_spark.sequence.frames import change_tables, messages
 
 _SOURCES = ("log", "qlik-table", "qlik-message", "gbase", "linter")
 

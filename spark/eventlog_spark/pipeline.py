@@ -14,6 +14,7 @@ from eventlog_spark.cluster.progress import aside
 from eventlog_spark.fold.grouping import by_object, met
 from eventlog_spark.fold.tasks import FoldToEvents, FoldToParts, WriteEvents
 from eventlog_spark.input import rows
+from eventlog_spark.input.batches import answers_of
 from eventlog_spark.input.current import CurrentSource
 from eventlog_spark.input.spelling import Noticed, Watch
 from eventlog_spark.input.storage import File
@@ -94,7 +95,7 @@ class Pipeline:
         strays = noticed.asked_otherwise
         log = self.current.attach(self.spark, log, task.tables, rows.count(files), strays)
         work = FoldToEvents(task) if self.in_order else FoldToParts(task)
-        return collect(met(log, by_object(), self.partitions).drop("h"), work)
+        return answers_of(met(log, by_object(), self.partitions).drop("h"), work)
 
     def _repeated(self, told: Sequence[Summary]) -> Any:
         """The record_ids that stand more than once, with how often; None if there are none."""
@@ -112,9 +113,4 @@ class Pipeline:
             return Summary()
         place = ("time", "record_id", "part")
         frame = self.spark.read.parquet(*kept).repartitionByRange(self.partitions, *place)
-        return summary.total(collect(frame.sortWithinPartitions(*place), WriteEvents(self.task)))
-
-
-def collect(frame: Any, work: Any) -> list[Summary]:
-    """What the tasks tell, in the order of their partitions."""
-    return [summary.load(row.summary) for row in frame.mapInArrow(work, summary.SCHEMA).collect()]
+        return summary.total(answers_of(frame.sortWithinPartitions(*place), WriteEvents(self.task)))

@@ -8,11 +8,10 @@ from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import types as t
 
 from eventlog.convert.conversion import format_named
 from eventlog.core import settings
-from eventlog.core.errors import Misuse, Refused
+from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Row, Shape, Source
 from eventlog.core.tables import Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
@@ -20,9 +19,9 @@ from eventlog.library import changes_of
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.captures import STREAM, chunks_of, streams_of
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.input.columns import named, named_rows
+from eventlog_spark.input.columns import check_single_values, named, named_rows
 from eventlog_spark.input.messages import message_rows, messages_of, source_named, source_of
-from eventlog_spark.output.frame_rows import FrameForm, Told, rows_of_changes
+from eventlog_spark.output.frame_rows import FrameForm, rows_of_changes
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,11 @@ class OneTask:
     form: FrameForm
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return bounded(self._told(batches), self.form.schema)
-
-    def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
         refused: list[Refused] = []
         format_ = format_named(self.source)
         sources = _SOURCES[format_.shape](self, batches)
         changes = changes_of(format_, sources, self.tables, refused.append, self.given)
-        return rows_of_changes(self.form, changes, refused)
+        return bounded(rows_of_changes(self.form, changes, refused), self.form.schema)
 
 
 def in_one_task(frame: Any, source: str) -> Any:
@@ -53,15 +49,10 @@ def in_one_task(frame: Any, source: str) -> Any:
 
 
 def _rows_together(frame: Any) -> Any:
-    for field in frame.schema.fields:
-        if isinstance(field.dataType, t.StructType | t.ArrayType | t.MapType):
-            raise Misuse(f"column {field.name} is {field.dataType.simpleString()}; cells hold single values")
-    order = [found for name in ("syslog_addr", "extdata") if (found := named(frame, name)) is not None]
-    return (
-        frame.repartition(1).sortWithinPartitions(*(column.try_cast("long") for column in order))
-        if order
-        else (frame.repartition(1))
-    )
+    check_single_values(frame)
+    order = [column for name in ("syslog_addr", "extdata") if (column := named(frame, name)) is not None]
+    together = frame.repartition(1)
+    return together.sortWithinPartitions(*(c.try_cast("long") for c in order)) if order else together
 
 
 def _messages_together(frame: Any) -> Any:

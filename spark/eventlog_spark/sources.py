@@ -42,7 +42,7 @@ from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.datasource import InputPiece
 from eventlog_spark.input.entries import read_file
 from eventlog_spark.input.storage import File, expand
-from eventlog_spark.output.frame_rows import Changes, Told, rows_of_changes, text_of, without_refused
+from eventlog_spark.output.frame_rows import Changes, FrameRow, batches_of_changes, rows_of_changes, text_of
 from eventlog_spark.pickups.folder import EVENTS
 
 _TYPES = {"record_id": pa.int64(), "event_type": pa.int32()}
@@ -171,7 +171,7 @@ class _LogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return bounded(self._rows(partition.value), LOG)
 
-    def _rows(self, file: File) -> Iterator[Told]:
+    def _rows(self, file: File) -> Iterator[FrameRow]:
         for found in read_file(file, self._clock, self._limits, self._stores):
             if isinstance(found, Refused):
                 yield (*[None] * len(COLUMNS), found.where, found.reason, text_of(found.raw))
@@ -227,7 +227,7 @@ class _ChangesReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return bounded(self._rows(), self._changes.schema)
 
-    def _rows(self) -> Iterator[Told]:
+    def _rows(self) -> Iterator[FrameRow]:
         job, heard = self._job, list[Refused]()
         form = format_named(job.source_format)
         report = Report(heard.append)
@@ -260,8 +260,9 @@ class _StretchesReader(DataSourceReader):
         return [InputPiece(numbered) for numbered in enumerate(between(file, cuts))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        heard: list[Refused] = []
-        good = without_refused(heard)
         piece, stretch = partition.value
-        changes = good(allowed(good(self._captures.read(stretch)), self._captures.tables))
-        return bounded(rows_of_changes(self._changes, changes, heard, piece << 33), self._changes.schema)
+        return batches_of_changes(
+            self._changes,
+            lambda good: good(allowed(good(self._captures.read(stretch)), self._captures.tables)),
+            piece << 33,
+        )

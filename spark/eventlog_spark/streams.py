@@ -8,7 +8,7 @@ disk, where the output is one stream of records too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -25,13 +25,13 @@ from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
 from eventlog_spark import captures
 from eventlog_spark.captures import Captures, CaptureStretch
+from eventlog_spark.input.batches import ANSWER, answer, answers
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
 from eventlog_spark.input.storage import partitions as by_size
-from eventlog_spark.output import summary
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Attempt, Task
-from eventlog_spark.sequence import running as sequence
+from eventlog_spark.sequence import parts as sequence
 
 _APART = 1 << 20  # bytes of the stretches of a capture, at least, where nobody says how many there are to be
 SELF_CONTAINED = frozenset(("changes", "xds"))  # formats whose files say nothing about each other
@@ -48,21 +48,14 @@ class Streams:
     in_sequence: bool = False
     stretches: Sequence[CaptureStretch] | None = None  # of captures, instead of the inputs
 
-    @property
-    def schema(self) -> str:
-        return summary.SCHEMA
-
-    def pieces(self) -> Sequence[int]:
-        return range(len(self.inputs if self.stretches is None else self.stretches))
-
     def read(self, piece: int) -> Iterator[pa.RecordBatch]:
         """The summary of one stream."""
-        yield self.convert(piece).batch()
+        yield answer(self.convert(piece))
 
     def convert(self, piece: int) -> Summary:
         """What one stream came to, whose part is written."""
         with Attempt(self.task, piece) as attempt:
-            changes = _good(allowed(self._changes(piece, attempt), self.task.tables), attempt)
+            changes = attempt.good(allowed(self._changes(piece, attempt), self.task.tables))
             attempt.write_changes(self.task, self._expanded(changes, attempt))
         return attempt.summary
 
@@ -71,11 +64,10 @@ class Streams:
             yield from changes
             return
         with load_current(self.expanding) as current:
-            yield from _good(expand_truncates(changes, self.task.tables, current), attempt)
+            yield from attempt.good(expand_truncates(changes, self.task.tables, current))
 
     def _changes(self, piece: int, attempt: Attempt) -> Iterator[Change]:
-        for number, change in enumerate(_good(self._read(piece, attempt), attempt), 1):
-            attempt.summary.rows += 1
+        for number, change in enumerate(attempt.count_rows(attempt.good(self._read(piece, attempt))), 1):
             unplaced = piece and change.position is None
             yield change._replace(position=f"{piece + 1}.{number}") if unplaced else change
 
@@ -91,7 +83,7 @@ class Streams:
             open_sources([name], source.shape, containers[name], limits=limits, opened=opener(name))
             for name in in_order(tuple(containers), source)
         )
-        sources = _good(chain.from_iterable(opened), attempt)
+        sources = attempt.good(chain.from_iterable(opened))
         reading: Any = settings.build(source.settings, self.task.given)
         if self.in_sequence:
             return read_changes(source, self.task.tables, reading, StreamSettings(), [("", sources)])
@@ -122,18 +114,10 @@ def run(
     stretches = None
     if source == "gbase":
         stretches = captures.stretches(spark, files, _captures(task), apart)
-    frame = load(spark, Streams(source, inputs, task, expanding, in_sequence, stretches))
-    return [summary.load(row.summary) for row in frame.collect()]
+    streams = Streams(source, inputs, task, expanding, in_sequence, stretches)
+    pieces = range(len(inputs if stretches is None else stretches))
+    return answers(load(spark, ANSWER, pieces, streams.read))
 
 
 def _captures(task: Task) -> Captures:
     return Captures(task.tables, task.given, task.stores)
-
-
-def _good(records: Iterable[Any], attempt: Attempt) -> Iterator[Any]:
-    for record in records:
-        if isinstance(record, Refused):
-            if record.fault or record.told:  # what else is counted is told of together
-                attempt.refuse(record)
-        else:
-            yield record

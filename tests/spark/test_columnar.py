@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from eventlog_spark.fold.tasks import FoldToParts
 from eventlog_spark.input import cells, names
+from eventlog_spark.input.batches import unpack
 from eventlog_spark.input.spelling import spell
 from eventlog_spark.input.unreadable import unreadable_row
-from eventlog_spark.output import summary
 from eventlog_spark.output.files import LocalFiles
 from eventlog_spark.output.parts import PartLayout
 from eventlog_spark.output.summary import Summary
@@ -116,7 +116,7 @@ def written(
     import pyarrow.parquet as pq
 
     (told,) = FoldToParts(task)(batches(rows, size))
-    found = summary.load(told.column(0)[0].as_py())
+    found: Summary = unpack(told.column(0)[0].as_py())
     layout = task.layout
     refused = pq.read_table(layout.work.name(found.refused)).to_pylist() if found.refused else []
     text = "".join(layout.folder.text(file.file) or "" for file in found.files)

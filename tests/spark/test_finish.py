@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventlog_spark.input.batches import ANSWER
 from eventlog_spark.input.datasource import load
 from eventlog_spark.live.access import Access
-from eventlog_spark.live.shares import PendingRows
+from eventlog_spark.live.shares import FreezeShare
 from eventlog_spark.output.files import LocalFiles
 from sqlalchemy.engine import Engine
 
@@ -119,8 +120,8 @@ def test_the_password_stands_in_no_plan_and_no_words(
     for path in (tmp_path / "out").rglob("*"):
         assert path.is_dir() or password.encode() not in path.read_bytes()
     files = LocalFiles(str(tmp_path))
-    reading = PendingRows(made, Selection(), None, frozenset(), files, [], HeldObjects(frozenset()))
-    frame = load(spark, reading)
+    work = FreezeShare(made, Selection(), None, frozenset(), files, HeldObjects(frozenset()))
+    frame = load(spark, ANSWER, [], work)
     frame.explain(True)
     plan = frame._jdf.queryExecution().toString()
     assert "eventlog" in plan

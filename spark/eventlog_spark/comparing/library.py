@@ -22,7 +22,7 @@ from eventlog.publisher.references import among
 from eventlog_spark.comparing.join import PLACE, Pair, differing
 from eventlog_spark.comparing.sides import TableState
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.output.frame_rows import Changes, Told, order_of, rows_of_changes
+from eventlog_spark.output.frame_rows import Changes, FrameRow, order_of, rows_of_changes
 
 _OPS = {Phase.GONE: Op.DELETE, Phase.NEW: Op.INSERT, Phase.CHANGED: Op.UPDATE}
 
@@ -90,7 +90,7 @@ class _Tell:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return bounded(self._told(batches), self.form.schema)
 
-    def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
+    def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
         known = list(self.tables)
         for row in (row for batch in batches for row in batch.to_pylist()):
             if row["refused"] is None:

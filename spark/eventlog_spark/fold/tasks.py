@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -10,7 +9,7 @@ import pyarrow as pa
 from eventlog_spark.fold import plain
 from eventlog_spark.fold.columnar import Columnar
 from eventlog_spark.fold.cutting import LifeFile, cut
-from eventlog_spark.input.batches import gather
+from eventlog_spark.input.batches import answer, gather, pack, unpack
 from eventlog_spark.output.task import Attempt, Task
 
 EVENTS = pa.schema(
@@ -19,7 +18,7 @@ EVENTS = pa.schema(
 
 
 class FoldToParts:
-    """Folds and writes; returns its summary."""
+    """Folds and writes; answers its summary."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -37,11 +36,11 @@ class FoldToParts:
             else:
                 events = plain.events(self._task, attempt, batches)
                 attempt.write_changes(self._task, (event.change for event in events))
-        yield attempt.summary.batch()
+        yield answer(attempt.summary)
 
 
 class FoldToEvents:
-    """Folds and keeps the events in a file, to be sorted as they leave; returns its summary."""
+    """Folds and keeps the events in a file, to be sorted as they leave; answers its summary."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -49,22 +48,18 @@ class FoldToEvents:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with Attempt(self._task) as attempt:
             found = plain.events(self._task, attempt, batches)
-            attempt.keep(gather(((*e.place, pickle.dumps(e.change)) for e in found), EVENTS))
-        yield attempt.summary.batch()
+            attempt.keep(gather(((*e.place, pack(e.change)) for e in found), EVENTS))
+        yield answer(attempt.summary)
 
 
 class WriteEvents:
-    """Writes events that come sorted; returns its summary."""
+    """Writes events that come sorted; answers its summary."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with Attempt(self._task) as attempt:
-            changes = (
-                pickle.loads(change)  # noqa: S301 - from our own task
-                for batch in batches
-                for change in batch.column("change").to_pylist()
-            )
+            changes = (unpack(change) for batch in batches for change in batch.column("change").to_pylist())
             attempt.write_changes(self._task, changes)
-        yield attempt.summary.batch()
+        yield answer(attempt.summary)

@@ -16,7 +16,7 @@ from eventlog_spark.fold.plain import FoldContext, ShuffledRow, entry_of, folded
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.current import asked
 from eventlog_spark.input.kinds import CURRENT, UNREADABLE
-from eventlog_spark.output.frame_rows import FrameForm, Told, text_of
+from eventlog_spark.output.frame_rows import FrameForm, FrameRow, text_of
 
 
 class FoldToRows:
@@ -29,7 +29,7 @@ class FoldToRows:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return bounded(self._told(batches), self._form.schema)
 
-    def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
+    def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
         hashed = (
             pair
             for batch in batches
@@ -38,7 +38,7 @@ class FoldToRows:
         for chunk in whole_objects(hashed, itemgetter(0), lambda pair: size_of(pair[1])):
             yield from self._fold(row for _, row in chunk)
 
-    def _fold(self, rows: Iterable[ShuffledRow]) -> Iterator[Told]:
+    def _fold(self, rows: Iterable[ShuffledRow]) -> Iterator[FrameRow]:
         answers: dict[str, list[CurrentRow]] = {}
         entries: dict[int, Entry] = {}
         for row in rows:

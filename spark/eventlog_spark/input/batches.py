@@ -1,15 +1,17 @@
-"""Python rows gathered into Arrow batches of bounded size."""
+"""Python rows as Arrow batches of bounded size, and the values that tasks answer to the driver."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 SIZE = 4096  # rows of one batch,
 BYTES = 16 << 20  # or fewer, whose texts have so many bytes
+ANSWER: Final = pa.schema([("answer", pa.binary())])
 
 
 def gather(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int = SIZE) -> Iterator[pa.RecordBatch]:
@@ -42,3 +44,28 @@ def bounded(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> Iterator[pa.Rec
             yield from gather(held, schema)
             held, size = [], 0
     yield from gather(held, schema)
+
+
+def pack(value: Any) -> bytes:
+    """Return the bytes that `unpack` reads."""
+    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+
+
+def unpack(packed: bytes) -> Any:
+    """Return the value that one of our own tasks packed."""
+    return pickle.loads(packed)  # noqa: S301 - from our own task
+
+
+def answer(value: Any) -> pa.RecordBatch:
+    """Return a batch of one row, which brings a value to the driver."""
+    return pa.record_batch([pa.array([pack(value)], pa.binary())], schema=ANSWER)
+
+
+def answers(frame: Any) -> list[Any]:
+    """Return the values that the tasks of a DataFrame answer, in the order of its partitions."""
+    return [unpack(row.answer) for row in frame.collect()]
+
+
+def answers_of(frame: Any, work: Any) -> list[Any]:
+    """Return the values that `work` answers, once for each partition of a DataFrame."""
+    return answers(frame.mapInArrow(work, "answer binary"))

@@ -7,8 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
 from eventlog.core.errors import Misuse
+
+
+def check_single_values(frame: Any) -> None:
+    """Raise Misuse if a column holds lists, maps or rows."""
+    for field in frame.schema.fields:
+        if isinstance(field.dataType, t.StructType | t.ArrayType | t.MapType):
+            raise Misuse(f"column {field.name} is {field.dataType.simpleString()}; cells hold single values")
 
 
 def named(frame: Any, name: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.columnar.keys import key_form
 from eventlog.convert.current import read_current
@@ -30,12 +31,10 @@ from eventlog_spark.input.kinds import CURRENT
 from eventlog_spark.input.rows import read_metadata
 from eventlog_spark.input.storage import NO_STORES, File, uri
 
-SCHEMA = "asked string, place long, lengths string, cells string"
-ARROW = pa.schema(
+_ROWS = pa.schema(
     [("asked", pa.string()), ("place", pa.int64()), ("lengths", pa.string()), ("cells", pa.string())]
 )
-OBJECTS = "table_name string, table_key string, asked string"
-OBJECTS_ARROW = pa.schema([(name, pa.string()) for name in ("table_name", "table_key", "asked")])
+_OBJECTS = pa.schema([(name, pa.string()) for name in ("table_name", "table_key", "asked")])
 FIRST = -(1 << 62)  # current rows stand before the rows of their object, in the order of their files
 
 
@@ -47,24 +46,15 @@ class CurrentFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RowsOfFiles:
-    """The rows of files, each under the name by which an object asks for it."""
+class _ReadCurrent:
+    """Reads the rows of a file, each under the name by which an object asks for it."""
 
     files: Sequence[CurrentFile]  # in an order that several rows of one object keep
-    some: Sequence[CurrentFile]  # of them that are read
     limits: Limits = LIMITS
     stores: Stores = NO_STORES
 
-    @property
-    def schema(self) -> str:
-        return SCHEMA
-
-    def pieces(self) -> Sequence[int]:
-        return [n for n, piece in enumerate(self.files) if piece in self.some]
-
-    def read(self, piece: int) -> Iterator[pa.RecordBatch]:
-        """The rows of one file."""
-        return gather(self._rows(piece), ARROW)
+    def __call__(self, piece: int) -> Iterator[pa.RecordBatch]:
+        return gather(self._rows(piece), _ROWS)
 
     def _rows(self, piece: int) -> Iterator[tuple[str, int, str, str]]:
         table, file = self.files[piece]
@@ -144,10 +134,9 @@ class GivenRows:
 
 def _resolved(spark: Any, rows: Any, tables: Tables, given: GivenRows, some: Sequence[CurrentFile]) -> Any:
     """The current rows of some of the files, for the objects of these rows, by what their keys mean."""
-    found = load(spark, RowsOfFiles(given.files, some, given.limits, given.stores)).join(
-        _objects_asked(rows, tables), "asked"
-    )
-    return found.select(
+    pieces = [n for n, piece in enumerate(given.files) if piece in some]
+    current = load(spark, _ROWS, pieces, _ReadCurrent(given.files, given.limits, given.stores))
+    return current.join(_objects_asked(rows, tables), "asked").select(
         "table_name",
         "table_key",
         f.col("lengths").alias("old_value"),
@@ -236,7 +225,7 @@ def _asking(rows: Any) -> Any:
 
 def _objects_asked(rows: Any, tables: Tables) -> Any:
     """The same, each once, with the name of its current row."""
-    return _asking(rows).distinct().mapInArrow(_Ask(tables), OBJECTS)
+    return _asking(rows).distinct().mapInArrow(_Ask(tables), from_arrow_schema(_OBJECTS))
 
 
 class _Ask:
@@ -247,7 +236,7 @@ class _Ask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns), strict=True))
-        return gather(self._objects(rows), OBJECTS_ARROW)
+        return gather(self._objects(rows), _OBJECTS)
 
     def _objects(self, rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
         for name, key in rows:

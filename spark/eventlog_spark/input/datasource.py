@@ -6,23 +6,15 @@ database through a driver of Java's, with types and texts of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 
-
-class PieceReading(Protocol):
-    """What is to be read: a schema, pieces that tasks share out, and how one piece becomes batches."""
-
-    @property
-    def schema(self) -> str: ...
-
-    def pieces(self) -> Sequence[Any]: ...
-
-    def read(self, piece: Any) -> Iterator[pa.RecordBatch]: ...
+ReadPiece = Callable[[Any], Iterator[pa.RecordBatch]]
 
 
 @dataclass
@@ -32,30 +24,34 @@ class InputPiece(InputPartition):
     value: Any
 
 
-class OwnReader(DataSourceReader):
-    def __init__(self, reading: PieceReading) -> None:
-        self._reading = reading
+class PieceReader(DataSourceReader):
+    """Shares out pieces among tasks, and reads each as batches."""
+
+    def __init__(self, pieces: Sequence[Any], read: ReadPiece) -> None:
+        self._pieces = pieces
+        self._read = read
 
     def partitions(self) -> Sequence[InputPiece]:
-        return [InputPiece(value) for value in self._reading.pieces()]
+        return [InputPiece(piece) for piece in self._pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self._reading.read(partition.value)
+        return self._read(partition.value)
 
 
-def load(spark: Any, reading: PieceReading) -> Any:
-    """The DataFrame of a reading, which travels in the pickled source: an option would show in plans."""
+def load(spark: Any, schema: pa.Schema, pieces: Sequence[Any], read: ReadPiece) -> Any:
+    """Return a DataFrame of what `read` makes of the pieces. `read` travels in the pickled source, because an
+    option would show in plans."""
 
     class OwnSource(DataSource):
         @classmethod
         def name(cls) -> str:
             return "eventlog-pieces"
 
-        def schema(self) -> str:
-            return reading.schema
+        def schema(self) -> Any:
+            return from_arrow_schema(schema)
 
         def reader(self, schema: Any) -> DataSourceReader:
-            return OwnReader(reading)
+            return PieceReader(pieces, read)
 
     spark.dataSource.register(OwnSource)
     return spark.read.format("eventlog-pieces").load()

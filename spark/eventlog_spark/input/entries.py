@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +23,7 @@ from eventlog_spark.input.kinds import LOOPBACK, NOT_NEW, UNREADABLE
 from eventlog_spark.input.spelling import spell
 from eventlog_spark.input.storage import NO_STORES, File
 
-SCHEMA = (
-    "record_id long, kind byte, table_name string, table_key string, column_name string, "
-    "old_value string, new_value string, event_time string, perpetrator string, logged string"
-)
-ARROW = pa.schema(
+ENTRIES = pa.schema(
     [("record_id", pa.int64()), ("kind", pa.int8())]
     + [
         (name, pa.string())
@@ -43,7 +39,6 @@ ARROW = pa.schema(
         )
     ]
 )
-LOCATED_SCHEMA = "record_id long, position string, reason string, raw binary"
 LOCATED = pa.schema(
     [("record_id", pa.int64()), ("position", pa.string()), ("reason", pa.string()), ("raw", pa.binary())]
 )
@@ -51,27 +46,18 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class EntryFiles:
-    """The entries of files; what cannot be read is one row that says only that."""
+class ReadEntries:
+    """Reads the entries of a file; what cannot be read is one row that only counts."""
 
-    files: Sequence[File]
     rules: Rules
     clock: str
     tables: Tables
     limits: Limits = LIMITS
     stores: Stores = NO_STORES
 
-    @property
-    def schema(self) -> str:
-        return SCHEMA
-
-    def pieces(self) -> Sequence[File]:
-        return self.files
-
-    def read(self, file: File) -> Iterator[pa.RecordBatch]:
-        """The rows of one file."""
-        found = read_file(file, self.clock, self.limits, self.stores)
-        return gather(map(self._row, found), ARROW)
+    def __call__(self, file: File) -> Iterator[pa.RecordBatch]:
+        read = read_file(file, self.clock, self.limits, self.stores)
+        return gather(map(self._row, read), ENTRIES)
 
     def _row(self, found: tuple[Entry, str, bytes] | Refused) -> tuple[Any, ...]:
         if isinstance(found, Refused):
@@ -87,23 +73,14 @@ class EntryFiles:
 
 
 @dataclass(frozen=True)
-class LocatedFiles:
-    """Every row of files with its position and as it came, for those that must be explained."""
+class LocateEntries:
+    """Reads every row of a file with its position and as it came, for those that must be explained."""
 
-    files: Sequence[File]
     clock: str
     limits: Limits = LIMITS
     stores: Stores = NO_STORES
 
-    @property
-    def schema(self) -> str:
-        return LOCATED_SCHEMA
-
-    def pieces(self) -> Sequence[File]:
-        return self.files
-
-    def read(self, file: File) -> Iterator[pa.RecordBatch]:
-        """The rows of one file."""
+    def __call__(self, file: File) -> Iterator[pa.RecordBatch]:
         return gather(map(_located, read_file(file, self.clock, self.limits, self.stores)), LOCATED)
 
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog import log
 from eventlog.core.entry import COLUMNS
@@ -23,10 +24,10 @@ from eventlog.files.inputs import stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
 from eventlog_spark.cluster.stores import Stores, is_remote
-from eventlog_spark.input import entries, names
+from eventlog_spark.input import names
 from eventlog_spark.input.batches import gather
 from eventlog_spark.input.datasource import load
-from eventlog_spark.input.entries import EntryFiles, LocatedFiles
+from eventlog_spark.input.entries import ENTRIES, LOCATED, LocateEntries, ReadEntries
 from eventlog_spark.input.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
 from eventlog_spark.input.native import log_cells
 from eventlog_spark.input.spelling import respelled
@@ -78,7 +79,7 @@ def read(
     if spelled:
         frames = [respelled(frame, tables) for frame in frames]
     if files.own:
-        frame = load(spark, EntryFiles(files.own, rules, clock, tables, files.limits, files.stores))
+        frame = load(spark, ENTRIES, files.own, ReadEntries(rules, clock, tables, files.limits, files.stores))
         if not wide:
             frame = frame.drop("event_time", "perpetrator")
         elif rules.handle_future_events and now is not None:
@@ -98,7 +99,7 @@ def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
     """The rows that were refused, by this frame of record_id and reason or by being unreadable, explained."""
     frames = [_native_located(spark, group, clock, refused) for group in files.native]
     if files.own:
-        rows = load(spark, LocatedFiles(files.own, clock, files.limits, files.stores))
+        rows = load(spark, LOCATED, files.own, LocateEntries(clock, files.limits, files.stores))
         told = refused.withColumnRenamed("reason", "told")
         joined = rows.join(told, "record_id", "left").withColumn("reason", f.coalesce("reason", "told"))
         frames.append(joined.where("reason is not null").select("record_id", "position", "reason", "raw"))
@@ -210,7 +211,7 @@ def _native_located(spark: Any, group: Sequence[File], clock: str, refused: Any)
     )
     wanted = here.join(refused, "record_id", "left").where("reason is not null or not sure")
     names = {_told_by(file): file.name for file in group}
-    return wanted.mapInArrow(_Locate(names, tuple(frame.columns), clock), entries.LOCATED_SCHEMA)
+    return wanted.mapInArrow(_Locate(names, tuple(frame.columns), clock), from_arrow_schema(LOCATED))
 
 
 class _Locate:
@@ -223,7 +224,7 @@ class _Locate:
 
     def __call__(self, batches: Any) -> Any:
         rows = (row for batch in batches for row in self._rows(batch))
-        return gather(itertools.starmap(self._explain, rows), entries.LOCATED)
+        return gather(itertools.starmap(self._explain, rows), LOCATED)
 
     def _rows(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[Cell, ...], dict[str, Any]]]:
         """The cells of each row, and what is known of it."""

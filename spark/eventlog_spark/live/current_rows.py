@@ -18,7 +18,7 @@ from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog_spark.input import cells
-from eventlog_spark.input.batches import bounded
+from eventlog_spark.input.batches import answer, answers_of, bounded
 from eventlog_spark.input.current import FIRST
 from eventlog_spark.input.kinds import CURRENT
 from eventlog_spark.input.spelling import respelled
@@ -26,10 +26,9 @@ from eventlog_spark.input.storage import uri
 from eventlog_spark.input.unreadable import unreadable_row
 from eventlog_spark.live.access import Access
 from eventlog_spark.live.frozen import write_parquet
-from eventlog_spark.live.shares import FILES
 from eventlog_spark.output.files import Files
 
-ANSWER = pa.schema(
+CURRENT_ROWS = pa.schema(
     [
         ("table_name", pa.string()),
         ("table_key", pa.string()),
@@ -73,12 +72,11 @@ def ask(
     named = respelled(asking, tables).drop("logged")
     apart = named.repartition(tasks, "table_name", "table_key").dropDuplicates()
     ordered = apart.sortWithinPartitions("table_name", "table_key")
-    told = ordered.mapInArrow(_Ask(access, tables, readable, folder), FILES).collect()
-    return [row.file for row in told]
+    return answers_of(ordered, _Ask(access, tables, readable, folder))
 
 
 class _Ask:
-    """Asks the database for the objects of a partition."""
+    """Asks the database for the objects of a partition; answers the name of the file of their rows."""
 
     def __init__(
         self, access: Access, tables: Tables, readable: Mapping[Table, ReadableTable], folder: Files
@@ -94,17 +92,17 @@ class _Ask:
         if first is None:
             return  # and no connection is opened
         with self._access.snapshot() as snapshot:
-            answers = (
-                answer
+            current = (
+                row
                 for batch in chain([first], batches)
                 for start in range(0, batch.num_rows, CHUNK)
-                for answer in self._answers(snapshot, batch.slice(start, CHUNK))
+                for row in self._current(snapshot, batch.slice(start, CHUNK))
             )
-            name, rows = write_parquet(self._folder, bounded(answers, ANSWER), ANSWER)
-        yield pa.record_batch([pa.array([name]), pa.array([rows])], names=["file", "rows"])
+            name, _ = write_parquet(self._folder, bounded(current, CURRENT_ROWS), CURRENT_ROWS)
+        yield answer(name)
 
-    def _answers(self, snapshot: Snapshot, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-        """What the publisher would be told, for each object; as many at a time as can be held."""
+    def _current(self, snapshot: Snapshot, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+        """The rows that the publisher would get for each object, as many at a time as memory can hold."""
         needs = dict(self._needs(batch))
         allowance = Allowance(NO_BOUND) if batch.num_rows == 1 else Allowance()
         current = CurrentRows(snapshot, self._readable, True, allowance)
@@ -112,12 +110,12 @@ class _Ask:
             current.read(dict.fromkeys(needs.values()))
         except TooMuch:
             middle = batch.num_rows // 2
-            yield from self._answers(snapshot, batch.slice(0, middle))
-            yield from self._answers(snapshot, batch.slice(middle))
+            yield from self._current(snapshot, batch.slice(0, middle))
+            yield from self._current(snapshot, batch.slice(middle))
             return
         for name, need in needs.items():
-            answer = current.lookup(*need)
-            rows = [unreadable_row(str(answer))] if isinstance(answer, EventlogError) else answer
+            found = current.lookup(*need)
+            rows = [unreadable_row(str(found))] if isinstance(found, EventlogError) else found
             for number, row in enumerate(rows):
                 yield (*name, FIRST + number, CURRENT, *cells.pack(row))
 

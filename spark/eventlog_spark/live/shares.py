@@ -6,7 +6,7 @@ tasks read those rows: the rows of a log are written once, only their letters ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice, takewhile
 from typing import NamedTuple, Protocol
@@ -18,14 +18,13 @@ from eventlog.core.entry import COLUMNS, read_event_time
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log.pending import OBJECT, Cells, Selection
 from eventlog.sql.log.snapshot import HeldObjects, Snapshot
-from eventlog_spark.input.batches import gather
+from eventlog_spark.input.batches import answer, gather
 from eventlog_spark.live.access import Access
 from eventlog_spark.live.frozen import LOG, write_parquet
 from eventlog_spark.output.files import Files
 
 SHARE = 250_000  # rows of one task
 CHUNK = 25_000  # rows of one statement, and of one batch
-FILES = "file string, rows long"
 _EVENT_TIME = COLUMNS.index("event_time")
 _SECONDS = len("yyyy-mm-dd hh:mm:ss")
 
@@ -58,30 +57,21 @@ class Ids(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PendingRows:
-    """The shares; reading one is freezing it."""
+class FreezeShare:
+    """Writes the rows of a share into a file; answers its name and how many rows it has."""
 
     access: Access
     choice: Selection
     now: str | None  # rows of a later time wait
     without: frozenset[int]  # rows that another has frozen
     folder: Files
-    shares: Sequence[Share]
     held: HeldObjects  # objects that wait, of which rows may have spellings that are not on record yet
 
-    @property
-    def schema(self) -> str:
-        return FILES
-
-    def pieces(self) -> Sequence[Share]:
-        return self.shares
-
-    def read(self, share: Share) -> Iterator[pa.RecordBatch]:
-        """The name of the share's file."""
+    def __call__(self, share: Share) -> Iterator[pa.RecordBatch]:
         with self.access.snapshot() as snapshot:
             wanted = filter(self._wanted, share.cells(snapshot, self.choice, self.folder))
-            name, rows = write_parquet(self.folder, gather(map(_sure, wanted), LOG, CHUNK), LOG)
-        yield pa.record_batch([pa.array([name]), pa.array([rows])], names=["file", "rows"])
+            written = write_parquet(self.folder, gather(map(_sure, wanted), LOG, CHUNK), LOG)
+        yield answer(written)
 
     def _wanted(self, cells: Cells) -> bool:
         if cells[0] in self.without or (self.now is not None and not _due(cells[_EVENT_TIME], self.now)):

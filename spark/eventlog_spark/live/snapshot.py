@@ -21,11 +21,12 @@ from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable
+from eventlog_spark.input.batches import ANSWER, answers
 from eventlog_spark.input.datasource import load
 from eventlog_spark.live.access import Access
 from eventlog_spark.live.current_rows import ask
 from eventlog_spark.live.frozen import FrozenFolder
-from eventlog_spark.live.shares import CHUNK, PendingRows, share_out
+from eventlog_spark.live.shares import CHUNK, FreezeShare, share_out
 from eventlog_spark.live.unfinished import settle
 from eventlog_spark.output.files import spark_names
 
@@ -85,8 +86,8 @@ def _freeze_rows(
     choice = Selection(CHUNK, user, object_of=partial(_object_of, source.tables), halted=halted)
     now = read_event_time(snapshot.now()) if rules.handle_future_events else None
     shares = share_out(snapshot, choice, access.shared is not None, frozen.files)
-    reading = PendingRows(access, choice, now, without, frozen.files, shares, snapshot.held())
-    return {row.file: row.rows for row in load(spark, reading).collect()}
+    work = FreezeShare(access, choice, now, without, frozen.files, snapshot.held())
+    return dict(answers(load(spark, ANSWER, shares, work)))
 
 
 def _object_of(tables: Tables, table_name: object, table_key: object) -> ObjectName:

@@ -21,8 +21,10 @@ from eventlog.library import document_of
 from eventlog.neutral import dumps, refuse
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
+from eventlog_spark.input.batches import bounded
 
-Told = tuple[Any, ...]
+FrameRow = tuple[Any, ...]
+Good = Callable[[Iterable[Any]], Iterator[Any]]  # yields the records that are not refused
 
 _NUMBER = pa.decimal128(38, 0)
 _DIGITS: Final = 20
@@ -61,46 +63,49 @@ class FrameForm(Protocol):
     @property
     def schema(self) -> pa.Schema: ...
 
-    def of_event(self, event: Event) -> Iterator[Told | Refused]:
+    def of_event(self, event: Event) -> Iterator[FrameRow | Refused]:
         """The rows of an event of a log."""
 
-    def of_change(self, change: Change, number: int) -> Iterator[Told | Refused]:
+    def of_change(self, change: Change, number: int) -> Iterator[FrameRow | Refused]:
         """The rows of a change of another source, which has a number among those of the source."""
 
-    def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> Told:
+    def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> FrameRow:
         """The row of what was refused."""
 
 
-def rows_of_changes(
-    form: FrameForm, changes: Iterable[Change], heard: list[Refused], first: int = 0
-) -> Iterator[Told]:
-    """The rows of changes that are read, and of what is `heard` to be refused meanwhile."""
-    for number, change in enumerate(changes, first):
-        yield from _refusals(form, heard)
-        for told in form.of_change(change, number):
-            yield from _refusals(form, [told]) if isinstance(told, Refused) else (told,)
-    yield from _refusals(form, heard)
+def batches_of_changes(
+    form: FrameForm, changes_of: Callable[[Good], Iterable[Change]], first: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """The rows of changes, and of what is refused meanwhile: `changes_of` gets a filter for its records."""
+    refused: list[Refused] = []
 
-
-def without_refused(heard: list[Refused]) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """What takes those out of records that were refused, so that they are heard of."""
-
-    def good(found: Iterable[Any]) -> Iterator[Any]:
-        for one in found:
-            if isinstance(one, Refused):
-                heard.append(one)
+    def good(records: Iterable[Any]) -> Iterator[Any]:
+        for record in records:
+            if isinstance(record, Refused):
+                refused.append(record)
             else:
-                yield one
+                yield record
 
-    return good
+    return bounded(rows_of_changes(form, changes_of(good), refused, first), form.schema)
 
 
-def _refusals(form: FrameForm, heard: list[Refused]) -> Iterator[Told]:
-    """The rows of what was refused; what is said without a fault is no record."""
-    for one in heard:
-        if one.fault:
-            yield form.refused(f"{one.where}: {one.reason}", text_of(one.raw))
-    heard.clear()
+def rows_of_changes(
+    form: FrameForm, changes: Iterable[Change], refused: list[Refused], first: int = 0
+) -> Iterator[FrameRow]:
+    """The rows of changes that are read, and of the records that are added to `refused` meanwhile."""
+    for number, change in enumerate(changes, first):
+        yield from _refusals(form, refused)
+        for row in form.of_change(change, number):
+            yield from _refusals(form, [row]) if isinstance(row, Refused) else (row,)
+    yield from _refusals(form, refused)
+
+
+def _refusals(form: FrameForm, refused: list[Refused]) -> Iterator[FrameRow]:
+    """The rows of what was refused; a warning without a fault is no record."""
+    for record in refused:
+        if record.fault:
+            yield form.refused(f"{record.where}: {record.reason}", text_of(record.raw))
+    refused.clear()
 
 
 def text_of(raw: bytes | None) -> str | None:
@@ -123,7 +128,7 @@ class Documents:
     def _writer(self) -> EventWriter:
         return EventWriter(self.tables, self.settings)
 
-    def of_event(self, event: Event) -> Iterator[Told | Refused]:
+    def of_event(self, event: Event) -> Iterator[FrameRow | Refused]:
         for found in document_of(event, self._writer, self.settings):
             if isinstance(found, Refused):
                 yield found
@@ -132,10 +137,10 @@ class Documents:
                 ids = settles[0], settles[-1], list(settles)
                 yield (text, event_id, table, key, str(op), *ids, *_order(*event.place), None, None)
 
-    def of_change(self, change: Change, number: int) -> Iterator[Told | Refused]:
+    def of_change(self, change: Change, number: int) -> Iterator[FrameRow | Refused]:
         raise NotImplementedError("documents are made of a log")
 
-    def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> Told:
+    def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> FrameRow:
         ids = list(record_ids)
         ends = ids[0] if ids else None, ids[-1] if ids else None
         return (*[None] * 5, *ends, ids, None, None, reason, record)
@@ -160,13 +165,13 @@ class Changes:
     def schema(self) -> pa.Schema:
         return pa.schema(_CHANGE + (_typed(self.table) if self.table is not None else []) + _REFUSAL)
 
-    def of_event(self, event: Event) -> Iterator[Told | Refused]:
+    def of_event(self, event: Event) -> Iterator[FrameRow | Refused]:
         return self._rows(event.change, _order(*event.place))
 
-    def of_change(self, change: Change, number: int) -> Iterator[Told | Refused]:
+    def of_change(self, change: Change, number: int) -> Iterator[FrameRow | Refused]:
         return self._rows(change, _numbered(number))
 
-    def _rows(self, change: Change, order: Told) -> Iterator[Told | Refused]:
+    def _rows(self, change: Change, order: FrameRow) -> Iterator[FrameRow | Refused]:
         schema, table = change.schema, change.table
         if self.table is not None and self.tables.of(schema, table) != self.table:
             return
@@ -182,7 +187,7 @@ class Changes:
             facts = change.position, change.transaction, change.time, change.user
             yield (change.op.value, schema, table, *facts, *order, line, *typed, None, None)
 
-    def _cells(self, change: Change) -> Told:
+    def _cells(self, change: Change) -> FrameRow:
         assert self.table is not None
         sides = (dict(change.key), change.before, change.after)
         key, before, after = map(self._typed, sides)
@@ -214,7 +219,7 @@ class Changes:
         assert self.table is not None
         return {c.name: value_maker(pa.field(c.name, type_of(c))) for c in self.table.columns.values()}
 
-    def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> Told:
+    def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> FrameRow:
         return (*[None] * (len(self.schema) - len(_REFUSAL)), reason, record)
 
 
@@ -231,13 +236,13 @@ def _field(column: Column) -> pa.Field:
     return pa.field(column.name, pa.list_(kind) if column.multivalued else kind)
 
 
-def _order(time: str, number: int, part: int) -> Told:
+def _order(time: str, number: int, part: int) -> FrameRow:
     """Return where an event is in its log, as text that sorts and as its parts."""
     text = f"{time} {number + _HALF:039} {part:010}".lstrip()
     return text, {"time": time, "number": decimal.Decimal(number), "part": part}
 
 
-def _numbered(number: int) -> Told:
+def _numbered(number: int) -> FrameRow:
     """Return the same of a change that has a number."""
     return f"{number:0{_DIGITS}}", {"time": None, "number": decimal.Decimal(number), "part": None}
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 
 from eventlog.core.errors import Refused
 from eventlog_spark.input import rows
-from eventlog_spark.output import summary
+from eventlog_spark.input.batches import answer, answers_of
 from eventlog_spark.output.files import Files, spark_names
 from eventlog_spark.output.parts import PartFile
 from eventlog_spark.output.summary import Summary
@@ -28,7 +28,7 @@ def explain(
         return []
     reasons = _reasons(spark, task.layout.work, told, again)
     found = rows.located(spark, files, clock, reasons).sortWithinPartitions("position")
-    explained = [summary.load(row.summary) for row in found.mapInArrow(_Keep(task), summary.SCHEMA).collect()]
+    explained: list[Summary] = answers_of(found, _Keep(task))
     return [file for part in explained for file in part.explained]
 
 
@@ -54,7 +54,7 @@ class _Keep:
                 for row in batch.to_pylist():
                     ids = () if row["record_id"] is None else (row["record_id"],)
                     attempt.refuse(Refused(row["position"], row["reason"], row["raw"]), ids)
-        yield attempt.summary.batch()
+        yield answer(attempt.summary)
 
 
 def keep(lines: Iterable[str], file: Path) -> None:

@@ -1,20 +1,15 @@
-"""What a task tells the driver when it is done: its files and its counts, one line of JSON."""
+"""What a task answers to the driver when it is done: its files and its counts."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Any
-
-import pyarrow as pa
+from dataclasses import dataclass, field
 
 from eventlog_spark.cluster.gauges import Counts
 from eventlog_spark.input.spelling import Noticed
 from eventlog_spark.output.parts import PartFile
 
-SCHEMA = "summary string"
 _FIRST = 20  # reasons that are kept as examples
 
 
@@ -61,22 +56,6 @@ class Summary:
     def written_by(self, writing: Summary) -> None:
         """Take the files and events of the tasks that wrote what was folded before."""
         self.files, self.events = writing.files, writing.events
-
-    def batch(self) -> pa.RecordBatch:
-        files = {name: [asdict(file) for file in getattr(self, name)] for name in ("files", "explained")}
-        told = vars(self) | files
-        return pa.record_batch([pa.array([json.dumps(told)])], names=["summary"])
-
-
-def load(text: str) -> Summary:
-    """The summary of a line that a task returned."""
-    told: dict[str, Any] = json.loads(text)
-    told["fates"], told["events"] = Counter(told["fates"]), Counter(told["events"])
-    told["noticed"] = Noticed(*told["noticed"])
-    for name in ("files", "explained"):
-        told[name] = [PartFile(**file) for file in told[name]]
-    told["reasons"] = [(where, reason) for where, reason in told["reasons"]]
-    return Summary(**told)
 
 
 def total(summaries: Iterable[Summary]) -> Summary:

@@ -162,6 +162,20 @@ class Attempt:
         self._explained.write(refused_line(refused, record_ids).encode())
         self.summary.explained[0].records += 1
 
+    def good(self, records: Iterable[Any]) -> Iterator[Any]:
+        """Yield the records that are not refused, and refuse the others."""
+        for record in records:
+            if not isinstance(record, Refused):
+                yield record
+            elif record.fault or record.told:  # what else is counted is reported together
+                self.refuse(record)
+
+    def count_rows(self, changes: Iterable[Change]) -> Iterator[Change]:
+        """Count the changes that are read."""
+        for change in changes:
+            self.summary.rows += 1
+            yield change
+
     def write_changes(self, task: Task, changes: Iterable[Change]) -> None:
         """The changes in the target's format."""
         for record in task.write(self._counted(task, changes)):

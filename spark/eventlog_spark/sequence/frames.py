@@ -1,33 +1,50 @@
-"""DataFrames of change tables as one sequence: Spark sorts the rows as they are, Python reads each once.
+"""DataFrames of change tables and of messages as one sequence.
 
-Rows of a DataFrame stand in no order, so those without a change_seq come before all others.
+Rows of a change table are in no order, so those without a change_seq come before all others. Spark sorts the
+rows as they are, and Python reads each once. Messages are read in blocks of a partition's offsets. A row of a
+full load comes after the greatest changeSequence that its partition had before it: a window completes what a
+block knows of that, over those rows and over what each block reports of all of its messages.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from itertools import chain, groupby
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Window
 from pyspark.sql import functions as f
-from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.convert.conversion import allowed
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
-from eventlog.qlik import sequence
+from eventlog.qlik import avro, sequence
 from eventlog.qlik.headers import NAMES
+from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog.qlik.tables import TableSettings
-from eventlog_spark.input.batches import bounded
-from eventlog_spark.output.frame_rows import FrameForm, Told, rows_of_changes, without_refused
-from eventlog_spark.sequence.items import pack, unpack
-from eventlog_spark.sequence.rows import SEEN
+from eventlog_spark.input.batches import answer, answers_of, bounded, pack
+from eventlog_spark.input.columns import check_single_values
+from eventlog_spark.input.messages import message_rows, messages_of, source_named, source_of
+from eventlog_spark.output.frame_rows import FrameForm, FrameRow
+from eventlog_spark.sequence.items import FACTS, ITEM, REFUSED, in_ranges
+from eventlog_spark.sequence.join import JoinToRows, RangeJoin
+from eventlog_spark.sequence.messages import Messages, ReadMessages
+from eventlog_spark.sequence.rows import join_rows
+
+
+def _joined(ordered: Any, join: RangeJoin, form: FrameForm) -> Any:
+    return ordered.mapInArrow(JoinToRows(join, form), from_arrow_schema(form.schema))
+
+
+# --- change tables
 
 
 def change_tables(
@@ -39,104 +56,93 @@ def change_tables(
     """
     sequencer = RowSequencer(tables, settings)
     for name, frame in frames.items():
-        _check(frame)
+        check_single_values(frame)
         before = sequencer.readers
         source: Source[Row] = Source(name, name, tuple(frame.columns), [])
         for wrong in sequencer.parse(0, source):
             raise Misuse(wrong.reason if isinstance(wrong, Refused) else name)
         if sequencer.readers == before:
             raise Misuse(f"{name} is a control table, and no change table")
-    told = [_numbered(frame, at, sequencer, settings) for at, frame in enumerate(frames.values())]
+    records = [_records(frame, at, sequencer, settings) for at, frame in enumerate(frames.values())]
     if settings.mask_order == "auto":
         for at, frame in enumerate(frames.values()):
-            _look(frame, at, sequencer, settings)
-    rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), told)
-    rows = rows.repartitionByRange(partitions, f.substring("seq", 1, sequence.TIME), "load", "at")
-    rows = rows.sortWithinPartitions("seq", "table", "source", "number").drop("seq", "table", "load", "at")
-    if sequencer.needs_pairs:
-        for row in rows.mapInArrow(_LookAtPairs(sequencer), "seen binary").collect():
-            for table, seen in enumerate(unpack(row.seen)):
-                sequencer.also(table, seen)
-    return rows.mapInArrow(_Join(sequencer, tables, form), from_arrow_schema(form.schema))
+            _look_at_masks(frame, at, sequencer, settings)
+    together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), records)
+    cells = [f"t{at}" for at in range(len(frames))]
+    ordered = in_ranges(together, partitions, *cells).select("source", "number", *cells)
+    return _joined(ordered, join_rows(sequencer, tables, ordered, _RowsOfTables(sequencer)), form)
 
 
-def _check(frame: Any) -> None:
-    for field in frame.schema.fields:
-        if isinstance(field.dataType, t.StructType | t.ArrayType | t.MapType):
-            raise Misuse(f"column {field.name} is {field.dataType.simpleString()}; cells hold single values")
-
-
-def _numbered(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> Any:
-    """The rows of one table, with what they are sorted by."""
+def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> Any:
+    """The rows of one table as they are, with their places."""
     names = [name.lower() for name in frame.columns]
     columns = [f"c{place}" for place in range(len(names))]
-    wanted = f"{settings.header_prefix}change_seq".lower()
+    header = f"{settings.header_prefix}change_seq".lower()
     seq = f.lit("")
-    if wanted in names:
-        text = f.col(columns[names.index(wanted)]).cast("string")
+    if header in names:
+        text = f.col(columns[names.index(header)]).cast("string")
         seq = f.when(text.rlike(rf"\A(?:{sequence.PATTERN})\z"), text).otherwise("")
-    number = f.monotonically_increasing_id()
-    rows = frame.toDF(*columns).select(
-        f.lit(at).alias("source"),
-        number.alias("number"),
-        seq.alias("seq"),
-        f.lit(sequencer.table_of(at)).alias("table"),
-        f.struct(*columns).alias(f"t{at}"),
-    )
-    loaded = f.col("seq") == ""
-    alone = loaded & f.lit(sequencer.has_sequence(at))
-    rows = rows.withColumn("load", f.when(loaded, f.col("source")).otherwise(-1))
-    return rows.withColumn("at", f.when(alone, f.col("number")).otherwise(-1))
+    table = sequencer.table_of(at)
+    places = {
+        "kind": f.lit(ITEM),
+        "task": f.lit(sequencer.task_of(table)),
+        "seq": seq,
+        "behind": seq == "",
+        "table": f.lit(table),
+        "source": f.lit(at),
+        "number": f.monotonically_increasing_id(),
+        "alone": f.lit(sequencer.has_sequence(at)),
+    }
+    named = (value.alias(name) for name, value in places.items())
+    return frame.toDF(*columns).select(*named, f.struct(*columns).alias(f"t{at}"))
 
 
-def _look(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> None:
+def _look_at_masks(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> None:
     """Find the byte order of the masks of a table, as far as they prove it by themselves."""
     headers = {f"{settings.header_prefix}{name}".lower() for name in NAMES}
     places = [place for place, name in enumerate(frame.columns) if name.lower() in headers]
     numbered = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
     heads = numbered.select(f.monotonically_increasing_id().alias("number"), *(f"c{at}" for at in places))
-    look = _LookAtMasks(sequencer, at, tuple(places), len(frame.columns))
-    for row in heads.mapInArrow(look, "seen binary").collect():
-        sequencer.also(sequencer.table_of(at), unpack(row.seen))
+    for proof in answers_of(heads, _LookAtMasks(sequencer, at, tuple(places), len(frame.columns))):
+        sequencer.also(sequencer.table_of(at), proof)
 
 
+@dataclass(frozen=True)
 class _LookAtMasks:
-    """What masks prove, of rows without their data."""
+    """Answers what masks prove, of rows without their data."""
 
-    def __init__(self, sequencer: RowSequencer, at: int, places: tuple[int, ...], width: int) -> None:
-        self._sequencer = sequencer
-        self._at = at
-        self._places = places
-        self._width = width
+    sequencer: RowSequencer
+    at: int
+    places: tuple[int, ...]  # of the headers
+    width: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in self._sequencer.rows(self._at, self._rows(batches)):
+        for _ in self.sequencer.rows(self.at, self._rows(batches)):
             pass
-        seen = self._sequencer.seen[self._sequencer.table_of(self._at)]
-        yield pa.record_batch([pa.array([pack(seen)], pa.binary())], schema=SEEN)
+        yield answer(self.sequencer.seen[self.sequencer.table_of(self.at)])
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         for batch in batches:
             numbers = batch.column(0).to_pylist()
             for number, row in zip(numbers, rows_of(PlacedBatch(0, batch.remove_column(0))), strict=True):
-                cells: list[Any] = [None] * self._width
-                for place, cell in zip(self._places, row.cells, strict=True):
+                cells: list[Any] = [None] * self.width
+                for place, cell in zip(self.places, row.cells, strict=True):
                     cells[place] = cell
                 yield Row(number + 1, tuple(cells))
 
 
-class _Sorted:
-    """Reads sorted rows."""
+@dataclass(frozen=True)
+class _RowsOfTables:
+    """Reads the sorted rows of all tables."""
 
-    def __init__(self, sequencer: RowSequencer) -> None:
-        self._sequencer = sequencer
+    sequencer: RowSequencer
 
-    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedRow | Refused]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedRow | Refused]:
         for batch in batches:
             sources = batch.column("source").to_pylist()
             rows = {at: _rows_of(batch, at) for at in set(sources)}
             for at, number in zip(sources, batch.column("number").to_pylist(), strict=True):
-                yield from self._sequencer.rows(at, [next(rows[at])._replace(where=number + 1)])
+                yield from self.sequencer.rows(at, [next(rows[at])._replace(where=number + 1)])
 
 
 def _rows_of(batch: pa.RecordBatch, at: int) -> Iterator[Row]:
@@ -146,29 +152,112 @@ def _rows_of(batch: pa.RecordBatch, at: int) -> Iterator[Row]:
     return iter(rows_of(PlacedBatch(0, pa.RecordBatch.from_arrays(cells.flatten(), names=names))))
 
 
-class _LookAtPairs(_Sorted):
-    """What U rows prove with their B rows."""
+# --- messages
+
+_BLOCK: Final = 1000  # offsets
+_PLACE: Final = ("topic", "partition", "offset")
+_IN_JSON: Final = (b'"MD"', b"\\u004", b"044d44", b"044D44", b"\0")  # one is in all metadata messages
+_READ: Final = pa.schema(
+    [
+        ("kind", pa.int8()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("number", pa.int64()),
+        ("task", pa.int32()),
+        ("seq", pa.string()),  # of a row of a full load and of a block: the greatest before it in the block
+        ("behind", pa.bool_()),
+        ("table", pa.string()),
+        ("item", pa.binary()),
+    ]
+)
+
+
+def messages(
+    frame: Any, tables: Tables, settings: MessageSettings, form: FrameForm, partitions: int, name: str
+) -> Any:
+    """The changes of messages, read in so many tasks. Metadata messages are looked for first, at once."""
+    given = messages_of(frame)
+    way = Messages(tables, settings)
+    likely = given.where(_may_be_metadata(settings.encoding)).repartition(1).sortWithinPartitions(*_PLACE)
+    found = answers_of(likely, _ReadMetadata(way.reading(), name, settings.encoding))
+    metadata = list(chain.from_iterable(found))
+    way.learn(metadata)
+    placed = given.withColumn("offset", f.coalesce("offset", f.monotonically_increasing_id() + 1))
+    block = f.floor(f.col("offset") / _BLOCK)
+    placed = placed.repartition(partitions, "topic", "partition", block).sortWithinPartitions(*_PLACE)
+    read = _ReadBlocks(way.reading(), way.numbers(metadata), name, settings.encoding)
+    items = _after_greatest(placed.mapInArrow(read, from_arrow_schema(_READ)), partitions)
+    ordered = in_ranges(items, partitions, "kind", "item")
+    return _joined(ordered, way.join(ordered), form)
+
+
+def _may_be_metadata(encoding: str) -> Any:
+    """Whether a look at the bytes of a message cannot rule out that it is a metadata message."""
+    value = f.col("value")
+    if encoding == "avro":
+        return f.startswith(value, f.lit(avro.METADATA))
+    return reduce(operator.or_, (f.contains(value, f.lit(sign)) for sign in _IN_JSON))
+
+
+def _after_greatest(items: Any, partitions: int) -> Any:
+    """The items; a row of a full load has the greatest changeSequence before it in its partition."""
+    source = f.struct("topic", "partition")
+    alone = (f.col("kind") != FACTS) & ~f.col("behind")
+    items = items.select(
+        *(name for name in _READ.names if name not in (*_PLACE, "table")),
+        f.when(~f.col("behind"), f.col("table")).alias("table"),
+        source.alias("source"),
+        f.when(alone, f.col("number")).alias("group"),
+    ).repartition(partitions, "source", "group")
+    before = Window.partitionBy("source", "group").orderBy("number", "kind")
+    greatest = f.max("seq").over(before.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    return items.withColumns({"seq": greatest, "alone": f.lit(True)}).where(f.col("kind") != FACTS)
+
+
+@dataclass(frozen=True)
+class _ReadMetadata:
+    """Answers the metadata among messages, in the order of their sources."""
+
+    reading: ReadMessages
+    name: str
+    encoding: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = (row for row in self._rows(batches) if not isinstance(row, Refused))
-        self._sequencer.look_at_pairs(rows)
-        yield pa.record_batch([pa.array([pack(self._sequencer.seen)], pa.binary())], schema=SEEN)
+        sources = (
+            source_of(self.name, self.encoding, at, group)
+            for at, group in groupby(message_rows(batches), key=source_named)
+        )
+        yield answer([known for source in sources for known in self.reading.metadata(source)])
 
 
-class _Join(_Sorted):
-    """Joins sorted rows to changes."""
+@dataclass(frozen=True)
+class _ReadBlocks:
+    """Reads messages, block by block."""
 
-    def __init__(self, sequencer: RowSequencer, tables: Tables, form: FrameForm) -> None:
-        super().__init__(sequencer)
-        self._tables = tables
-        self._form = form
+    reading: ReadMessages
+    tasks: dict[str, int]
+    name: str
+    encoding: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return bounded(self._told(batches), self._form.schema)
+        return bounded(self._items(batches), _READ)
 
-    def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
-        heard: list[Refused] = []
-        good = without_refused(heard)
-        joined = good(self._sequencer.joined(good(self._rows(batches))))
-        changes = good(allowed((placed.change for placed in joined), self._tables))
-        return rows_of_changes(self._form, changes, heard)
+    def _items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
+        reader = self.reading.reader()
+        for (topic, partition, block), group in groupby(message_rows(batches), key=_block):
+            stretch = self.reading.stretch()
+            source = source_of(self.name, self.encoding, (topic, partition), group)
+            for number, record in enumerate(self.reading.changes(reader, source, stretch)):
+                if isinstance(record, Refused):
+                    yield REFUSED, topic, partition, number, 0, "", False, None, pack(record)
+                    continue
+                (task, *table), message = record
+                if message is not None:
+                    place = self.tasks.get(task, 0), message.place.seq, message.place.behind, repr(table)
+                    yield ITEM, topic, partition, message.number, *place, pack(tuple(message[1:]))
+            last = (block + 1) * _BLOCK - 1
+            yield FACTS, topic, partition, last, 0, stretch.mark().greatest, True, None, b""
+
+
+def _block(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["topic"], row["partition"], row["offset"] // _BLOCK

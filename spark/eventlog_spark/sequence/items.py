@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from eventlog.core.change import Change
 from eventlog.core.errors import Refused
-from eventlog.core.formats import Placed
-from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced import SequencePlace
-from eventlog.streams.settings import StreamSettings
-from eventlog.streams.transactions import assemble
+from eventlog_spark.input.batches import pack, unpack
 
-Good = Callable[[Iterable[Any]], Iterator[Any]]  # takes out what was refused
+Record = TypeVar("Record")
 
-ITEM, REFUSED, TOLD = 0, 1, 2  # a record, one that was refused, and what is to be known of a whole piece
+ITEM, REFUSED, FACTS = 0, 1, 2  # a record, one that was refused, and facts about a whole piece
 
 ITEMS = pa.schema(
     [
@@ -35,12 +30,8 @@ ITEMS = pa.schema(
         ("item", pa.binary()),
     ]
 )
-COLUMNS = (
-    "piece int, kind byte, group int, seq string, behind boolean, source int, number long, alone boolean,"
-    " item binary"
-)
-_ORDER = ("task", "seq", "behind", "table", "source", "number")
-_RANGES = ("task", "time", "load", "at")
+_ORDER: Final = ("task", "seq", "behind", "table", "source", "number")
+_RANGES: Final = ("task", "time", "load", "at")
 
 
 class SequenceItem(NamedTuple):
@@ -57,24 +48,14 @@ class SequenceItem(NamedTuple):
     item: bytes = b""
 
 
-class KnownPlaces(NamedTuple):
-    """What the places of a group of a piece are, among those of all pieces."""
+class GroupPlaces(NamedTuple):
+    """The task, the table and the first source of a group of a piece, numbered among those of all pieces."""
 
     piece: int
     group: int
     task: int
     table: int
-    source: int  # the first of the piece
-
-
-def pack(value: Any) -> bytes:
-    """What `unpack` reads."""
-    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-
-
-def unpack(item: bytes) -> Any:
-    """What our own tasks packed."""
-    return pickle.loads(item)  # noqa: S301 - from our own task
+    source: int
 
 
 def placed(piece: int, group: int, place: SequencePlace, alone: bool, rest: tuple[Any, ...]) -> SequenceItem:
@@ -89,62 +70,35 @@ def refused(piece: int, number: int, record: Refused) -> SequenceItem:
     return SequenceItem(piece, REFUSED, number=number, item=pack(record))
 
 
-def in_sequence(spark: Any, items: Any, known: Iterable[KnownPlaces], partitions: int) -> Any:
+def in_sequence(spark: Any, items: Any, groups: Iterable[GroupPlaces], partitions: int) -> Any:
     """The items in ranges of the sequence, each sorted; no range begins in the middle of a hundredth of a
     second, so that none cuts a transaction."""
-    told = spark.createDataFrame(list(known), "piece int, group int, task int, table int, first int")
-    found = items.where(f.col("kind") != TOLD).join(f.broadcast(told), ["piece", "group"], "left")
+    places = spark.createDataFrame(list(groups), "piece int, group int, task int, table int, first int")
+    records = items.where(f.col("kind") != FACTS).join(f.broadcast(places), ["piece", "group"], "left")
     source = f.coalesce(f.col("first") + f.col("source"), "piece")
     table = f.when(f.col("behind"), source).otherwise(f.col("table"))
-    return in_ranges(found.withColumns({"table": table, "source": source}), partitions)
+    return in_ranges(records.withColumns({"table": table, "source": source}), partitions, "kind", "item")
 
 
-def in_ranges(items: Any, partitions: int) -> Any:
-    """The same of items whose task, table and source are known among all."""
+def in_ranges(records: Any, partitions: int, *contents: str) -> Any:
+    """The same of records whose task, table and source are numbered among all; `contents` are the columns
+    that are needed besides their place."""
     loaded = f.col("seq") == ""  # before all changes: it need not stay together
-    found = items.select(
-        "kind",
+    ranged = records.select(
         f.when(f.col("kind") == REFUSED, -1).otherwise(f.col("task")).alias("task"),
         *_ORDER[1:],
         f.substring("seq", 1, sequence.TIME).alias("time"),
         f.when(loaded, f.col("source")).alias("load"),
         f.when(loaded & f.col("alone"), f.col("number")).alias("at"),
-        "item",
+        *contents,
     )
-    return found.repartitionByRange(partitions, *_RANGES).sortWithinPartitions(*_ORDER)
+    return ranged.repartitionByRange(partitions, *_RANGES).sortWithinPartitions(*_ORDER)
 
 
-def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[SequencePlace, Any] | Refused]:
-    """The records of sorted items with their places, and what was refused."""
+def unpacked(record: Callable[..., Record], batches: Iterable[pa.RecordBatch]) -> Iterator[Record | Refused]:
+    """The records of sorted items, each made of its place and the rest; and what was refused."""
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ("kind", *_ORDER, "item"))
         for kind, *place, item in zip(*columns, strict=True):
-            found = unpack(item)
-            yield found if kind == REFUSED else (SequencePlace(*place), found)
-
-
-def changes_of(joined: Iterable[Placed | Refused], whole: bool, good: Good) -> Iterator[Change]:
-    """The changes of a range; if they are to come in `whole` transactions, an error where one lacks some."""
-    if not whole:
-        return (placed.change for placed in good(joined))
-    wholes = good(assemble(joined, StreamSettings().open_transactions))
-    return (placed.change for one in wholes for placed in one.changes)
-
-
-class Counting:
-    """What the ranges of a sequence count, each for itself, and what is said of all of them together."""
-
-    def __init__(self, tallies: Sequence[GroupedWarnings]) -> None:
-        self._tallies = tallies
-
-    @property
-    def counted(self) -> list[Mapping[str, tuple[int, list[str]]]]:
-        """What was counted, to be told of together."""
-        return [tally.totals for tally in self._tallies]
-
-    def told(self, counted: Iterable[list[Mapping[str, tuple[int, list[str]]]]]) -> Iterator[Refused]:
-        """What is to be said of all ranges together."""
-        for parts, tally in zip(zip(*counted, strict=True), self._tallies, strict=True):
-            for part in parts:
-                tally.merge(part)
-            yield from tally.warnings()
+            rest = unpack(item)
+            yield rest if kind == REFUSED else record(SequencePlace(*place), *rest)

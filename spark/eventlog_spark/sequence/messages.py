@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from eventlog.core.errors import Refused
-from eventlog.core.formats import Object, Placed, Source
+from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.sequenced import SequencePlace, WantedStretch
+from eventlog.qlik.sequenced import WantedStretch
 from eventlog.qlik.sequenced_messages import (
     MessageSequencer,
     Numbers,
@@ -21,19 +22,12 @@ from eventlog.qlik.sequenced_messages import (
     stated,
     with_place,
 )
-from eventlog_spark.sequence.items import (
-    TOLD,
-    Counting,
-    KnownPlaces,
-    SequenceItem,
-    pack,
-    placed,
-    refused,
-    unpack,
-)
+from eventlog_spark.input.batches import pack, unpack
+from eventlog_spark.sequence.items import FACTS, GroupPlaces, SequenceItem, placed, refused, unpacked
+from eventlog_spark.sequence.join import RangeJoin
 
-Group = tuple[str, str | None, str]  # the task, the schema, the table
-_GIVEN = (0, "")  # the inputs of no named task
+MessageTable = tuple[str, str | None, str]  # the task, the schema, the table
+_UNNAMED_TASK: Final = (0, "")  # the inputs of no named task
 
 
 @dataclass(frozen=True)
@@ -45,16 +39,16 @@ class ReadMessages:
 
     def items(self, piece: int, source: Source[Object]) -> Iterator[SequenceItem]:
         """The changes with their places, then of which tables and tasks they are."""
-        groups: dict[Group, int] = {}
-        for number, found in enumerate(self.changes(self.reader(), source, self.stretch())):
-            if isinstance(found, Refused):
-                yield refused(piece, number, found)
+        groups: dict[MessageTable, int] = {}
+        for number, record in enumerate(self.changes(self.reader(), source, self.stretch())):
+            if isinstance(record, Refused):
+                yield refused(piece, number, record)
                 continue
-            known, told = found
-            group = groups.setdefault(known, len(groups))
-            if told is not None:
-                yield placed(piece, group, told.place, True, tuple(told[1:]))
-        yield SequenceItem(piece, TOLD, item=pack(list(groups)))
+            table, message = record
+            group = groups.setdefault(table, len(groups))
+            if message is not None:
+                yield placed(piece, group, message.place, True, tuple(message[1:]))
+        yield SequenceItem(piece, FACTS, item=pack(list(groups)))
 
     def reader(self) -> MessageReader:
         """What reads messages, and knows the metadata."""
@@ -67,8 +61,8 @@ class ReadMessages:
     @staticmethod
     def changes(
         reader: MessageReader, source: Source[Object], stretch: WantedStretch
-    ) -> Iterator[tuple[Group, SequencedMessage | None] | Refused]:
-        """The changes of a source, each behind its task and table; None stands for one beyond `until`."""
+    ) -> Iterator[tuple[MessageTable, SequencedMessage | None] | Refused]:
+        """The changes of a source, each after its table; None is one beyond `until`."""
         for record in source.records:
             if isinstance(record, Refused):
                 yield record
@@ -78,11 +72,11 @@ class ReadMessages:
                 yield change
             elif change is not None:
                 place = stretch.place(sequence_of(change), 0)
-                told = None if place is None else with_place(place, change, source, record)
-                yield (reader.task, change.schema, change.table), told
+                message = None if place is None else with_place(place, change, source, record)
+                yield (reader.task, change.schema, change.table), message
 
     def metadata(self, source: Source[Object]) -> list[Metadata]:
-        """The metadata that stand among the messages of a source."""
+        """The metadata that are among the messages of a source."""
         reader = self.reader()
         before = dict(reader.known)
         for record in source.records:
@@ -98,55 +92,43 @@ class Messages:
         self._tables = tables
         self._settings = settings
         self._numbers = Numbers()
-        self._numbers.given(_GIVEN)
+        self._numbers.given(_UNNAMED_TASK)
 
-    def speaks_of_others(self, stem: str) -> bool:
-        """Metadata may stand in any source."""
+    def describes_others(self, stem: str) -> bool:
+        """Return False, because metadata may be in any source."""
         return False
 
-    def ahead(self, sources: Iterable[Source[Any]]) -> Iterator[Refused]:
-        """Hear of all sources what some say of the others: nothing."""
+    def read_control(self, source: Source[Any]) -> Iterator[Refused]:
+        """Read nothing: there are no control messages."""
         return iter(())
 
     def learn(self, metadata: Iterable[Metadata]) -> None:
-        """Metadata that were found; of two with one schemaId the later counts."""
+        """Add metadata; of two with one schemaId the later counts."""
         self._settings = replace(self._settings, published=(*self._settings.published, *metadata))
 
     def reading(self) -> ReadMessages:
         """What reads a source."""
         return ReadMessages(self._tables, self._settings)
 
-    def know(self, piece: int, told: bytes) -> list[KnownPlaces]:
-        """Take over what was found in a piece; pieces come in their order."""
-        found = []
-        for group, (name, schema, table) in enumerate(unpack(told)):
-            task = self._numbers.task(_GIVEN, name)
-            found.append(KnownPlaces(piece, group, task, self._numbers.table(task, schema, table), piece))
-        return found
+    def add_piece(self, piece: int, facts: bytes) -> list[GroupPlaces]:
+        """Number the tasks and tables of a piece; pieces come in their order."""
+        places = []
+        for group, (name, schema, table) in enumerate(unpack(facts)):
+            task = self._numbers.task(_UNNAMED_TASK, name)
+            places.append(GroupPlaces(piece, group, task, self._numbers.table(task, schema, table), piece))
+        return places
 
     def numbers(self, metadata: Iterable[Metadata]) -> dict[str, int]:
-        """The numbers of the tasks that metadata tell, in their order."""
-        return {known.task: self._numbers.task(_GIVEN, known.task) for known in metadata}
+        """The numbers of the tasks that metadata name, in their order."""
+        return {known.task: self._numbers.task(_UNNAMED_TASK, known.task) for known in metadata}
 
     @property
     def tasks(self) -> list[str]:
         """The tasks that were read, in their order."""
         return self._numbers.tasks
 
-    def look(self, ordered: Any) -> None:
-        """Each message says all that is needed to read it."""
-
-    def joining(self) -> JoinMessages:
-        """What joins the messages of a range."""
-        return JoinMessages(MessageSequencer(self._tables, self._settings))
-
-
-class JoinMessages(Counting):
-    """Joins sorted messages to changes."""
-
-    def __init__(self, sequencer: MessageSequencer) -> None:
-        super().__init__(sequencer.tallies)
-        self._sequencer = sequencer
-
-    def joined(self, items: Iterable[tuple[SequencePlace, Any]]) -> Iterator[Placed | Refused]:
-        return self._sequencer.joined(SequencedMessage(place, *rest) for place, rest in items)
+    def join(self, ordered: Any) -> RangeJoin:
+        """What joins the messages of a range; each contains all that is needed to read it."""
+        sequencer = MessageSequencer(self._tables, self._settings)
+        records = partial(unpacked, SequencedMessage)
+        return RangeJoin(sequencer, records, self._tables, self._settings.whole_transactions)

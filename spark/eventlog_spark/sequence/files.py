@@ -6,6 +6,8 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,34 +19,33 @@ from eventlog.core.formats import Source
 from eventlog.files.inputs import open_input, open_sources
 from eventlog.files.limits import Limits
 from eventlog.qlik.metadata import Metadata
-from eventlog_spark.input.batches import bounded
+from eventlog_spark.input.batches import ANSWER, answer, answers, bounded
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
 from eventlog_spark.output.task import Task
-from eventlog_spark.sequence.items import COLUMNS, ITEMS, SequenceItem, pack, refused, unpack
+from eventlog_spark.sequence.items import ITEMS, SequenceItem, refused
 from eventlog_spark.sequence.messages import ReadMessages
 from eventlog_spark.sequence.rows import ReadRows
 
-Groups = Sequence[Sequence[tuple[int, File]]]  # the files of a task each, with their numbers
+NumberedFiles = Sequence[tuple[int, File]]
+Groups = Sequence[NumberedFiles]  # the files of a task each
 _GROUPS: Final = 4  # for each core
-_METADATA: Final = re.compile(rb'"MD"|\x04MD|044[dD]44|\\u004[dD4]')  # stands in all files that have some
+_METADATA: Final = re.compile(rb'"MD"|\x04MD|044[dD]44|\\u004[dD4]')  # is in all files that have some
 _OVERLAP: Final = 8
 _BLOCK: Final = 1 << 20
-_FOUND: Final = pa.schema([("piece", pa.int32()), ("metadata", pa.binary())])
 
 
 def shared_out(files: Sequence[File], cores: int) -> Groups:
-    """Neighbours go to one task, where they are many and small."""
+    """Return groups of neighbouring files, several to a task if they are many and small."""
     most = sum(file.size for file in files) // (_GROUPS * cores)
     groups: list[list[tuple[int, File]]] = []
-    held = most + 1
-    for numbered in enumerate(files):
-        size = numbered[1].size
-        if held + size > most:
+    size = most + 1
+    for number, file in enumerate(files):
+        if size + file.size > most:
             groups.append([])
-            held = 0
-        groups[-1].append(numbered)
-        held += size
+            size = 0
+        groups[-1].append((number, file))
+        size += file.size
     return groups
 
 
@@ -76,7 +77,7 @@ class Opened:
                         return True
                     end = block[-_OVERLAP:]
         except (EventlogError, OSError, EOFError, zlib.error):
-            return True  # what is wrong is told when it is read
+            return True  # what is wrong is reported when the file is read
         return False
 
     @property
@@ -85,61 +86,48 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class ItemReader:
-    """Reads the items of files."""
+class _ReadItems:
+    """Reads the items of a group of files."""
 
     opened: Opened
-    groups: Groups
-    how: ReadRows | ReadMessages
+    reading: ReadRows | ReadMessages
 
-    @property
-    def schema(self) -> str:
-        return COLUMNS
+    def __call__(self, files: NumberedFiles) -> Iterator[pa.RecordBatch]:
+        return bounded(self._items(files), ITEMS)
 
-    def pieces(self) -> Sequence[int]:
-        return range(len(self.groups))
-
-    def read(self, piece: int) -> Iterator[pa.RecordBatch]:
-        """The items of one group of files."""
-        return bounded(self._items(piece), ITEMS)
-
-    def _items(self, piece: int) -> Iterator[SequenceItem]:
-        for number, file in self.groups[piece]:
+    def _items(self, files: NumberedFiles) -> Iterator[SequenceItem]:
+        for number, file in files:
             for source in self.opened.sources(file):
                 if isinstance(source, Refused):
                     yield refused(number, 0, source)
                 else:
-                    yield from self.how.items(number, source)
+                    yield from self.reading.items(number, source)
+
+
+def items_of(spark: Any, opened: Opened, groups: Groups, reading: ReadRows | ReadMessages) -> Any:
+    """Return the items of files."""
+    return load(spark, ITEMS, groups, _ReadItems(opened, reading))
 
 
 @dataclass(frozen=True)
-class _FindMetadata:
-    """Reads the metadata that stand among messages."""
+class _ReadMetadata:
+    """Answers the metadata among the messages of a group of files."""
 
     opened: Opened
-    groups: Groups
-    how: ReadMessages
+    reading: ReadMessages
 
-    @property
-    def schema(self) -> str:
-        return "piece int, metadata binary"
-
-    def pieces(self) -> Sequence[int]:
-        return range(len(self.groups))
-
-    def read(self, piece: int) -> Iterator[pa.RecordBatch]:
-        """The metadata of one group of files."""
-        found = (
-            (number, pack(self.how.metadata(source)))
-            for number, file in self.groups[piece]
+    def __call__(self, files: NumberedFiles) -> Iterator[pa.RecordBatch]:
+        sources = (
+            (number, source)
+            for number, file in files
             if self.opened.may_hold_metadata(file)
             for source in self.opened.sources(file)
             if not isinstance(source, Refused)
         )
-        return bounded(found, _FOUND)
+        yield answer([(number, self.reading.metadata(source)) for number, source in sources])
 
 
-def metadata_of(spark: Any, opened: Opened, groups: Groups, how: ReadMessages) -> list[Metadata]:
+def metadata_of(spark: Any, opened: Opened, groups: Groups, reading: ReadMessages) -> list[Metadata]:
     """The metadata of all files, in the order of these."""
-    told = load(spark, _FindMetadata(opened, groups, how)).collect()
-    return [one for row in sorted(told, key=lambda row: row.piece) for one in unpack(row.metadata)]
+    pieces = chain.from_iterable(answers(load(spark, ANSWER, groups, _ReadMetadata(opened, reading))))
+    return [known for _, metadata in sorted(pieces, key=itemgetter(0)) for known in metadata]

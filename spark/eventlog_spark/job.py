@@ -20,10 +20,9 @@ from eventlog_spark.cluster.gauges import gauges_of
 from eventlog_spark.cluster.stores import Stores, is_remote
 from eventlog_spark.input.current import CurrentFile, CurrentSource, GivenRows
 from eventlog_spark.input.storage import File, absolute, expand, partitions
-from eventlog_spark.output import documents
 from eventlog_spark.output.commit import OutputFolder, job_id
 from eventlog_spark.output.files import Files
-from eventlog_spark.output.parts import PartLayout
+from eventlog_spark.output.parts import DOCUMENTS, PartLayout
 from eventlog_spark.output.store import folder_of
 from eventlog_spark.output.summary import Summary, total
 from eventlog_spark.output.task import Task
@@ -173,7 +172,7 @@ def _write_first(task: Task, name: str | None) -> list[Summary]:
 def _layout(backlog: Backlog, target: Format, folder: Files) -> PartLayout:
     container = backlog.job.output_container or CONTAINERS[target.shape][0]
     if target.name == "xds" and container == "parquet":
-        return PartLayout(folder, Shape.ROWS, container, documents.SHEET, backlog.per_file)
+        return PartLayout(folder, Shape.ROWS, container, DOCUMENTS, backlog.per_file)
     if container not in CONTAINERS[target.shape]:
         legal = " or ".join(CONTAINERS[target.shape])
         raise Misuse(f"--output-as {container}: {target.name} is written as {legal}")

@@ -25,12 +25,11 @@ from eventlog.library import clock_of, read_given
 from eventlog.log import LogSettings
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import captures, single
-from eventlog_spark.fold.grouping import by_current_row, met
-from eventlog_spark.fold.to_rows import FoldToRows
+from eventlog_spark.fold.plain_fold import FoldToRows
 from eventlog_spark.input import frames
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.frames import LogKnown, keyed_rows
-from eventlog_spark.input.kinds import FATES, UNREADABLE
+from eventlog_spark.input.shuffle import FATES, UNREADABLE, by_current_row, group_rows
 from eventlog_spark.output.frame_rows import Changes, Documents, FrameForm, in_order
 from eventlog_spark.sequence.frames import change_tables, messages
 
@@ -174,7 +173,7 @@ def _folded(
     read = frames.log_rows(rows, known, unique).where(f.col("kind") <= 8)
     for table, frame in answers:
         read = read.unionByName(frames.current_rows(frame, table))
-    together = met(read, by_current_row(), partitions)
+    together = group_rows(read, by_current_row(), partitions)
     return together.mapInArrow(FoldToRows(known, form), from_arrow_schema(form.schema))
 
 

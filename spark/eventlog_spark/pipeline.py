@@ -11,17 +11,16 @@ from eventlog.core.errors import Misuse
 from eventlog.core.settings import build
 from eventlog.files.limits import Limits
 from eventlog_spark.cluster.progress import aside
-from eventlog_spark.fold.grouping import by_object, met
-from eventlog_spark.fold.tasks import FoldToEvents, FoldToParts, WriteEvents
+from eventlog_spark.fold.fold_tasks import FoldToEvents, FoldToParts, WriteEvents
 from eventlog_spark.input import rows
 from eventlog_spark.input.batches import answers_of
 from eventlog_spark.input.current import CurrentSource
+from eventlog_spark.input.shuffle import by_object, group_rows
 from eventlog_spark.input.spelling import Noticed, Watch
 from eventlog_spark.input.storage import File
 from eventlog_spark.output import summary
 from eventlog_spark.output.files import spark_names
-from eventlog_spark.output.refused import explain
-from eventlog_spark.output.repeated_ids import repeated_in
+from eventlog_spark.output.refused import explain, repeated_in
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Task
 
@@ -95,7 +94,7 @@ class Pipeline:
         strays = noticed.asked_otherwise
         log = self.current.attach(self.spark, log, task.tables, rows.count(files), strays)
         work = FoldToEvents(task) if self.in_order else FoldToParts(task)
-        return answers_of(met(log, by_object(), self.partitions).drop("h"), work)
+        return answers_of(group_rows(log, by_object(), self.partitions).drop("h"), work)
 
     def _repeated(self, told: Sequence[Summary]) -> Any:
         """The record_ids that stand more than once, with how often; None if there are none."""

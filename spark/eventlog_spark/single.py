@@ -19,8 +19,15 @@ from eventlog.library import changes_of
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.captures import STREAM, chunks_of, streams_of
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.input.columns import check_single_values, named, named_rows
-from eventlog_spark.input.messages import message_rows, messages_of, source_named, source_of
+from eventlog_spark.input.columns import (
+    check_single_values,
+    message_rows,
+    messages_of,
+    named,
+    named_rows,
+    source_named,
+    source_of,
+)
 from eventlog_spark.output.frame_rows import FrameForm, rows_of_changes
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from eventlog_spark.input.batches import ANSWER
 from eventlog_spark.input.datasource import load
-from eventlog_spark.live.access import Access
-from eventlog_spark.live.shares import FreezeShare
+from eventlog_spark.live.shares import Access, FreezeShare
 from eventlog_spark.output.files import LocalFiles
 from sqlalchemy.engine import Engine
 

@@ -11,12 +11,19 @@ import pyarrow.compute as pc
 
 from eventlog.columnar import CurrentColumns, Rows
 from eventlog.columnar.vectors import Ints, codes, flags
+from eventlog.core import tablekey
+from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Answer, QueryKey
-from eventlog_spark.fold import plain
-from eventlog_spark.input.cells import unpack_all
-from eventlog_spark.input.kinds import CURRENT
-from eventlog_spark.input.names import object_begins, unpack
+from eventlog.fold import Answer, CurrentRow, ObjectName, QueryKey, query_key
+from eventlog_spark.input.shuffle import (
+    CURRENT,
+    ShuffledRow,
+    fault_of,
+    object_begins,
+    shuffled_rows,
+    unpack_all_cells,
+    unpack_name,
+)
 
 
 class _Held(NamedTuple):
@@ -36,7 +43,7 @@ class BatchRows:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._held: _Held | None = None
-        self._answers: plain.ObjectsAnswers | None = None
+        self._answers: ObjectsAnswers | None = None
 
     def log_rows(self, batch: pa.RecordBatch) -> Rows:
         """The log rows of a batch; its current rows are at hand until the next."""
@@ -68,16 +75,44 @@ class BatchRows:
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """The current rows of one object, for the plain fold."""
         if self._answers is None:
-            self._answers = plain.ObjectsAnswers(self._tables)
-            for row in plain.log_rows([self._held.current] if self._held else []):
+            self._answers = ObjectsAnswers(self._tables)
+            for row in shuffled_rows([self._held.current] if self._held else []):
                 self._answers.add(row)
         return self._answers.lookup(table, key)
+
+
+class ObjectsAnswers:
+    """The current rows of some objects."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._rows: dict[tuple[str, QueryKey], dict[ObjectName, list[CurrentRow]]] = {}
+        self._faults: dict[tuple[str, QueryKey], WrongRow] = {}
+
+    def add(self, row: ShuffledRow) -> None:
+        """Take a current row."""
+        try:
+            table = self._tables.find(row.table_name)
+            assert table is not None
+            name = str(table), query_key(table, tablekey.read(row.table_key))
+        except EventlogError:
+            return
+        if (fault := fault_of(row.current)) is not None:
+            self._faults[name] = fault
+        self._rows.setdefault(name, {}).setdefault(row.object, []).append(row.current)
+
+    def lookup(self, table: Table, key: QueryKey) -> Answer:
+        """The rows of one key; each spelling of it brought all of them."""
+        if (fault := self._faults.get((str(table), key))) is not None:
+            return fault
+        spelled = self._rows.get((str(table), key), {})
+        return next(iter(spelled.values()), ())
 
 
 def _cells(table: Table, objects: Ints, rows: pa.RecordBatch) -> CurrentColumns:
     """The cells of these current rows by column; in doubt are those that have others than the table."""
     order = np.argsort(objects, kind="stable")
-    found, counts = unpack_all(rows.column("old_value"), rows.column("new_value"))
+    found, counts = unpack_all_cells(rows.column("old_value"), rows.column("new_value"))
     begins = np.cumsum(counts) - counts
     right = order[counts[order] == len(table.data)]
     columns = [found.take(pa.array(begins[right] + at)) for at in range(len(table.data))]
@@ -92,7 +127,7 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
     keys = column("table_key")
     logged = column("logged").to_pylist() if "logged" in batch.schema.names else []
     if any(logged):
-        own = [name and unpack(name) for name in logged]
+        own = [name and unpack_name(name) for name in logged]
         tables, keys = (
             pc.coalesce(pa.array([name and name[at] for name in own], pa.string()), side.cast(pa.string()))
             for at, side in enumerate((tables, keys))
@@ -103,7 +138,7 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
 def _named(names: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The tables and the columns of packed names."""
     numbers, packed = codes(names)
-    found = list(map(unpack, packed))
+    found = list(map(unpack_name, packed))
     return _each(numbers, [name.table for name in found]), _each(numbers, [name.column for name in found])
 
 

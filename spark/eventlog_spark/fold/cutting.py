@@ -17,10 +17,8 @@ from eventlog.columnar import Rows
 from eventlog.columnar.vectors import Ints
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, QueryKey
-from eventlog_spark.fold.batch_rows import log_rows as as_rows
-from eventlog_spark.fold.plain import ObjectsAnswers, log_rows
-from eventlog_spark.input.kinds import CURRENT
-from eventlog_spark.input.names import object_begins
+from eventlog_spark.fold.batch_rows import ObjectsAnswers, log_rows
+from eventlog_spark.input.shuffle import CURRENT, object_begins, shuffled_rows
 from eventlog_spark.output.task import LONGEST
 
 _DELETE = 4
@@ -42,7 +40,7 @@ class LifeFile:
     def add(self, batch: pa.RecordBatch) -> None:
         """More of the rows, in batches of not too many bytes."""
         current = pa.array(batch.column("kind").to_numpy() == CURRENT)
-        for row in log_rows([batch.filter(current)]):
+        for row in shuffled_rows([batch.filter(current)]):
             self._answers.add(row)
         batch = batch.filter(pc.invert(current))
         size = max(1, min(_SLICE, batch.num_rows * _BYTES // (batch.nbytes + 1)))
@@ -64,13 +62,13 @@ class LifeFile:
 
     def batches(self) -> Iterator[Rows]:
         for number in range(len(self._ends)):
-            yield as_rows(self._read(number))
+            yield log_rows(self._read(number))
 
     def some(self, places: Ints) -> Rows:
         if (places[1:] < places[:-1]).any():
             ordered, back = np.unique(places, return_inverse=True)
-            return as_rows(self._taken(ordered).take(pa.array(back)))
-        return as_rows(self._taken(places))
+            return log_rows(self._taken(ordered).take(pa.array(back)))
+        return log_rows(self._taken(places))
 
     def _taken(self, places: Ints) -> pa.RecordBatch:
         """The rows in these places, which ascend."""

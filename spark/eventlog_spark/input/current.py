@@ -24,11 +24,10 @@ from eventlog.files.inputs import open_sources
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import QueryKey, query_key
 from eventlog_spark.cluster.stores import Stores
-from eventlog_spark.input import cells
 from eventlog_spark.input.batches import gather
 from eventlog_spark.input.datasource import load
-from eventlog_spark.input.kinds import CURRENT
 from eventlog_spark.input.rows import read_metadata
+from eventlog_spark.input.shuffle import CURRENT, pack_cells, packed_cells
 from eventlog_spark.input.storage import NO_STORES, File, uri
 
 _ROWS = pa.schema(
@@ -67,7 +66,7 @@ class _ReadCurrent:
                 raise InvalidTables(f"{source.where}: {source.reason}: the current rows cannot be told")
             for row in read_current(table, source):
                 number += 1
-                yield asked(table, row.key), number, *cells.pack(row.cells)
+                yield asked(table, row.key), number, *pack_cells(row.cells)
 
 
 def asked(table: Table, key: QueryKey) -> str:
@@ -152,7 +151,7 @@ def _native(spark: Any, piece: CurrentFile, number: int) -> Any:
     frame = spark.read.parquet(uri(file.name))
     key = [part for name in table.key for part in (f.lit(f"+{name}="), frame[f"`{name}`"].cast("string"))]
     key[0] = f.lit(f"{table.key[0]}=")
-    lengths, text = cells.packed([frame[f"`{column.name}`"].cast("string") for column in table.data])
+    lengths, text = packed_cells([frame[f"`{column.name}`"].cast("string") for column in table.data])
     return frame.select(
         f.lit(table.name).alias("table_name"),
         f.concat(*key).alias("table_key"),

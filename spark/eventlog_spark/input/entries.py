@@ -19,7 +19,7 @@ from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
 from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.input.batches import gather
-from eventlog_spark.input.kinds import LOOPBACK, NOT_NEW, UNREADABLE
+from eventlog_spark.input.shuffle import LOOPBACK, NOT_NEW, UNREADABLE
 from eventlog_spark.input.spelling import spell
 from eventlog_spark.input.storage import NO_STORES, File
 

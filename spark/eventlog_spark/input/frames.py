@@ -27,11 +27,10 @@ from eventlog.core.identity import identify
 from eventlog.core.tables import Table, Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.fold import Rules, query_key
-from eventlog_spark.input import cells
 from eventlog_spark.input.batches import gather
 from eventlog_spark.input.current import FIRST, asked
-from eventlog_spark.input.kinds import CURRENT, FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
-from eventlog_spark.input.native import log_cells
+from eventlog_spark.input.rows import log_cells
+from eventlog_spark.input.shuffle import CURRENT, FUTURE, LOOPBACK, NOT_NEW, UNREADABLE, pack_cells
 from eventlog_spark.input.spelling import alike, spell
 
 _TEXTS = (*COLUMNS[5:], *COLUMNS[3:5])  # table_name to new_value, event_time, perpetrator
@@ -232,5 +231,5 @@ class _ReadCurrent:
     def _rows(self, first: int, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
         for number, row in enumerate(keyed_rows(self._table, self._columns, batches), first):
             name = asked(self._table, row.key)
-            packed = cells.pack(row.cells)
+            packed = pack_cells(row.cells)
             yield (number, CURRENT, None, str(self._table), name, None, *packed, None, None, None, name)

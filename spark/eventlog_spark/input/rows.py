@@ -1,9 +1,10 @@
-"""Log rows as a DataFrame: Parquet by Spark itself, everything else by our own readers."""
+"""Log rows as a DataFrame: Parquet by Spark itself, as far as it reads cells as `convert` does; everything
+else by our own readers."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
+from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog import log
@@ -24,15 +26,19 @@ from eventlog.files.inputs import stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
 from eventlog_spark.cluster.stores import Stores, is_remote
-from eventlog_spark.input import names
 from eventlog_spark.input.batches import gather
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.entries import ENTRIES, LOCATED, LocateEntries, ReadEntries
-from eventlog_spark.input.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
-from eventlog_spark.input.native import log_cells
+from eventlog_spark.input.shuffle import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE, packed_name
 from eventlog_spark.input.spelling import respelled
 from eventlog_spark.input.storage import NO_STORES, File, uri
 
+Given = Mapping[str, tuple[Any, t.DataType]]  # the columns of a log that a frame has, with their types
+
+_INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+_NUMBERS = frozenset(("record_id", "event_type"))
+_WRITTEN = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"  # the times whose years have four digits,
+_WRITTEN_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999  # also since 1970
 _SAMPLE = 10_000  # rows that are looked at before a log is folded
 
 
@@ -92,7 +98,7 @@ def read(
 def first(spark: Any, files: LogFiles, rules: Rules, tables: Tables) -> pa.Table:
     """Some of the rows that Spark reads, as far as they name objects."""
     some = read(spark, files._replace(own=()), rules, "", None, False, tables, False).limit(_SAMPLE)
-    return some.select("kind", names.packed().alias("name"), "table_key").toArrow()
+    return some.select("kind", packed_name().alias("name"), "table_key").toArrow()
 
 
 def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
@@ -240,3 +246,76 @@ class _Locate:
         refused = read if isinstance(read, Refused) else None
         reason = row["reason"] or (refused.reason if refused else None)
         return row["record_id"], source.at(record.where), reason, source.raw(record)
+
+
+# --- the ten cells as expressions of Spark
+
+
+def log_cells(given: Given, clock: str) -> dict[str, Any]:
+    """The cells as columns of the types that an entry has, and `sure`: whether they are one without doubt.
+
+    `clock` is the event_time of a log that has none. In doubt the other cells of a row say nothing.
+    """
+    cell = {name: _text(*given[name]) if name in given else f.lit(None).cast("string") for name in COLUMNS}
+    for name in _NUMBERS:
+        cell[name] = _integer(*given[name])
+    if "status" not in given:
+        cell["status"] = f.lit("N")
+    cell["status"] = f.coalesce(cell["status"], f.lit("None"))
+    time, sure_time = _time(*given["event_time"]) if "event_time" in given else (f.lit(clock), f.lit(True))
+    cell["event_time"] = f.replace(time, f.lit(" "), f.lit("T"))
+    plain = all(
+        _is_text_type(kind) for name, (_, kind) in given.items() if name not in (*_NUMBERS, "event_time")
+    )
+    cell["sure"] = _sure(cell, sure_time) if plain else f.lit(False)
+    return cell
+
+
+def _is_text_type(kind: t.DataType) -> bool:
+    return isinstance(kind, t.NullType | t.CharType | t.VarcharType) or kind == t.StringType()
+
+
+def _text(column: Any, kind: t.DataType) -> Any:
+    return column.cast("string") if _is_text_type(kind) else f.lit(None).cast("string")
+
+
+def _integer(column: Any, kind: t.DataType) -> Any:
+    """Whole numbers; null for what is none, and for types that Python reads."""
+    if isinstance(kind, _INTEGERS):
+        return column.cast("long")
+    if isinstance(kind, t.DecimalType):
+        return f.when(column % 1 == 0, column.try_cast("long"))
+    return f.lit(None).cast("long")
+
+
+def _time(column: Any, kind: t.DataType) -> tuple[Any, Any]:
+    """The time as text, in UTC, and whether it surely is one. A time is judged without its text, which is
+    made only where it goes on: it would be an eighth of a job."""
+    if isinstance(kind, t.TimestampType):  # an instant; as a text it would be in the session's time zone
+        micros = f.unix_micros(column)
+        moment = f.timestamp_add("MICROSECOND", micros, _moment("1970-01-01 00:00:00")).cast("string")
+        return moment, micros.between(*_WRITTEN_MICROS)
+    if isinstance(kind, t.TimestampNTZType):
+        return column.cast("string"), column.between(*map(_moment, _WRITTEN))
+    text = _text(column, kind)
+    shortest = f.rtrim(f.rtrim(text, f.lit("0")), f.lit("."))
+    return f.when(text.contains("."), shortest).otherwise(text), _sure_time(text)
+
+
+def _moment(text: str) -> Any:
+    return f.lit(text).cast("timestamp_ntz")
+
+
+def _sure(cell: Mapping[str, Any], sure_time: Any) -> Any:
+    """Whether a row is an entry without doubt; doubts are left to the reader that `convert` has."""
+    named = (cell["column_name"] != "") | cell["event_type"].isin(4, 5, 6)
+    sure = (cell["record_id"] > 0) & cell["event_type"].between(1, 8) & named
+    sure &= cell["table_name"].isNotNull() & cell["table_key"].isNotNull() & sure_time
+    return f.coalesce(sure, f.lit(False))
+
+
+def _sure_time(time: Any) -> Any:
+    """yyyy-mm-dd hh:mm:ss, with a fraction of up to six digits."""
+    shape = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?\z"
+    moment = f.try_to_timestamp(f.replace(time, f.lit(" "), f.lit("T")))
+    return (time >= "0001") & time.rlike(shape) & moment.isNotNull()

@@ -24,7 +24,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import child_column, identify
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import query_key
-from eventlog_spark.input import names
+from eventlog_spark.input.shuffle import object_begins, pack_name, unpack_name
 
 
 class RowNames(NamedTuple):
@@ -44,7 +44,7 @@ def spell(tables: Tables, table_name: str, table_key: str, column_name: str | No
         return RowNames(table_name, table_key, column_name, None)
     if found.child:
         column_name = child_column(found.table, found.child, column_name)
-    own = None if found.name == (table_name, table_key) else names.pack(table_name, table_key)
+    own = None if found.name == (table_name, table_key) else pack_name(table_name, table_key)
     return RowNames(*found.name, column_name, own)
 
 
@@ -72,7 +72,7 @@ class Watch:
         """What these rows tell."""
         if not rows.num_rows:
             return Noticed()
-        first = np.flatnonzero(names.object_begins(rows))
+        first = np.flatnonzero(object_begins(rows))
         kinds = rows.column("kind").to_numpy()
         takes_part = np.logical_or.reduceat((kinds >= 1) & (kinds <= 8), first)
         asks = np.logical_or.reduceat((kinds >= 5) & (kinds <= 8), first)
@@ -104,7 +104,7 @@ def _by_table(rows: pa.RecordBatch, at: Ints) -> Iterator[tuple[str, pa.Array]]:
     objects = rows.take(pa.array(at))
     numbers, packed = codes(objects.column("name"))
     for number, name in enumerate(packed):
-        yield names.unpack(name).table, objects.column("table_key").filter(pa.array(numbers == number))
+        yield unpack_name(name).table, objects.column("table_key").filter(pa.array(numbers == number))
 
 
 def _unlike(keys: pa.Array, form: str | None) -> pa.Array:

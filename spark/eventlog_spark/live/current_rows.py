@@ -17,15 +17,13 @@ from eventlog.publisher.queryback import CHUNK, Allowance, CurrentRows
 from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
-from eventlog_spark.input import cells
 from eventlog_spark.input.batches import answer, answers_of, bounded
 from eventlog_spark.input.current import FIRST
-from eventlog_spark.input.kinds import CURRENT
+from eventlog_spark.input.shuffle import CURRENT, pack_cells, unreadable_row
 from eventlog_spark.input.spelling import respelled
 from eventlog_spark.input.storage import uri
-from eventlog_spark.input.unreadable import unreadable_row
-from eventlog_spark.live.access import Access
 from eventlog_spark.live.frozen import write_parquet
+from eventlog_spark.live.shares import Access
 from eventlog_spark.output.files import Files
 
 CURRENT_ROWS = pa.schema(
@@ -117,7 +115,7 @@ class _Ask:
             found = current.lookup(*need)
             rows = [unreadable_row(str(found))] if isinstance(found, EventlogError) else found
             for number, row in enumerate(rows):
-                yield (*name, FIRST + number, CURRENT, *cells.pack(row))
+                yield (*name, FIRST + number, CURRENT, *pack_cells(row))
 
     def _needs(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, str], Need]]:
         """What each object asks for; one whose key says nothing that can be asked is left out."""

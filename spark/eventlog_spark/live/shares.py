@@ -1,25 +1,30 @@
 """The pending rows of a live log, shared out by record_id: each task freezes its share into a file.
 
-Where the database shares snapshots, shares are ranges of one. Else the driver has frozen the ids, and
-tasks read those rows: the rows of a log are written once, only their letters change.
+Tasks reach the database through our own SQL layer. If it shares snapshots, shares are ranges of one snapshot.
+Else the driver has frozen the ids, and tasks read those rows: the rows of a log are written once, and only
+their letters change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import count, islice, takewhile
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+from sqlalchemy.engine import URL
 
 from eventlog.core.entry import COLUMNS, read_event_time
 from eventlog.core.errors import EventlogError
+from eventlog.sql.connect import connect_to_log
 from eventlog.sql.log.pending import OBJECT, Cells, Selection
 from eventlog.sql.log.snapshot import HeldObjects, Snapshot
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
 from eventlog_spark.input.batches import answer, gather
-from eventlog_spark.live.access import Access
 from eventlog_spark.live.frozen import LOG, write_parquet
 from eventlog_spark.output.files import Files
 
@@ -27,6 +32,27 @@ SHARE = 250_000  # rows of one task
 CHUNK = 25_000  # rows of one statement, and of one batch
 _EVENT_TIME = COLUMNS.index("event_time")
 _SECONDS = len("yyyy-mm-dd hh:mm:ss")
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a task must know to see the log; it travels in pickled code only, for it holds the password."""
+
+    url: URL  # which hides its password from whoever prints it
+    connection_init: tuple[str, ...] = field(repr=False)
+    log: Log
+    shared: str | None  # the driver's snapshot; None where the database shares none
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """The shared snapshot, else one of now."""
+        engine = connect_to_log(self.url, self.connection_init)
+        try:
+            store = Store(engine, self.log)
+            with store.snapshot() if self.shared is None else store.shared_snapshot(self.shared) as snapshot:
+                yield snapshot
+        finally:
+            engine.dispose()
 
 
 class Share(Protocol):

@@ -23,10 +23,9 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable
 from eventlog_spark.input.batches import ANSWER, answers
 from eventlog_spark.input.datasource import load
-from eventlog_spark.live.access import Access
 from eventlog_spark.live.current_rows import ask
 from eventlog_spark.live.frozen import FrozenFolder
-from eventlog_spark.live.shares import CHUNK, FreezeShare, share_out
+from eventlog_spark.live.shares import CHUNK, Access, FreezeShare, share_out
 from eventlog_spark.live.unfinished import settle
 from eventlog_spark.output.files import spark_names
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 import hashlib
 import io
 import uuid
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
-from eventlog.core.formats import Shape, Sheet, SheetRow
+from eventlog.core.change import Change
+from eventlog.core.formats import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.files.outputs import ROW_WRITERS, WRITERS, Writer
 from eventlog_spark.output.files import Files
 
+DOCUMENTS = Sheet(
+    "documents",
+    tuple(
+        SheetColumn(name, "text")
+        for name in ("record_ids", "schema_name", "table_name", "table_key", "event_id", "document")
+    ),
+)
 EXTENSIONS = {"blob": "xml", "messages": "bin"}
 WORK = "_work"  # files that only the job itself reads
 
@@ -161,3 +170,17 @@ class Summed(io.BufferedIOBase):
         if not self._raw.closed:
             self._raw.close()
         super().close()
+
+
+def document_rows(changes: Iterable[Change], write: Callable[[Change], Iterator[Any]]) -> Iterator[Any]:
+    """A row for each document of each change; the record ids stand as text, with commas."""
+    for change in changes:
+        ids = change.fact("record_ids")
+        listed = ",".join(map(str, ids)) if isinstance(ids, tuple) else None
+        named = (change.fact("table_key"), change.fact("event_id"))
+        for record in write(change):
+            if isinstance(record, bytes):
+                text = record.decode().removesuffix("\n")
+                yield SheetRow(DOCUMENTS, (listed, change.schema, change.table, *named, text))
+            else:
+                yield record

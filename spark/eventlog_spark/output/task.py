@@ -28,8 +28,7 @@ from eventlog.log import SHEET as LOG_SHEET
 from eventlog_spark.cluster.gauges import Tally
 from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.input.storage import NO_STORES
-from eventlog_spark.output import documents
-from eventlog_spark.output.parts import PartFile, PartFiles, PartLayout, Summed
+from eventlog_spark.output.parts import DOCUMENTS, PartFile, PartFiles, PartLayout, Summed, document_rows
 from eventlog_spark.output.summary import Summary
 
 Ids = npt.NDArray[np.int64]
@@ -65,21 +64,21 @@ class Task:
         return settings.build(self.format.settings, self.given)
 
     @property
-    def fast(self) -> bool:
+    def writes_lines(self) -> bool:
         """Whether documents are lines of one event each, as the columnar fold makes them."""
         if self.target != "xds" or self.layout.container != "blob" or self.layout.per_file:
             return False
-        wanted = self.target_settings
+        xds = self.target_settings
         as_logged = not self.rules.handle_future_events
-        return bool(as_logged and wanted.batch_size == 1 and not wanted.pretty and not wanted.validate)
+        return bool(as_logged and xds.batch_size == 1 and not xds.pretty and not xds.validate)
 
     def write(self, changes: Iterable[Change]) -> Iterator[Any]:
         """The records of changes, in the target's format and container."""
         write = self.format.write
         assert write is not None
-        if self.layout.sheet != documents.SHEET:
+        if self.layout.sheet != DOCUMENTS:
             return write(changes, self.tables, self.target_settings)
-        return documents.rows(changes, lambda change: write([change], self.tables, self.target_settings))
+        return document_rows(changes, lambda change: write([change], self.tables, self.target_settings))
 
     def operation(self, change: Change) -> str:
         """What the change is called in a summary."""

@@ -31,8 +31,13 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog.qlik.tables import TableSettings
 from eventlog_spark.input.batches import answer, answers_of, bounded, pack
-from eventlog_spark.input.columns import check_single_values
-from eventlog_spark.input.messages import message_rows, messages_of, source_named, source_of
+from eventlog_spark.input.columns import (
+    check_single_values,
+    message_rows,
+    messages_of,
+    source_named,
+    source_of,
+)
 from eventlog_spark.output.frame_rows import FrameForm, FrameRow
 from eventlog_spark.sequence.items import FACTS, ITEM, REFUSED, in_ranges
 from eventlog_spark.sequence.join import JoinToRows, RangeJoin

@@ -123,9 +123,9 @@ def backlog(
     records in `_refused`. The same inputs and settings again change nothing.
     """
     with extra("spark", "a backlog"):
-        from eventlog_spark.job import Backlog
-        from eventlog_spark.live.delivery import Live
-        from eventlog_spark.run import Pages, run
+        from eventlog_spark.backlog.job import Backlog
+        from eventlog_spark.backlog.live_log import Live
+        from eventlog_spark.backlog.run import Pages, run
     refuse_strangers(DECLARING, taking_part(source_format, target_format))
     if order in _OF_SEQUENCES and source_format not in SEQUENCERS:
         raise Misuse(f"--order {order} is of change tables and messages, and what is read is {source_format}")

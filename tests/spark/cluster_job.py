@@ -19,12 +19,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eventlog_spark import pipeline
+from eventlog_spark.backlog import pipeline
+from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.gauges import gauges_of
 from eventlog_spark.cluster.session import start
-from eventlog_spark.input.batches import answers_of
-from eventlog_spark.job import Backlog, run_job
-from eventlog_spark.output.store import Delivered
+from eventlog_spark.io.batches import answers_of
+from eventlog_spark.io.store_folder import Delivered
 from pyarrow import fs
 from pyspark import TaskContext
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from eventlog_spark.fold.fold_tasks import FoldToParts
-from eventlog_spark.input.batches import unpack
-from eventlog_spark.input.shuffle import pack_cells, pack_name, unpack_name, unreadable_row
-from eventlog_spark.input.spelling import spell
-from eventlog_spark.output.files import LocalFiles
-from eventlog_spark.output.parts import PartLayout
-from eventlog_spark.output.summary import Summary
-from eventlog_spark.output.task import Task
+from eventlog_spark.backlog.fold_tasks import FoldToParts
+from eventlog_spark.io.batches import unpack
+from eventlog_spark.io.folder_files import LocalFiles
+from eventlog_spark.io.part_files import PartLayout
+from eventlog_spark.io.shuffle import pack_cells, pack_name, unpack_name, unreadable_row
+from eventlog_spark.io.spelling import spell
+from eventlog_spark.io.summary import Summary
+from eventlog_spark.io.task import Task
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from eventlog_spark.input.shuffle import (
+from eventlog_spark.io.shuffle import (
     pack_cells,
     pack_name,
     packed_cells,

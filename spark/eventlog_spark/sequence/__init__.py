@@ -1,10 +1,5 @@
-"""All inputs of a task as one sequence, in parallel: read, sorted by Spark, joined range by range.
+"""Inputs whose records say something of each other, as one sequence.
 
-items     what travels between the steps, and how it is sorted
-rows      change tables: read, numbered, looked at
-messages  messages: the same
-files     where items come from: files, shared out among tasks
-frames    where items come from: DataFrames
-join      ranges become changes
-parts     files become parts, from start to end
+Many tasks read change tables and messages; Spark sorts the records, and tasks join them range by range.
+Captures are cut where no transaction is open. What cannot be shared out is read by one task.
 """

@@ -24,7 +24,7 @@ from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.gauges import gauges_of
 from eventlog_spark.cluster.session import start
 from eventlog_spark.io.batches import answers_of
-from eventlog_spark.io.store_folder import Delivered
+from eventlog_spark.io.output_folder import Delivered
 from pyarrow import fs
 from pyspark import TaskContext
 

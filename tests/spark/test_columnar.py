@@ -16,8 +16,7 @@ from eventlog_spark.io.folder_files import LocalFiles
 from eventlog_spark.io.part_files import PartLayout
 from eventlog_spark.io.shuffle import pack_cells, pack_name, unpack_name, unreadable_row
 from eventlog_spark.io.spelling import spell
-from eventlog_spark.io.summary import Summary
-from eventlog_spark.io.task import Task
+from eventlog_spark.io.task import Summary, Task
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 

@@ -28,9 +28,8 @@ pytest.importorskip("pyspark", reason="Spark is not installed")
 
 from eventlog_spark.cluster.stores import ObjectStore, Stores
 from eventlog_spark.io import manifest
-from eventlog_spark.io.output_folder import Occupied, OtherJob
+from eventlog_spark.io.output_folder import Occupied, OtherJob, StoreFolder
 from eventlog_spark.io.storage import expand
-from eventlog_spark.io.store_folder import StoreFolder
 
 pytestmark = pytest.mark.long
 

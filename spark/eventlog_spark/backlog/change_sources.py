@@ -27,8 +27,7 @@ from eventlog_spark.io.batches import ANSWER, answer, answers
 from eventlog_spark.io.pieces import load
 from eventlog_spark.io.storage import File
 from eventlog_spark.io.storage import partitions as by_size
-from eventlog_spark.io.summary import Summary
-from eventlog_spark.io.task import Attempt, Task
+from eventlog_spark.io.task import Attempt, Summary, Task
 from eventlog_spark.sequence import captures, range_parts
 from eventlog_spark.sequence.captures import Captures, CaptureStretch
 

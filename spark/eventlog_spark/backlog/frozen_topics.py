@@ -20,8 +20,7 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.backlog.frozen import COMPLETE, FROZEN
 from eventlog_spark.backlog.job import Backlog, Result, Stage, facts, run_job
 from eventlog_spark.io.folder_files import Files
-from eventlog_spark.io.output_folder import job_id
-from eventlog_spark.io.store_folder import folder_of
+from eventlog_spark.io.output_folder import folder_of, job_id
 
 
 def run_topics(spark: Any, backlog: Backlog, stage: Stage) -> Result:

@@ -21,12 +21,10 @@ from eventlog_spark.cluster.gauges import gauges_of
 from eventlog_spark.cluster.stores import Stores, is_remote
 from eventlog_spark.io.current_files import CurrentFile, CurrentSource, GivenRows
 from eventlog_spark.io.folder_files import Files
-from eventlog_spark.io.output_folder import OutputFolder, job_id
+from eventlog_spark.io.output_folder import OutputFolder, folder_of, job_id
 from eventlog_spark.io.part_files import DOCUMENTS, PartLayout
 from eventlog_spark.io.storage import File, absolute, expand, partitions
-from eventlog_spark.io.store_folder import folder_of
-from eventlog_spark.io.summary import Summary, total
-from eventlog_spark.io.task import Task
+from eventlog_spark.io.task import Summary, Task, total
 
 
 @dataclass(frozen=True)

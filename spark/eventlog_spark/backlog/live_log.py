@@ -24,8 +24,7 @@ from eventlog_spark.backlog.frozen import FrozenFolder
 from eventlog_spark.backlog.job import Backlog, Result, Stage, facts, run_job
 from eventlog_spark.backlog.live_current import FrozenRows
 from eventlog_spark.backlog.unfinished import Settlement
-from eventlog_spark.io.output_folder import job_id
-from eventlog_spark.io.store_folder import folder_of
+from eventlog_spark.io.output_folder import folder_of, job_id
 
 _CHUNK = 10_000  # rows finished in one transaction
 

@@ -12,7 +12,7 @@ from eventlog.core.settings import build
 from eventlog.files.limits import Limits
 from eventlog_spark.backlog.fold_tasks import FoldToEvents, FoldToParts, WriteEvents
 from eventlog_spark.cluster.progress import aside
-from eventlog_spark.io import log_rows, summary
+from eventlog_spark.io import log_rows
 from eventlog_spark.io.batches import answers_of
 from eventlog_spark.io.current_files import CurrentSource
 from eventlog_spark.io.folder_files import spark_names
@@ -20,8 +20,7 @@ from eventlog_spark.io.refused import explain, repeated_in
 from eventlog_spark.io.shuffle import by_object, group_rows
 from eventlog_spark.io.spelling import Noticed, Watch
 from eventlog_spark.io.storage import File
-from eventlog_spark.io.summary import Summary
-from eventlog_spark.io.task import Task
+from eventlog_spark.io.task import Summary, Task, total
 
 
 @dataclass(frozen=True)
@@ -57,14 +56,14 @@ class Pipeline:
             files = log_rows.sort_out(inputs, careful=True, limits=limits, stores=self.task.stores)
             summaries = self._fold_objects(files, Noticed(), again)
         self.stage("explain what was refused")
-        whole = summary.total(summaries)
+        whole = total(summaries)
         whole.explained += explain(self.spark, self.task, self.clock, files, [*before, *summaries], again)
         if again is not None:
             whole.rows += sum(row.times for row in again.collect())
         if self.in_order:
             self.stage("sort by the log's order")
             whole.written_by(self._write_in_order(summaries))
-        return summary.total([*before, whole])
+        return total([*before, whole])
 
     def _expected(self, files: log_rows.LogFiles) -> Noticed:
         """Return what the first rows show of the names of the others."""
@@ -113,4 +112,4 @@ class Pipeline:
             return Summary()
         place = ("time", "record_id", "part")
         frame = self.spark.read.parquet(*kept).repartitionByRange(self.partitions, *place)
-        return summary.total(answers_of(frame.sortWithinPartitions(*place), WriteEvents(self.task)))
+        return total(answers_of(frame.sortWithinPartitions(*place), WriteEvents(self.task)))

@@ -19,8 +19,7 @@ from eventlog_spark.io import log_rows
 from eventlog_spark.io.batches import answer, answers_of
 from eventlog_spark.io.folder_files import Files, LocalFiles, spark_names
 from eventlog_spark.io.part_files import PartFile
-from eventlog_spark.io.summary import Summary
-from eventlog_spark.io.task import Attempt, Ids, Task
+from eventlog_spark.io.task import Attempt, Ids, Summary, Task
 
 _WINDOW = 4_000_000  # ids compared at a time
 

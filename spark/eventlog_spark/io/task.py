@@ -1,13 +1,14 @@
-"""What every task of a job knows: what rows mean, what becomes of them, and where its files go."""
+"""What every task of a job knows, one attempt at a partition, and what it answers to the driver."""
 
 from __future__ import annotations
 
 import base64
 import json
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,16 +26,72 @@ from eventlog.core.formats import Format, SheetRow
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.log import SHEET as LOG_SHEET
-from eventlog_spark.cluster.gauges import Tally
+from eventlog_spark.cluster.gauges import Counts, Tally
 from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.io.part_files import DOCUMENTS, PartFile, PartFiles, PartLayout, Summed, document_rows
+from eventlog_spark.io.spelling import Noticed
 from eventlog_spark.io.storage import NO_STORES
-from eventlog_spark.io.summary import Summary
 
 Ids = npt.NDArray[np.int64]
 REFUSED = pa.schema([("record_id", pa.int64()), ("reason", pa.string())])
 _HELD = 50_000  # refused rows in memory
 LONGEST = 100_000
+_FIRST = 20  # reasons that are kept as examples
+
+
+@dataclass
+class Summary:
+    """What a task answers to the driver when it is done: its files and its counts."""
+
+    rows: int = 0  # log rows, or changes where the source is no log
+    fates: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)  # by table and operation: "usr modify"
+    unreadable: int = 0
+    noticed: Noticed = field(default_factory=Noticed)  # of rows that may not have met
+    reasons: list[tuple[str, str]] = field(default_factory=list)
+    files: list[PartFile] = field(default_factory=list)
+    refused: str | None = None  # a file of record_ids and reasons, if there are any
+    explained: list[PartFile] = field(default_factory=list)  # of records that are refused as they stand
+    ids: str | None = None  # a file of all record_ids
+    kept: str | None = None  # a file of events that are still to be sorted
+
+    @property
+    def refused_rows(self) -> int:
+        """Return how many records were left out."""
+        return sum(file.records for file in self.explained)
+
+    @property
+    def counts(self) -> Counts:
+        """Return the rows, events, refused records and bytes of the task."""
+        size = sum(file.size for file in self.files)
+        return Counts(self.rows, self.events.total(), self.refused_rows, size)
+
+    def refuse(self, where: str, reason: str) -> None:
+        """Keep the first reasons as examples."""
+        if len(self.reasons) < _FIRST:
+            self.reasons.append((where, reason))
+
+    def add(self, other: Summary) -> None:
+        """Add another task's counts and files."""
+        self.rows += other.rows
+        self.fates += other.fates
+        self.events += other.events
+        self.unreadable += other.unreadable
+        self.reasons = [*self.reasons, *other.reasons][:_FIRST]
+        self.files += other.files
+        self.explained += other.explained
+
+    def written_by(self, writing: Summary) -> None:
+        """Replace the files and events by those of the tasks that wrote what was folded before."""
+        self.files, self.events = writing.files, writing.events
+
+
+def total(summaries: Iterable[Summary]) -> Summary:
+    """Return the counts and files of all summaries together."""
+    whole = Summary()
+    for summary in summaries:
+        whole.add(summary)
+    return whole
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from eventlog.files.inputs import stem_of
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark.io.batches import answer, answers_of
 from eventlog_spark.io.storage import File
-from eventlog_spark.io.summary import Summary
-from eventlog_spark.io.task import Attempt, Task
+from eventlog_spark.io.task import Attempt, Summary, Task
 from eventlog_spark.sequence.change_tables import ChangeTables
 from eventlog_spark.sequence.file_items import Opened, items_of, metadata_of, shared_out
 from eventlog_spark.sequence.range_join import RangeJoin

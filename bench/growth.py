@@ -24,8 +24,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.session import start
-from eventlog_spark.job import Backlog, run_job
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 

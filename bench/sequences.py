@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.session import start
-from eventlog_spark.job import Backlog, run_job
 
 from eventlog.convert.conversion import Job, Report, convert
 from eventlog.core import tablesfile

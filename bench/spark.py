@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.session import start
-from eventlog_spark.job import Backlog, run_job
 from pyspark.sql import functions as f
 
 from eventlog.convert.conversion import Job

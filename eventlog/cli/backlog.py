@@ -31,7 +31,7 @@ from eventlog.publisher.session import read_rules
 from eventlog.streams.ordered import SEQUENCERS
 
 if TYPE_CHECKING:
-    from eventlog_spark.live.delivery import Live
+    from eventlog_spark.backlog.live_log import Live
 
 _OF_SEQUENCES = ("sequence", "as-is")
 
@@ -116,8 +116,8 @@ def backlog(
     records in `_refused`. The same inputs and settings again change nothing.
     """
     with extra("spark", "a backlog"):
-        from eventlog_spark.job import Backlog
-        from eventlog_spark.run import Pages, run
+        from eventlog_spark.backlog.job import Backlog
+        from eventlog_spark.backlog.run import Pages, run
     _check(options, order)
     pages = Pages(report, options.refused, history)
     for path in filter(None, pages):
@@ -159,7 +159,7 @@ def _live_log(
         return None, given
     if options.source_format != "log":
         raise Misuse("name the files, folders or globs to read; only a log is read from a database")
-    from eventlog_spark.live.delivery import Live
+    from eventlog_spark.backlog.live_log import Live
 
     settings = _settings(config, flags, given)
     live = Live(stack.enter_context(opened(settings)), settings, finish)

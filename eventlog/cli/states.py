@@ -51,7 +51,7 @@ def on_spark(
     """What differs between two states that Spark reads."""
     with extra("spark", "--master"):
         from eventlog_spark.cluster.session import session, translated
-        from eventlog_spark.comparing import states
+        from eventlog_spark.comparison import states
     if known is None:
         raise NoKeys
     stack.enter_context(translated())

@@ -1,17 +1,13 @@
 """The same fold and formats on a backlog of any size: Spark carries rows, `eventlog` gives them meaning.
 
-library   DataFrames in, DataFrames out: what `import eventlog_spark` offers
-comparing what changed between two states
-sources   data sources: spark.read.format("eventlog")
-single    sources that one task reads
-pipeline  the plan of a log, on one screen; job is the whole of it, from inputs to manifest
-input     log rows and current rows as DataFrames, and how they travel
-fold      what tasks make of the sorted rows of their objects
-output    what tasks write and tell; the output folder appears whole, once, or not at all
-live      logs and topics that go on meanwhile: frozen, delivered, finished
-stream    streams of messages: open transactions in the state, and tables
-pickups   a live log as a stream: pick-ups that are frozen, handed out, finished
-cluster   Spark itself
+library       DataFrames in, DataFrames out: what `import eventlog_spark` offers
+data_sources  spark.read.format("eventlog"), and one for each format
+backlog       a folder of documents or changes, made of a log or of other inputs
+sequence      change tables, messages and captures, whose records say something of each other
+stream        logs and topics as streams of Spark
+comparison    what changed between two states
+io            files and DataFrames, in and out, and how rows travel between
+cluster       Spark itself
 """
 
 import os
@@ -21,10 +17,10 @@ from importlib import import_module
 from eventlog.core.extras import extra
 
 _OFFERS = {
-    "eventlog_spark.comparing.library": ("compare",),
+    "eventlog_spark.comparison.state_frames": ("compare",),
     "eventlog_spark.library": ("changes", "current", "documents", "log"),
-    "eventlog_spark.sources": ("register",),
-    "eventlog_spark.stream.running": ("into_tables",),
+    "eventlog_spark.data_sources": ("register",),
+    "eventlog_spark.stream.table_stream": ("into_tables",),
 }
 _HOME_OF = {name: home for home, names in _OFFERS.items() for name in names}
 

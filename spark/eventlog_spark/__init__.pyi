@@ -1,9 +1,9 @@
 """What the package offers, for those who check types; `__init__.py` loads it when it is asked for."""
 
-from eventlog_spark.comparing.library import compare as compare
+from eventlog_spark.comparison.state_frames import compare as compare
+from eventlog_spark.data_sources import register as register
 from eventlog_spark.library import changes as changes
 from eventlog_spark.library import current as current
 from eventlog_spark.library import documents as documents
 from eventlog_spark.library import log as log
-from eventlog_spark.sources import register as register
-from eventlog_spark.stream.running import into_tables as into_tables
+from eventlog_spark.stream.table_stream import into_tables as into_tables

@@ -24,16 +24,14 @@ from eventlog.fold import Rules
 from eventlog.library import clock_of, read_given
 from eventlog.log import LogSettings
 from eventlog.xds.settings import XdsSettings
-from eventlog_spark import captures, single
-from eventlog_spark.fold.grouping import by_current_row, met
-from eventlog_spark.fold.to_rows import FoldToRows
-from eventlog_spark.input import frames
-from eventlog_spark.input.batches import bounded
-from eventlog_spark.input.frames import LogKnown, keyed_rows
-from eventlog_spark.input.kinds import FATES, UNREADABLE
-from eventlog_spark.output.frame_rows import Changes, Documents, FrameForm, in_order
-from eventlog_spark.sequence.frames import change_tables
-from eventlog_spark.sequence.message_frames import messages
+from eventlog_spark.backlog.plain_fold import FoldToRows
+from eventlog_spark.io import log_frames
+from eventlog_spark.io.batches import bounded
+from eventlog_spark.io.frame_rows import Changes, Documents, FrameForm, in_order
+from eventlog_spark.io.log_frames import LogKnown, keyed_rows
+from eventlog_spark.io.shuffle import FATES, UNREADABLE, by_current_row, group_rows
+from eventlog_spark.sequence import captures, one_task
+from eventlog_spark.sequence.frame_items import change_tables, messages
 
 _SOURCES = ("log", "qlik-table", "qlik-message", "gbase", "linter")
 
@@ -45,7 +43,7 @@ def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **give
     With `unique` rows are known to have a record_id each of their own, which saves a shuffle.
     """
     known = _known(read_given(given, Rules, LogSettings), tables or Tables(), ())
-    read = frames.log_rows(rows, known, unique)
+    read = log_frames.log_rows(rows, known, unique)
     refused = f.col("kind") == UNREADABLE
     fate = f.when(refused, "refused")
     for kind, name in FATES.items():
@@ -68,11 +66,11 @@ def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **give
 def current(rows: Any, tables: Tables, name: str) -> Any:
     """The rows of a table as query-backs read them: table, key as a log has it, and each column as text."""
     table = keyed(tables, name)
-    frames.check_columns(table, rows)
+    log_frames.check_columns(table, rows)
     texts = [(column.name, pa.string()) for column in table.data]
     schema = pa.schema([("table", pa.string()), ("key", pa.string()), *texts])
     texts_of = _Texts(table, tables.name_of(table), tuple(rows.columns), schema)
-    return frames.by_number(rows).mapInArrow(texts_of, from_arrow_schema(schema))
+    return log_frames.by_number(rows).mapInArrow(texts_of, from_arrow_schema(schema))
 
 
 class _Texts:
@@ -140,10 +138,10 @@ def changes(
         return in_order(_in_many_tasks(records, source, tables, reading, form, partitions, name))
     if isinstance(records, Mapping):
         raise Misuse("several DataFrames are the change tables of a task: say in how many partitions")
-    together = single.in_one_task(records, source)
+    together = one_task.in_one_task(records, source)
     columns = tuple(together.columns) if form_of.shape is Shape.ROWS else ()
-    task = single.OneTask(source, tables, found, name, columns, form)
-    return in_order(frames.by_number(together).mapInArrow(task, from_arrow_schema(form.schema)))
+    task = one_task.OneTask(source, tables, found, name, columns, form)
+    return in_order(log_frames.by_number(together).mapInArrow(task, from_arrow_schema(form.schema)))
 
 
 def _in_many_tasks(
@@ -172,10 +170,10 @@ def _folded(
     """The rows of a log, folded."""
     answers = [(keyed(tables, name), frame) for name, frame in current.items()]
     known = _known(given, tables, [table for table, _ in answers])
-    read = frames.log_rows(rows, known, unique).where(f.col("kind") <= 8)
+    read = log_frames.log_rows(rows, known, unique).where(f.col("kind") <= 8)
     for table, frame in answers:
-        read = read.unionByName(frames.current_rows(frame, table))
-    together = met(read, by_current_row(), partitions)
+        read = read.unionByName(log_frames.current_rows(frame, table))
+    together = group_rows(read, by_current_row(), partitions)
     return together.mapInArrow(FoldToRows(known, form), from_arrow_schema(form.schema))
 
 

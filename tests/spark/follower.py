@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
-from eventlog_spark.output.files import LocalFiles
-from eventlog_spark.pickups.folder import StreamFolder
-from eventlog_spark.pickups.following import Following, Offset
+from eventlog_spark.io.folder_files import LocalFiles
+from eventlog_spark.stream.pickup_folder import StreamFolder
+from eventlog_spark.stream.pickups import Following, Offset
 
 from eventlog.publisher.config import Config
 from eventlog.sql.log.store import Store

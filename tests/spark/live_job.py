@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from eventlog_spark.cluster.session import start
-from eventlog_spark.pickups.reader import LogStreamReader
-from eventlog_spark.sources import LogSource
+from eventlog_spark.data_sources import LogSource
+from eventlog_spark.stream.log_reader import LogStreamReader
 
 from eventlog.publisher import pickups
 

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from eventlog_spark.job import Backlog, Result
-from eventlog_spark.live.delivery import Live, run_live
+from eventlog_spark.backlog.job import Backlog, Result
+from eventlog_spark.backlog.live_log import Live, run_live
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 

@@ -10,15 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from eventlog_spark.fold.tasks import FoldToParts
-from eventlog_spark.input import cells, names
-from eventlog_spark.input.spelling import spell
-from eventlog_spark.input.unreadable import unreadable_row
-from eventlog_spark.output import summary
-from eventlog_spark.output.files import LocalFiles
-from eventlog_spark.output.parts import PartLayout
-from eventlog_spark.output.summary import Summary
-from eventlog_spark.output.task import Task
+from eventlog_spark.backlog.fold_tasks import FoldToParts
+from eventlog_spark.io.batches import unpack
+from eventlog_spark.io.folder_files import LocalFiles
+from eventlog_spark.io.part_files import PartLayout
+from eventlog_spark.io.shuffle import pack_cells, pack_name, unpack_name, unreadable_row
+from eventlog_spark.io.spelling import spell
+from eventlog_spark.io.task import Summary, Task
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -83,12 +81,12 @@ def shuffled(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     for row in seen.values():
         if row[2] in range(1, 9) and (row[7] is not None or row[2] in (4, 5, 6)):
             name, key, column, logged = spell(tables, *row[5:8])
-            found.append((row[0], row[2], names.pack(name, column), key, *row[8:], logged))
-    asking = {(names.unpack(row[2]).table, row[3]) for row in found if row[1] > 4}
+            found.append((row[0], row[2], pack_name(name, column), key, *row[8:], logged))
+    asking = {(unpack_name(row[2]).table, row[3]) for row in found if row[1] > 4}
     for table, key in asking:
         for n, answer in enumerate(answers_to(table, key)):
-            found.append((n - 100, 0, names.pack(table, None), key, *cells.pack(answer), None))
-    return sorted(found, key=lambda row: (names.unpack(row[2]).table, row[3], row[0]))
+            found.append((n - 100, 0, pack_name(table, None), key, *pack_cells(answer), None))
+    return sorted(found, key=lambda row: (unpack_name(row[2]).table, row[3], row[0]))
 
 
 def answers_to(name: str, key: str) -> list[CurrentRow]:
@@ -116,7 +114,7 @@ def written(
     import pyarrow.parquet as pq
 
     (told,) = FoldToParts(task)(batches(rows, size))
-    found = summary.load(told.column(0)[0].as_py())
+    found: Summary = unpack(told.column(0)[0].as_py())
     layout = task.layout
     refused = pq.read_table(layout.work.name(found.refused)).to_pylist() if found.refused else []
     text = "".join(layout.folder.text(file.file) or "" for file in found.files)
@@ -193,9 +191,9 @@ def updates(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     for number in range(1, draw(st.integers(1, 40)) + 1):
         kind = draw(kinds)
         column = None if kind == 4 else draw(columns)
-        logged = draw(st.sampled_from((None, None, None, None, names.pack("USR", "IDU=1"))))
+        logged = draw(st.sampled_from((None, None, None, None, pack_name("USR", "IDU=1"))))
         logged = None if key != "idu=1" else logged
-        rows.append((number, kind, names.pack("usr", column), key, draw(values), draw(values), logged))
+        rows.append((number, kind, pack_name("usr", column), key, draw(values), draw(values), logged))
     return rows
 
 
@@ -227,7 +225,7 @@ def test_a_long_life_of_ever_new_columns_goes_on_row_by_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(templates, "_MOST", 5)
-    rows = [(n, 2, names.pack("usr", f"c{n}"), "idu=1", None, "a", None) for n in range(1, 30)]
+    rows = [(n, 2, pack_name("usr", f"c{n}"), "idu=1", None, "a", None) for n in range(1, 30)]
     expected, *_ = written(make(Plain, tmp_path / "plain"), rows, 4)
     found, *_ = written(replace(make(Task, tmp_path / "fast"), longest=2), rows, 4)
     assert found == expected
@@ -257,7 +255,7 @@ def test_a_long_life_is_filled_in_slice_by_slice(
     rows = []
     for n in range(1, 200):
         old, new = None if n % 7 == 0 else f"a{n}", "\x01" if n % 50 == 0 else f"b{n}"
-        column = names.pack("usr", "lname" if n % 3 == 0 else "fname")
+        column = pack_name("usr", "lname" if n % 3 == 0 else "fname")
         rows.append((n, next(told), column, "idu=4", old, new, None))
     expected, counted, refused = written(make(Plain, tmp_path / "plain", max_changes=9), rows, 40)
     task = replace(make(Task, tmp_path / "fast", max_changes=9), longest=30)

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from eventlog_spark.backlog.history import BacklogRun, last, note
 from eventlog_spark.cluster.java import NoJava, find_java, version
-from eventlog_spark.history import BacklogRun, last, note
 
 from tests.databases import Database
 from tests.spark.helpers import TABLES

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.job import Backlog, run_job
-from eventlog_spark.output.commit import Occupied, OtherJob, Running
+from eventlog_spark.backlog.job import Backlog, run_job
+from eventlog_spark.io.output_folder import Occupied, OtherJob, Running
 
 from eventlog.core.errors import EventlogError
 from tests.spark.helpers import CLOCK, TABLES, backlogged, by_object, converted, job, write_log
@@ -103,7 +103,7 @@ def test_a_job_that_died_leaves_nothing_that_counts(spark: Any, log: Path, tmp_p
 CLUSTER = """
 import os, signal, sys
 from pathlib import Path
-from eventlog_spark.job import Backlog, run_job
+from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.session import start
 from tests import frugal
 from tests.spark.helpers import CLOCK, job
@@ -124,7 +124,7 @@ def killed_once(batches):
     assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{executor}/cmdline").read_bytes()
     os.kill(executor, signal.SIGKILL)
 
-from eventlog_spark import pipeline
+from eventlog_spark.backlog import pipeline
 plain = pipeline.collect
 def collect(frame, work):
     return plain(frame.mapInArrow(killed_once, frame.schema), work)

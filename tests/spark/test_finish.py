@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.input.datasource import load
-from eventlog_spark.live.access import Access
-from eventlog_spark.live.shares import PendingRows
-from eventlog_spark.output.files import LocalFiles
+from eventlog_spark.backlog.shares import Access, FreezeShare
+from eventlog_spark.io.batches import ANSWER
+from eventlog_spark.io.folder_files import LocalFiles
+from eventlog_spark.io.pieces import load
 from sqlalchemy.engine import Engine
 
 from eventlog.operate.finishing import change_mode
@@ -30,10 +30,10 @@ DYING = """
 import os, signal, sys
 from contextlib import contextmanager
 from pathlib import Path
-from eventlog_spark.live import delivery as live
-from eventlog_spark.live.frozen import FrozenFolder
-from eventlog_spark.output.commit import LocalFolder
-from eventlog_spark.output.files import LocalFiles
+from eventlog_spark.backlog import live_log
+from eventlog_spark.backlog.frozen import FrozenFolder
+from eventlog_spark.io.output_folder import LocalFolder
+from eventlog_spark.io.folder_files import LocalFiles
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.names import Log
 from eventlog.sql.log.store import Store
@@ -51,14 +51,14 @@ class Dying(Store):
             if self.works == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-live._CHUNK = 4
+live_log._CHUNK = 4
 engine = connect(sys.stdin.read())
 store = Dying(engine, Log(dialect_at(engine)))
 output = Path(sys.argv[1])
 with store.lead("backlog") as leader:
     files = LocalFiles(str(output))
     left_out = LocalFolder(output, "").refused()
-    live.finish(live.Live(store, CONFIG, True), leader, FrozenFolder(files), left_out)
+    live_log.finish(live_log.Live(store, CONFIG, True), leader, FrozenFolder(files), left_out)
 """
 
 
@@ -119,8 +119,8 @@ def test_the_password_stands_in_no_plan_and_no_words(
     for path in (tmp_path / "out").rglob("*"):
         assert path.is_dir() or password.encode() not in path.read_bytes()
     files = LocalFiles(str(tmp_path))
-    reading = PendingRows(made, Selection(), None, frozenset(), files, [], HeldObjects(frozenset()))
-    frame = load(spark, reading)
+    work = FreezeShare(made, Selection(), None, frozenset(), files, HeldObjects(frozenset()))
+    frame = load(spark, ANSWER, [], work)
     frame.explain(True)
     plan = frame._jdf.queryExecution().toString()
     assert "eventlog" in plan

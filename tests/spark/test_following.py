@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.pickups.folder import STATE, Altered, StreamFolder
-from eventlog_spark.pickups.following import (
+from eventlog_spark.stream.log_reader import files_of
+from eventlog_spark.stream.pickup_folder import STATE, Altered, StreamFolder
+from eventlog_spark.stream.pickups import (
     Following,
     LogTaken,
     NoCheckpoint,
@@ -22,7 +23,6 @@ from eventlog_spark.pickups.following import (
     OtherStream,
     SettledElsewhere,
 )
-from eventlog_spark.pickups.reader import files_of
 from pyarrow import fs
 
 from eventlog.operate.finishing import change_mode

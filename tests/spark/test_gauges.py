@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.gauges import Counts, gauges_of
-from eventlog_spark.job import Backlog, run_job
 
 from tests.spark.helpers import CLOCK, TABLES, job, write_log
 from tests.spark.test_command import HEADER, command

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.live import shares
-from eventlog_spark.live.delivery import PublisherLeads
+from eventlog_spark.backlog import shares
+from eventlog_spark.backlog.live_log import PublisherLeads
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 

@@ -16,8 +16,8 @@ from typing import Any
 import eventlog_spark
 import pytest
 from eventlog_spark.cluster.stores import s3_settings
-from eventlog_spark.output.files import StoreFiles
-from eventlog_spark.pickups.reader import LogStreamReader, files_of
+from eventlog_spark.io.folder_files import StoreFiles
+from eventlog_spark.stream.log_reader import LogStreamReader, files_of
 from sqlalchemy.engine import URL
 
 from eventlog.core.errors import Misuse

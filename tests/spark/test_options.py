@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.session import translated
-from eventlog_spark.job import Backlog, run_job
-from eventlog_spark.output.commit import OtherJob
-from eventlog_spark.output.refused import keep
+from eventlog_spark.io.output_folder import OtherJob
+from eventlog_spark.io.refused import keep
 
 from eventlog.convert.conversion import Report, convert
 from eventlog.core.errors import EventlogError, Misuse

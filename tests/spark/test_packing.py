@@ -6,7 +6,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from eventlog_spark.input import cells, names
+from eventlog_spark.io.shuffle import (
+    pack_cells,
+    pack_name,
+    packed_cells,
+    packed_name,
+    unpack_all_cells,
+    unpack_cells,
+    unpack_name,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,15 +26,15 @@ ROWS = st.lists(st.lists(st.none() | TEXTS, max_size=4), min_size=1, max_size=5)
 
 @given(TEXTS, st.none() | TEXTS)
 def test_a_name_is_packed_and_unpacked(table: str, column: str | None) -> None:
-    assert names.unpack(names.pack(table, column)) == (table, column)
+    assert unpack_name(pack_name(table, column)) == (table, column)
 
 
 @given(ROWS)
 def test_cells_are_packed_and_unpacked(rows: list[list[str | None]]) -> None:
-    packed = [cells.pack(row) for row in rows]
-    assert [list(cells.unpack(*row)) for row in packed] == rows
+    packed = [pack_cells(row) for row in rows]
+    assert [list(unpack_cells(*row)) for row in packed] == rows
     lengths, texts = (pa.array(side, pa.string()) for side in zip(*packed, strict=True))
-    found, counts = cells.unpack_all(lengths, texts)
+    found, counts = unpack_all_cells(lengths, texts)
     found.validate(full=True)
     assert found.to_pylist() == [cell for row in rows for cell in row]
     assert counts.tolist() == [len(row) for row in rows]
@@ -36,6 +44,6 @@ def test_spark_packs_alike(spark: Any) -> None:
     rows = [("", None), ("usr", "fname"), ("é=中", ""), ("1 \U0001f600", "a=b"), ("x", "\U0001f600é")]
     rows += [("usr", None), ("usr", ""), ("", ""), ("=1 a", None), ("=", "b")]
     frame = spark.createDataFrame(rows, "table_name string, column_name string")
-    lengths, text = cells.packed([frame.table_name, frame.column_name])
-    found = [tuple(row) for row in frame.select(names.packed(), lengths, text).collect()]
-    assert found == [(names.pack(*row), *cells.pack(row)) for row in rows]
+    lengths, text = packed_cells([frame.table_name, frame.column_name])
+    found = [tuple(row) for row in frame.select(packed_name(), lengths, text).collect()]
+    assert found == [(pack_name(*row), *pack_cells(row)) for row in rows]

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from eventlog_spark.input import rows as input_rows
-from eventlog_spark.job import Backlog, run_job
+from eventlog_spark.backlog.job import Backlog, run_job
+from eventlog_spark.io import log_rows
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
@@ -163,7 +163,7 @@ def test_a_reference_of_several_columns(spark: Any, tmp_path: Path) -> None:
 def test_rows_that_name_their_object_otherwise_are_noticed_late(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(input_rows, "_SAMPLE", 1)
+    monkeypatch.setattr(log_rows, "_SAMPLE", 1)
     rows = [
         (n, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={n % 5}", "fname", "a", str(n))
         for n in range(1, 40)
@@ -185,7 +185,7 @@ def test_rows_that_name_their_object_otherwise_are_noticed_late(
 def test_query_backs_that_name_their_object_otherwise_find_its_current_row(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: int
 ) -> None:
-    monkeypatch.setattr(input_rows, "_SAMPLE", sample)
+    monkeypatch.setattr(log_rows, "_SAMPLE", sample)
     rows = [
         (n, "N", 6, "2025-03-23 10:57:19", None, "usr", key, None, None, None)
         for n, key in enumerate(("idu=2", "idu=9", "idu=01", 'idu="2"', "idu=x", "idu=7"), 1)

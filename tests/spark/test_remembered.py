@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.live.unfinished import Settlement
+from eventlog_spark.backlog.unfinished import Settlement
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 

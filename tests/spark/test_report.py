@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from eventlog_spark.history import BacklogRun, NotARun, compared, last, note
-from eventlog_spark.report import over_time, reasons
+from eventlog_spark.backlog.history import BacklogRun, NotARun, compared, last, note
+from eventlog_spark.backlog.report import over_time, reasons
 
 pytestmark = pytest.mark.quick
 

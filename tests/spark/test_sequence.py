@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import eventlog_spark
 import pytest
-from eventlog_spark.job import Backlog, run_job
+from eventlog_spark.backlog.job import Backlog, run_job
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import eventlog_spark
 import pytest
-from eventlog_spark.input import manifest
+from eventlog_spark.io import manifest
 
 from tests import storage
 from tests.spark.helpers import write_log

@@ -27,10 +27,9 @@ from tests.spark.lives import told as told_by
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
 from eventlog_spark.cluster.stores import ObjectStore, Stores
-from eventlog_spark.input import manifest
-from eventlog_spark.input.storage import expand
-from eventlog_spark.output.commit import Occupied, OtherJob
-from eventlog_spark.output.store import StoreFolder
+from eventlog_spark.io import manifest
+from eventlog_spark.io.output_folder import Occupied, OtherJob, StoreFolder
+from eventlog_spark.io.storage import expand
 
 pytestmark = pytest.mark.long
 

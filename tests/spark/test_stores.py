@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from eventlog_spark.cluster.stores import ObjectStore, StoreLost, Stores, arrow_s3_options, plain, s3_settings
-from eventlog_spark.input.storage import expand
+from eventlog_spark.io.storage import expand
 
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape

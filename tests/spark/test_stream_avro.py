@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 from eventlog_spark import into_tables
 from eventlog_spark.stream.holding import Holding, Released
-from eventlog_spark.stream.reading import load_metadata
+from eventlog_spark.stream.message_batch import load_metadata
 from eventlog_spark.stream.waiting import TopicMessage
 from hypothesis import given
 from hypothesis import strategies as st

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from eventlog_spark.stream.holding import Released
-from eventlog_spark.stream.tables import OtherBatch, TableSink, TargetAhead, TargetOfAnother
+from eventlog_spark.stream.table_sink import OtherBatch, TableSink, TargetAhead, TargetOfAnother
 
 from eventlog.apply.progress import NoState
 from eventlog.apply.settings import ApplySettings

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.job import Backlog
-from eventlog_spark.live.topics import run_topics
+from eventlog_spark.backlog.frozen_topics import run_topics
+from eventlog_spark.backlog.job import Backlog
 
 from eventlog.convert.conversion import Job, Report, convert
 from tests.brokers import own_name

@@ -1,8 +1,5 @@
-"""All inputs of a task as one sequence, in parallel: read, sorted by Spark, joined range by range.
+"""Inputs whose records say something of each other, as one sequence.
 
-items     what travels between the two steps
-rows      change tables
-messages  messages
-reading   files, shared out among tasks
-running   both steps, of files that become parts
+Many tasks read change tables and messages; Spark sorts the records, and tasks join them range by range.
+Captures are cut where no transaction is open. What cannot be shared out is read by one task.
 """

@@ -1,1 +1,1 @@
-"""Streams of messages: whole transactions out of Structured Streaming's state, and tables that take them."""
+"""Streams of Spark: messages of topics into tables; a log in a database, one pick-up after another."""

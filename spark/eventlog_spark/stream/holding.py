@@ -23,7 +23,7 @@ from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import SequencedMessage
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.transactions import Facts, Incomplete, Key, in_order, is_final, is_row, key_of, size_of
-from eventlog_spark.stream.reading import BatchReading, RegistryFailed, name_of
+from eventlog_spark.stream.message_batch import BatchReading, RegistryFailed, name_of
 from eventlog_spark.stream.waiting import (
     KeptTransactions,
     OrderedMessage,

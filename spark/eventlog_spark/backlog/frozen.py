@@ -1,0 +1,101 @@
+"""The folder of what was frozen of a live log: a rerun after a crash reads the same once more."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from eventlog.core.entry import COLUMNS
+from eventlog_spark.io.folder_files import Files
+
+FROZEN = "_frozen"
+COMPLETE = "complete.json"
+_EPOCH = "epoch"
+_REMEMBERED, _FIRST = "remembered.json", "remembered.jsonl"
+
+LOG = pa.schema(
+    [(name, pa.int64() if name in ("record_id", "event_type") else pa.string()) for name in COLUMNS]
+)
+
+
+class FrozenFolder:
+    """The folder in that of the output; what stands in it counts once it is complete."""
+
+    def __init__(self, output: Files) -> None:
+        self.files = output.below(FROZEN)
+
+    def exists(self) -> bool:
+        """Whether it is there still, and complete."""
+        return self.files.text(COMPLETE) is not None
+
+    def serves(self, epoch: int) -> bool:
+        """Whether it is complete, and nobody has led the log between us and who noted it last."""
+        noted = self.files.text(_EPOCH)
+        return self.exists() and noted is not None and int(noted) == epoch - 1
+
+    def note(self, epoch: int) -> None:
+        """We lead the log: what is frozen is still as it was."""
+        self.files.put(_EPOCH, str(epoch))
+
+    @property
+    def logs(self) -> list[str]:
+        return self._files("logs")
+
+    @property
+    def current(self) -> list[str]:
+        return self._files("current")
+
+    @property
+    def remembered(self) -> str:
+        """What a publisher remembered as about to go out."""
+        return self.files.text(_REMEMBERED) or ""
+
+    @property
+    def first(self) -> str:
+        """The file of the changes of it, which stand before all others."""
+        return self.files.name(_FIRST)
+
+    def begin(self) -> None:
+        """Drop what an interrupted freeze left."""
+        self.files.clear()
+
+    def remember(self, settlement: str, lines: str) -> None:
+        """Keep what a publisher remembered: how it is settled, and the changes of it."""
+        self.files.put(_REMEMBERED, settlement)
+        self.files.put(_FIRST, lines)
+
+    def finish(self, files: Mapping[str, list[str]]) -> None:
+        """What is named here is all that counts."""
+        for name in (name for names in files.values() for name in names):
+            self.files.sync(name)
+        self.files.put(COMPLETE, json.dumps(files))
+
+    def ids(self) -> Iterator[int]:
+        """The record_ids of all rows."""
+        for name in self._told("logs"):
+            with self.files.open(name) as file:
+                for batch in pq.ParquetFile(file).iter_batches(columns=["record_id"]):
+                    yield from batch.column(0).to_pylist()
+
+    def _files(self, kind: str) -> list[str]:
+        return [self.files.name(name) for name in self._told(kind)]
+
+    def _told(self, kind: str) -> list[str]:
+        told: dict[str, Any] = json.loads(self.files.text(COMPLETE) or "")
+        names: list[str] = told[kind]
+        return names
+
+
+def write_parquet(folder: Files, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> tuple[str, int]:
+    """The name of a new file, no other attempt's, and how many rows it got."""
+    name, count = f"{uuid.uuid4().hex}.parquet", 0
+    with folder.create(name) as file, pq.ParquetWriter(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return name, count

@@ -1,1 +1,0 @@
-"""What tasks make of the sorted rows of their objects."""

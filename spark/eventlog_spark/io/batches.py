@@ -1,0 +1,71 @@
+"""Python rows as Arrow batches of bounded size, and the values that tasks answer to the driver."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import pyarrow as pa
+
+SIZE = 4096  # rows of one batch,
+BYTES = 16 << 20  # or fewer, whose texts have so many bytes
+ANSWER: Final = pa.schema([("answer", pa.binary())])
+
+
+def gather(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int = SIZE) -> Iterator[pa.RecordBatch]:
+    """The rows as batches of this schema."""
+    rows = iter(rows)
+    while chunk := list(islice(rows, size)):
+        arrays = [
+            pa.array(cells, field.type) for cells, field in zip(zip(*chunk, strict=True), schema, strict=True)
+        ]
+        yield pa.record_batch(arrays, schema=schema)
+
+
+def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with texts of the usual kind; a session with useLargeVarTypes sends all of them as large."""
+    wide = [field for field in batch.schema if pa.types.is_large_string(field.type)]
+    schema = batch.schema
+    for field in wide:
+        schema = schema.set(schema.get_field_index(field.name), field.with_type(pa.string()))
+    return batch.cast(schema) if wide else batch
+
+
+def bounded(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The same, of rows that may hold long texts."""
+    held: list[Sequence[Any]] = []
+    size = 0
+    for row in rows:
+        held.append(row)
+        size += sum(len(cell) for cell in row if isinstance(cell, str | bytes))
+        if len(held) >= SIZE or size >= BYTES:
+            yield from gather(held, schema)
+            held, size = [], 0
+    yield from gather(held, schema)
+
+
+def pack(value: Any) -> bytes:
+    """Return the bytes that `unpack` reads."""
+    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+
+
+def unpack(packed: bytes) -> Any:
+    """Return the value that one of our own tasks packed."""
+    return pickle.loads(packed)  # noqa: S301 - from our own task
+
+
+def answer(value: Any) -> pa.RecordBatch:
+    """Return a batch of one row, which brings a value to the driver."""
+    return pa.record_batch([pa.array([pack(value)], pa.binary())], schema=ANSWER)
+
+
+def answers(frame: Any) -> list[Any]:
+    """Return the values that the tasks of a DataFrame answer, in the order of its partitions."""
+    return [unpack(row.answer) for row in frame.collect()]
+
+
+def answers_of(frame: Any, work: Any) -> list[Any]:
+    """Return the values that `work` answers, once for each partition of a DataFrame."""
+    return answers(frame.mapInArrow(work, "answer binary"))

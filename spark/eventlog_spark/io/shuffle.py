@@ -1,0 +1,223 @@
+"""How rows travel through the shuffle, and where the rows of one object meet.
+
+Each column of the transfer to Python costs. So a row's table and column are one text: the table, and "="
+and the column if there is one. If the table's name contains "=" or is empty, "=", the number of its
+characters and a blank precede it. The cells of a current row are one text too, and their lengths in bytes
+another, because lists cost more: decimal numbers with commas between them, of which -1 is a null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as f
+
+from eventlog.columnar.vectors import Flags, Ints, codes, offsets
+from eventlog.core.errors import WrongRow
+from eventlog.fold import CurrentRow, Fate, ObjectName
+
+# What a row is: an event type 1 to 8, a current row, or one that only counts.
+CURRENT: Final = 0
+UNREADABLE: Final = -1
+NOT_NEW: Final = 11
+LOOPBACK: Final = 12
+FUTURE: Final = 13
+
+FATES: Final = {NOT_NEW: Fate.NOT_NEW, LOOPBACK: Fate.LOOPBACK, FUTURE: Fate.FUTURE}
+
+# --- where rows meet
+
+_WORTH = 1 << 20  # bytes, by Spark's estimate, that are worth a task
+_ORDER = ("h", "table_name", "table_key", "record_id")
+
+
+def group_rows(rows: Any, object_hash: Any, partitions: int | None = None) -> Any:
+    """Return the rows of each object in one task, sorted. Without a number of tasks the size decides it."""
+    hashed = rows.withColumn("h", object_hash)
+    tasks = partitions or few_tasks(rows)
+    spread = hashed.repartition(tasks, "h") if tasks else hashed.repartition("h")
+    ordered = spread.sortWithinPartitions(*_ORDER)
+    return ordered.withColumn("name", packed_name()).drop("table_name", "column_name")
+
+
+def few_tasks(rows: Any) -> int | None:
+    """Return how many tasks are enough for small data, as Spark estimates them; None leaves it to Spark."""
+    plan = getattr(rows, "_jdf", None)  # Spark Connect has none
+    if plan is None:
+        return None
+    size = int(str(plan.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    spark = rows.sparkSession
+    tasks = max(spark.sparkContext.defaultParallelism, -(-size // _WORTH))
+    return tasks if tasks < int(spark.conf.get("spark.sql.shuffle.partitions")) else None
+
+
+def by_object() -> Any:
+    """Rows of one object meet; those of none are spread."""
+    of_object = f.xxhash64("table_name", "table_key")
+    return f.when(f.col("kind").between(0, 8), of_object).otherwise(f.xxhash64("record_id"))
+
+
+def by_current_row() -> Any:
+    """Likewise, and objects that ask for one current row meet each other and that row."""
+    return f.when(f.col("meets").isNotNull(), f.xxhash64("meets")).otherwise(by_object())
+
+
+# --- names
+
+
+class RowName(NamedTuple):
+    """A table and a column as rows name them."""
+
+    table: str
+    column: str | None
+
+
+def packed_name() -> Any:
+    """Return the name as a column, made of the columns table_name and column_name."""
+    table = f.col("table_name")
+    name = f.concat_ws("=", table, "column_name")
+    counted = f.concat(f.lit("="), f.char_length(table).cast("string"), f.lit(" "), name)
+    return f.when((table == "") | table.contains("="), counted).when(table.isNotNull(), name)
+
+
+def pack_name(table: str, column: str | None) -> str:
+    """Return the name as one text."""
+    name = table if column is None else f"{table}={column}"
+    return f"={len(table)} {name}" if not table or "=" in table else name
+
+
+@lru_cache(maxsize=20_000)
+def unpack_name(name: str | None) -> RowName:
+    """Return the table and the column; a row that was not readable has neither."""
+    if name is None:
+        return RowName("", None)
+    table, equals, column = name.partition("=")
+    if not table:
+        count, _, rest = column.partition(" ")
+        end = int(count)
+        table, equals, column = rest[:end], rest[end : end + 1], rest[end + 1 :]
+    return RowName(table, column if equals else None)
+
+
+def object_begins(rows: pa.RecordBatch) -> Flags:
+    """Return for each row whether its object is another than that of the row before."""
+    keys = rows.column("table_key")
+    begins = np.ones(len(keys), np.bool_)
+    begins[1:] = pc.fill_null(pc.not_equal(keys[1:], keys[:-1]), True).to_numpy(zero_copy_only=False)
+    numbers, names = codes(rows.column("name"))
+    tables = [unpack_name(name).table for name in names]
+    if len(set(tables)) > 1:
+        number_of = {table: number for number, table in enumerate(tables)}
+        table = np.array([number_of[table] for table in tables])[numbers]
+        begins[1:] |= table[1:] != table[:-1]
+    return begins
+
+
+# --- current rows
+
+_CELLS = 64  # more than are ever filled in, so that the object takes the plain way
+_MARK = "\0untold"  # NUL cannot stand in a value, so no real row ends like this
+
+
+def unreadable_row(reason: str) -> CurrentRow:
+    """What stands in the place of the cells."""
+    return (reason, *[None] * _CELLS, _MARK)
+
+
+def fault_of(cells: CurrentRow) -> WrongRow | None:
+    """Why the row cannot be told, if that is so."""
+    told = len(cells) != _CELLS + 2 or cells[-1] != _MARK
+    return None if told else WrongRow(cells[0] or "")
+
+
+class PackedCells(NamedTuple):
+    """The cells of a row: their lengths in bytes, with commas between them, and their texts."""
+
+    lengths: str
+    text: str
+
+
+def packed_cells(cells: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the lengths and the text as columns, made of columns of texts."""
+    if not cells:
+        return f.lit(""), f.lit("")
+    sizes = [f.coalesce(f.octet_length(cell), f.lit(-1)).cast("string") for cell in cells]
+    return f.concat_ws(",", *sizes), f.concat(*(f.coalesce(cell, f.lit("")) for cell in cells))
+
+
+def pack_cells(cells: Sequence[str | None]) -> PackedCells:
+    """Return the lengths and the text of some texts."""
+    sizes = [-1 if cell is None else len(cell.encode()) for cell in cells]
+    return PackedCells(",".join(map(str, sizes)), "".join(cell or "" for cell in cells))
+
+
+def unpack_cells(lengths: str, text: str) -> tuple[str | None, ...]:
+    """Return the cells of one row."""
+    data, at = text.encode(), 0
+    cells: list[str | None] = []
+    for size in map(int, filter(None, lengths.split(","))):
+        cells.append(None if size < 0 else data[at : at + size].decode())
+        at += max(size, 0)
+    return tuple(cells)
+
+
+def unpack_all_cells(lengths: pa.Array, texts: pa.Array) -> tuple[pa.Array, Ints]:
+    """Return the cells of many rows, one row after another, and how many each row has."""
+    counts = pc.add(pc.count_substring(lengths, ","), 1).to_numpy(zero_copy_only=False).astype(np.int64)
+    counts[pc.equal(lengths, "").to_numpy(zero_copy_only=False)] = 0
+    filled = lengths.filter(pc.not_equal(lengths, ""))
+    sizes = pc.list_flatten(pc.split_pattern(filled, ",")).cast(pa.int64()).to_numpy()
+    ends = np.cumsum(np.maximum(sizes, 0)) + int(offsets(texts)[0])
+    at = np.concatenate([offsets(texts)[:1], ends]).astype(np.int32)
+    there = np.packbits(sizes >= 0, bitorder="little")
+    buffers = [pa.py_buffer(there), pa.py_buffer(at), texts.buffers()[2]]
+    return pa.Array.from_buffers(pa.string(), len(sizes), buffers), counts
+
+
+# --- rows
+
+
+class ShuffledRow(NamedTuple):
+    """A row as it leaves the shuffle."""
+
+    record_id: int
+    kind: int
+    table_name: str
+    table_key: str
+    column_name: str | None = None
+    old_value: str | None = None
+    new_value: str | None = None
+    event_time: str | None = None
+    perpetrator: str | None = None
+    logged: str | None = None  # its own table_name and table_key, where its object's are others
+
+    @property
+    def current(self) -> CurrentRow:
+        """The cells of a current row, which stand in the place of values."""
+        return unpack_cells(self.old_value or "", self.new_value or "")
+
+    @property
+    def object(self) -> ObjectName:
+        return self.table_name, self.table_key
+
+
+_VALUES = ("old_value", "new_value", "event_time", "perpetrator", "logged")
+_ROW = ("record_id", "kind", "name", "table_key", *_VALUES)
+
+
+def shuffled_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ShuffledRow]:
+    """The rows of batches, as they leave the shuffle."""
+    for batch in batches:
+        columns = [
+            batch.column(name).to_pylist() if name in batch.schema.names else repeat(None, batch.num_rows)
+            for name in _ROW
+        ]
+        for record_id, kind, name, key, *rest in zip(*columns, strict=True):
+            table, column = unpack_name(name)
+            yield ShuffledRow(record_id, kind, table, key, column, *rest)

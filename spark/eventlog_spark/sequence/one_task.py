@@ -1,0 +1,96 @@
+"""Sources whose records say something of each other, read as one sequence by one task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from eventlog.convert.conversion import format_named
+from eventlog.core import settings
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Row, Shape, Source
+from eventlog.core.tables import Tables
+from eventlog.files.parquet import PlacedBatch, rows_of
+from eventlog.library import changes_of
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog_spark.io.batches import bounded
+from eventlog_spark.io.frame_columns import (
+    check_single_values,
+    message_rows,
+    messages_of,
+    named,
+    named_rows,
+    source_named,
+    source_of,
+)
+from eventlog_spark.io.frame_rows import FrameForm, rows_of_changes
+from eventlog_spark.sequence.captures import STREAM, chunks_of, streams_of
+
+
+@dataclass(frozen=True)
+class OneTask:
+    """Reads the records of a source, which come in their order."""
+
+    source: str
+    tables: Tables
+    given: Mapping[str, Any]
+    name: str  # what messages call the records
+    columns: tuple[str, ...]
+    form: FrameForm
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        refused: list[Refused] = []
+        format_ = format_named(self.source)
+        sources = _SOURCES[format_.shape](self, batches)
+        changes = changes_of(format_, sources, self.tables, refused.append, self.given)
+        return bounded(rows_of_changes(self.form, changes, refused), self.form.schema)
+
+
+def in_one_task(frame: Any, source: str) -> Any:
+    """The records of a source in one task, in the order in which they are to be read."""
+    return _PREPARED[format_named(source).shape](frame)
+
+
+def _rows_together(frame: Any) -> Any:
+    check_single_values(frame)
+    order = [column for name in ("syslog_addr", "extdata") if (column := named(frame, name)) is not None]
+    together = frame.repartition(1)
+    return together.sortWithinPartitions(*(c.try_cast("long") for c in order)) if order else together
+
+
+def _messages_together(frame: Any) -> Any:
+    return messages_of(frame).repartition(1).sortWithinPartitions("topic", "partition", "offset")
+
+
+def _streams_together(frame: Any) -> Any:
+    return streams_of(frame).repartition(1).sortWithinPartitions("path")
+
+
+def _rows(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[Row]]:
+    def rows() -> Iterator[Row]:
+        first = 0
+        for batch in batches:
+            yield from rows_of(PlacedBatch(first, batch))
+            first += batch.num_rows
+
+    yield Source(task.name, task.name, task.columns, rows())
+
+
+def _messages(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[Object]]:
+    encoding = settings.build(MessageSettings, task.given).encoding
+    for at, group in groupby(message_rows(batches), source_named):
+        yield source_of(task.name, encoding, at, group)
+
+
+def _streams(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[bytes]]:
+    for row in named_rows(batches, STREAM):
+        name, content = row["path"] or task.name, row["content"] or b""
+        yield Source(name, name, (), chunks_of(content))
+
+
+_PREPARED = {Shape.ROWS: _rows_together, Shape.OBJECTS: _messages_together, Shape.BYTES: _streams_together}
+_SOURCES: dict[Shape, Any] = {Shape.ROWS: _rows, Shape.OBJECTS: _messages, Shape.BYTES: _streams}

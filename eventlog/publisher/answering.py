@@ -16,7 +16,7 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Rules, plan
-from eventlog.publisher.queryback import Allowance, CurrentRows
+from eventlog.publisher.read_back import Allowance, CurrentRows
 from eventlog.sinks.conversation import Answer
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.current import NO_BOUND, Sought, TooMuch

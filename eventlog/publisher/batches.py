@@ -10,9 +10,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from eventlog.core import tablekey
+from eventlog.core.tables import Tables
 from eventlog.fold import ObjectName, event_id
 from eventlog.sinks.sink import Item, OutgoingDocument
 from eventlog.xds.answers import Level, Status
@@ -76,7 +79,7 @@ class Draft(Protocol):
     @property
     def sendings(self) -> Sequence[Sending]: ...
 
-    def document(self, name_of: Callable[[ObjectName], str]) -> OutgoingDocument: ...
+    def document(self, tables: Tables) -> OutgoingDocument: ...
 
     def memory(self, worst: Worst) -> Memory: ...
 
@@ -104,9 +107,9 @@ class PlainDraft(NamedTuple):
         """The objects of its events."""
         return {sending.object for sending in self.sendings}
 
-    def document(self, name_of: Callable[[ObjectName], str]) -> OutgoingDocument:
-        """What goes out."""
-        new = tuple.__new__
+    def document(self, tables: Tables) -> OutgoingDocument:
+        """Return what goes out."""
+        new, name_of = tuple.__new__, partial(association_of, tables)
         items = [new(Item, (s.event_id, s.text, None, name_of(s.object))) for s in self.sendings]
         return OutgoingDocument(self.name, items)
 
@@ -120,6 +123,13 @@ class PlainDraft(NamedTuple):
             return None
         rows = [row for sending in self.sendings for row in sending.settles]
         return Successes(rows, Counter(sending.text[1:2] for sending in self.sendings))
+
+
+def association_of(tables: Tables, name: ObjectName) -> str:
+    """Return an object's association in the catalogue's names, however its events write it."""
+    table = tables.find(name[0])
+    schema = None if table is None else table.schema
+    return tablekey.write_association(name[1], name[0] if table is None else table.name, schema)
 
 
 def draft_of(sendings: Sequence[Sending]) -> PlainDraft:

@@ -15,10 +15,10 @@ from sqlalchemy import text
 from eventlog.core.entry import Letter
 from eventlog.fold import Fate
 from eventlog.operate.explaining import explain_store
-from eventlog.publisher.blocked_prefix import BlockedPrefix, PendingRows
+from eventlog.publisher.blocked_prefix import BlockedPrefix
 from eventlog.publisher.config import Config
 from eventlog.sql.log.inserts import Bounds
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUp, Selection
 from eventlog.sql.log.snapshot import Snapshot
 from tests.publisher.test_head import ROWS_READ
 from tests.publisher.world import Receiver, World, key
@@ -53,7 +53,7 @@ def write(world: World, rows: Rows) -> None:
         connection.execute(statement, given)
 
 
-def picked(world: World, choice: Selection) -> Iterator[tuple[PendingRows, list[int]]]:
+def picked(world: World, choice: Selection) -> Iterator[tuple[PickUp, list[int]]]:
     """What cycle after cycle picks up, with the ids of what was pending before; each is finished."""
     head = BlockedPrefix()
     with world.elect() as leader:
@@ -66,7 +66,7 @@ def picked(world: World, choice: Selection) -> Iterator[tuple[PendingRows, list[
                 work.finish({Letter.SUCCESS: look.ids})
 
 
-def torn(rows: Rows, look: PendingRows, pending: Sequence[int]) -> list[int]:
+def torn(rows: Rows, look: PickUp, pending: Sequence[int]) -> list[int]:
     """The objects of whose insert a pick-up left something."""
     taken = set(look.ids)
     found = []

@@ -17,10 +17,10 @@ from eventlog.core.settings import build
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.log_session import Cycle
+from eventlog.publisher.fold import Reader
 from eventlog.publisher.open_log import read_readable
-from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.tally import Cycle
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialect.dialects import Dialect

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventlog.sql.columns import OddBytes, ResultColumns
-from eventlog.sql.log.blocked_range import LOWEST, BlockedRange
+from eventlog.sql.log.blocked_range import BlockedRange
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.lookahead import Lookahead, hashes
 from eventlog.sql.log.pending import Pending, PickUp, Selection
@@ -25,6 +24,7 @@ NUMBERS = ("record_id", "event_type")
 TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
 _PICKED = (*NUMBERS, "time_is_plain")
 _COLUMNS = (*_PICKED, *TEXTS)
+LAYOUT = (_COLUMNS, _PICKED, TEXTS)  # of the statements that read whole rows
 _OBJECT = ("table_name", "table_key")
 
 
@@ -58,14 +58,6 @@ class PickedColumns(NamedTuple):
         )
 
 
-def pick_up(pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None) -> PickUp | None:
-    """The pending rows that may go now, and what completes them; None where texts are not in UTF-8."""
-    try:
-        return _pick_up(pending, choice, stretch, ends)
-    except OddBytes:
-        return None
-
-
 def behind(pending: Pending, choice: Selection, stretch: BlockedRange, after: int) -> Outline | None:
     """The rows behind one, as `hashes` numbers objects; None likewise."""
     try:
@@ -76,11 +68,11 @@ def behind(pending: Pending, choice: Selection, stretch: BlockedRange, after: in
     return _outline(rows, objects.numbers).renamed(hashes(objects.names()))
 
 
-def _pick_up(pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None) -> PickUp:
-    lane = stretch.rest(LOWEST, choice.upto)
-    picked = _picked(pending.columns("columns_picked", choice, lane, _COLUMNS, _PICKED, TEXTS))
-    if choice.upto is not None and not picked.size:
-        return _pick_up(pending, replace(choice, upto=None), stretch, ends)
+def complete(
+    pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None, found: ResultColumns
+) -> PickUp:
+    """Return the rows that were found with what completes them."""
+    picked = _picked(found)
     if choice.upto is None and picked.size < choice.limit:
         return PickUp([], columns=picked)
     near = _further(pending, choice, stretch, int(picked.ids[-1]))
@@ -106,7 +98,7 @@ def _further(pending: Pending, choice: Selection, stretch: BlockedRange, after: 
 
 def _with_more(pending: Pending, picked: PickedColumns, ids: Sequence[int]) -> PickedColumns:
     """The rows and, behind them, others by their ids."""
-    for more in pending.columns_by_id(ids, _COLUMNS, _PICKED, TEXTS) if ids else ():
+    for more in pending.columns_by_id(ids, *LAYOUT) if ids else ():
         picked = picked.with_more(_picked(more))
     return picked
 

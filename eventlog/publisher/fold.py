@@ -84,9 +84,9 @@ class Reader:
             driver_user=self._own_user,
             future=rules.handle_future_events,
             inserts=frozenset((1, 7) if rules.insert_query_back == "add" else (1,)),
-            object_of=self.object_of,
-            canonical=self._canonical,
+            tables=self.tables,
             halted=self.tables.halted_spellings(),
+            objects=self,
             by_column=by_column,
         )
 
@@ -165,7 +165,7 @@ class Reader:
             if reading.outcomes[entry.record_id].fate is Fate.HELD
         ]
 
-    def _canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
+    def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
         """Return one text for each object, by column."""
         return self._by_column.canonical(tables, keys)
 

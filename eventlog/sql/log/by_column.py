@@ -16,8 +16,6 @@ from eventlog.sql.log.lookahead import Lookahead, hashes
 from eventlog.sql.log.pending import Pending, PickUp, Selection
 from eventlog.sql.log.whole_inserts import Flags, Ints, Outline
 
-Canonical = Callable[[pa.Array, pa.Array], pa.Array]  # a text for each object, of table_names and keys
-
 MANY_ALONG = 20  # further rows are many where there is one to so many that were picked up
 
 NUMBERS = ("record_id", "event_type")
@@ -112,8 +110,8 @@ class _Objects(NamedTuple):
 
 def _objects(choice: Selection, tables: pa.Array, keys: pa.Array) -> _Objects:
     """Which objects rows name, whose rows come by column."""
-    assert choice.canonical is not None
-    named = choice.canonical(tables, keys).dictionary_encode()
+    assert choice.objects is not None
+    named = choice.objects.canonical(tables, keys).dictionary_encode()
     return _Objects(named.indices.to_numpy().astype(np.int64), named.dictionary.to_pylist)
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain, compress
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import COLUMNS, Cell
-from eventlog.core.identity import ObjectName
+from eventlog.core.identity import ObjectName, object_of
+from eventlog.core.tables import Tables
 from eventlog.sql.log.blocked_range import HIGHEST, LOWEST, NO_RANGE, BlockedRange, Lane, between
 from eventlog.sql.log.finished_ranges import FinishedRows, read_finished
 from eventlog.sql.log.inserts import BOUNDS, Bounds, Ends
@@ -23,18 +24,23 @@ from eventlog.sql.queries import Queries
 from eventlog.sql.stored import Storage
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from eventlog.sql.columns import ResultColumns
-    from eventlog.sql.log.by_column import Canonical, PickedColumns
+    from eventlog.sql.log.by_column import PickedColumns
 
 MANY = 300  # rows, from which on columns pay (measured: 200 with query-backs, 350 without)
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 _EVENT_TYPE = COLUMNS.index("event_type")
+NO_TABLES = Tables()
 
 
-def as_spelled(table_name: object, table_key: object) -> ObjectName:
-    """The object that a row names, where no tables are known."""
-    return str(table_name), str(table_key)
+class ObjectsByColumn(Protocol):
+    """Names the objects of many rows at once."""
+
+    def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
+        """Return one text for each object, from the table_names and table_keys of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +54,14 @@ class Selection:
     most_bytes: int = 3 << 20  # of keys and values in one cycle, and as much again of further rows
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
     bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
-    object_of: Callable[[object, object], ObjectName] = as_spelled  # of a row's table_name and table_key
-    canonical: Canonical | None = None  # the same by column
+    tables: Tables = NO_TABLES  # by which objects are named
     halted: frozenset[str] = frozenset()  # table_names without case, whose rows are left for now
-    by_column: bool = True  # rows come by column, where they can and `canonical` is known
+    by_column: bool = True  # rows come by column, where they can and `objects` is given
+    objects: ObjectsByColumn | None = None  # names the objects of rows that come by column
+
+    def object_of(self, table_name: object, table_key: object) -> ObjectName:
+        """Return the object that a row is about."""
+        return object_of(self.tables, str(table_name), str(table_key))
 
 
 class PickUp(NamedTuple):
@@ -134,7 +144,7 @@ class Pending:
         integers, in the one order, and nothing at its head is skipped."""
         stored = self._queries.log.stored
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
-        known = choice.canonical is not None and not choice.future
+        known = choice.objects is not None and not choice.future
         return known and plain and next(iter(stretch.gaps(LOWEST)), None) is None
 
     def fit(self, choice: Selection, stretch: BlockedRange = NO_RANGE) -> Selection:

@@ -53,23 +53,23 @@ class BlockedPrefix:
         if choice.future:
             return look_at_all(snapshot, choice, loopback=loopback, ends=self._ends)
         self._heed(snapshot)
-        begun = self._clock()
-        routine = not self._released and self.proved is not NO_RANGE and self._is_due(begun)
-        if self._is_due(begun):
+        start = self._clock()
+        is_routine = not self._released and self.proved is not NO_RANGE and self._is_due(start)
+        if self._is_due(start):
             self._forget()
-        whole = self.proved is NO_RANGE
+        is_whole = self.proved is NO_RANGE
         # what was taken along left holes: a pick-up that ends with them finds no further rows of its object
         fit = snapshot.fit(replace(choice, upto=self._ahead), self.proved)
-        found = snapshot.pick_up(fit, self.proved, self._ends)
+        rows = snapshot.pick_up(fit, self.proved, self._ends)
         if loopback:
-            found = with_loopback(found, snapshot, fit, self.proved)
-        self._ahead = found.ahead
-        kept = found.without(self._released, choice) if self._released else found
-        if whole:
-            self._plan(self._clock() - begun)
-        self._judge(snapshot, found, routine=routine)
-        self._grow(snapshot, found)
-        return kept
+            rows = with_loopback(rows, snapshot, fit, self.proved)
+        self._ahead = rows.ahead
+        allowed = rows.without(self._released, choice) if self._released else rows
+        if is_whole:
+            self._plan(self._clock() - start)
+        self._judge(snapshot, rows, is_routine=is_routine)
+        self._grow(snapshot, rows)
+        return allowed
 
     def _heed(self, snapshot: Snapshot) -> None:
         """Forget what was proved if rows were redriven or skipped since: it may not hold in this snapshot."""
@@ -88,26 +88,24 @@ class BlockedPrefix:
         self._released_at = now + TOLD * took
         self._routine_at = now + min(LONGEST, max(SHORTEST, ROUTINE * took))
 
-    def _judge(self, snapshot: Snapshot, found: PickUp, *, routine: bool) -> None:
+    def _judge(self, snapshot: Snapshot, rows: PickUp, *, is_routine: bool) -> None:
         """Compare what was claimed with what was seen: it is proved once the look reached its end without
         finding a known row that may go, and forgotten when it found one."""
-        if self._claimed.covers_any(found.ids) or self._claimed.covers_any(found.loopback):
-            if routine:  # somebody reuses record ids, or makes rows new by hand
+        if self._claimed.covers_any(rows.ids) or self._claimed.covers_any(rows.loopback):
+            if is_routine:  # somebody reuses record ids, or makes rows new by hand
                 self._claimed = NO_RANGE
             self._forget()
-        elif self.proved is not self._claimed and found.reach >= self._claimed.end:
+        elif self.proved is not self._claimed and rows.reach >= self._claimed.end:
             self.proved, self._notice = self._claimed, snapshot.latest_notice()
 
-    def _grow(self, snapshot: Snapshot, found: PickUp) -> None:
-        begun = self._clock()
-        if begun < self._grow_at:
+    def _grow(self, snapshot: Snapshot, rows: PickUp) -> None:
+        start = self._clock()
+        if start < self._grow_at:
             return
-        longer = snapshot.grow(
-            self._claimed, found.reach, self._enough + len(found.ids) + len(found.loopback)
-        )
+        longer = snapshot.grow(self._claimed, rows.reach, self._enough + len(rows.ids) + len(rows.loopback))
         self._claimed = longer or self._claimed
         now = self._clock()
-        self._grow_at = now + (ROUTINE * (now - begun) if longer else FRUITLESS)
+        self._grow_at = now + (ROUTINE * (now - start) if longer else FRUITLESS)
 
 
 def look_at_all(
@@ -115,15 +113,15 @@ def look_at_all(
 ) -> PickUp:
     """The same, with nothing known of the log's head."""
     fit = snapshot.fit(choice)
-    found = snapshot.pick_up(fit, NO_RANGE, ends)
-    return with_loopback(found, snapshot, fit, NO_RANGE) if loopback else found
+    rows = snapshot.pick_up(fit, NO_RANGE, ends)
+    return with_loopback(rows, snapshot, fit, NO_RANGE) if loopback else rows
 
 
-def with_loopback(found: PickUp, snapshot: Snapshot, fit: Selection, stretch: BlockedRange) -> PickUp:
+def with_loopback(rows: PickUp, snapshot: Snapshot, fit: Selection, stretch: BlockedRange) -> PickUp:
     """Add the pending rows of our own user."""
     if fit.driver_user is None:
-        return found
-    ours = snapshot.loopback(fit.driver_user, fit.limit, stretch)
-    if len(ours) >= fit.limit:
-        found = found._replace(full=True, reach=min(found.reach, ours[-1]))
-    return found._replace(loopback=ours)
+        return rows
+    own_rows = snapshot.loopback(fit.driver_user, fit.limit, stretch)
+    if len(own_rows) >= fit.limit:
+        rows = rows._replace(full=True, reach=min(rows.reach, own_rows[-1]))
+    return rows._replace(loopback=own_rows)

@@ -75,10 +75,10 @@ _END = Token("end", "")
 def read_tokens(statement: str) -> list[Token] | None:
     """The tokens of a statement without its comments; None where something in it is not read here."""
     tokens, place = [], 0
-    while found := _TOKEN.match(statement, place):
-        place = found.end()
-        if found.lastgroup is not None and found.lastgroup != "gap":
-            tokens.append(Token(found.lastgroup, found[0]))
+    while match := _TOKEN.match(statement, place):
+        place = match.end()
+        if match.lastgroup is not None and match.lastgroup != "gap":
+            tokens.append(Token(match.lastgroup, match[0]))
     return tokens if place == len(statement) else None
 
 
@@ -87,11 +87,11 @@ def names_log(statement: str, log: Log) -> bool:
     tokens = read_tokens(statement)
     if _HIDDEN.search(statement):
         return True
-    told = statement if tokens is None else " ".join(token.text for token in tokens)
+    text = statement if tokens is None else " ".join(token.text for token in tokens)
     names = "|".join(
         re.escape(name) for name in (log.table, *map(log.beside, (*COMPANIONS, "rows", "sequence")))
     )
-    return re.search(rf"(?<![\w$#])(?:{names})(?![\w$#])", told, re.IGNORECASE) is not None
+    return re.search(rf"(?<![\w$#])(?:{names})(?![\w$#])", text, re.IGNORECASE) is not None
 
 
 def cleans_up(statement: str, log: Log) -> bool:
@@ -143,9 +143,9 @@ def cleaned_rows(statement: str, log: Log) -> str | None:
     if not (names_log(statement, log) and cleans_up(statement, log)):
         return None
     place = 0
-    while (found := _TOKEN.match(statement, place)) and found[0].lower() != "where":
-        place = found.end()
-    return statement[found.end() :] if found else None
+    while (match := _TOKEN.match(statement, place)) and match[0].lower() != "where":
+        place = match.end()
+    return statement[match.end() :] if match else None
 
 
 def calls_routine(statement: str, log: Log) -> bool:
@@ -155,8 +155,8 @@ def calls_routine(statement: str, log: Log) -> bool:
         return True
     if tokens and tokens[0].word in _OPENS_ROUTINE:
         return True
-    known = _BEFORE_LISTS.union(_MOMENTS[log.dialect.name].split())
-    return any(name.word not in known for name in _called(tokens))
+    harmless = _BEFORE_LISTS.union(_MOMENTS[log.dialect.name].split())
+    return any(name.word not in harmless for name in _called(tokens))
 
 
 def _called(tokens: Sequence[Token]) -> Iterator[Token]:

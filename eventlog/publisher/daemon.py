@@ -43,10 +43,10 @@ _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d):([0-5]\d)")
 
 def read_times(text: str) -> tuple[dt.time, ...]:
     """The times of day of a setting: hh:mm:ss, several with commas."""
-    found = [_TIME.fullmatch(part.strip()) for part in text.split(",")]
-    if None in found:
+    matches = [_TIME.fullmatch(part.strip()) for part in text.split(",")]
+    if None in matches:
         raise InvalidValue(text, "hh:mm:ss, or several of them with commas")
-    return tuple(sorted(dt.time.fromisoformat(match[0].zfill(8)) for match in found if match))
+    return tuple(sorted(dt.time.fromisoformat(match[0].zfill(8)) for match in matches if match))
 
 
 def seconds_until(times: tuple[dt.time, ...], now: dt.datetime) -> float:

@@ -45,8 +45,8 @@ About = Callable[[Cell, Cell], bool]  # whether a row's table_name and table_key
 
 
 def _loopback(rows: int, user: str | None) -> str:
-    told = quantity(rows, f"row of {user} itself is", f"rows of {user} itself are")
-    return f"{told} loopback: finished without being sent"
+    words = quantity(rows, f"row of {user} itself is", f"rows of {user} itself are")
+    return f"{words} loopback: finished without being sent"
 
 
 class TextWriter(Protocol):
@@ -112,7 +112,7 @@ class Reader:
     def fold(
         self,
         snapshot: Snapshot,
-        found: PickUp,
+        rows: PickUp,
         limit: int,
         *,
         thorough: bool,
@@ -122,21 +122,21 @@ class Reader:
         be held. Rows of objects that `about` does not name are left out; `thorough` looks for the key that
         the database refuses, instead of doubting the tables."""
         now = read_event_time(snapshot.now()) if self._rules.handle_future_events else None
-        reading = Reading(found.ids, full=found.full, cut=found.cut)
+        reading = Reading(rows.ids, full=rows.full, cut=rows.cut)
         self._raise_bound(snapshot, reading.picked)
         allowance = Allowance(NO_BOUND if limit == 1 else MOST_BYTES)
         try:
-            if found.columns is not None:
-                self._by_column.read(snapshot, found.columns, allowance, self._bound, thorough, reading)
+            if rows.columns is not None:
+                self._by_column.read(snapshot, rows.columns, allowance, self._bound, thorough, reading)
             else:
-                cells = found.cells if about is None else _of_objects(found.cells, about)
+                cells = rows.cells if about is None else _of_objects(rows.cells, about)
                 self._fold_rows(reading, snapshot, cells, now, allowance, thorough)
         except TooMuch:
             raise PickUpTooLarge(len(reading.picked)) from None
         reading.roomy = 2 * allowance.taken < MOST_BYTES
-        reading.silent += found.loopback
-        if found.loopback:
-            reading.loopback = _loopback(len(found.loopback), self._own_user)
+        reading.silent += rows.loopback
+        if rows.loopback:
+            reading.loopback = _loopback(len(rows.loopback), self._own_user)
         if self._rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
         return reading
@@ -248,10 +248,10 @@ class Reader:
 def _renamed(facts: Sequence[Remembered], events: Iterable[Event]) -> list[Event]:
     """The events under the names that they had when they went out first."""
     fact_of = {row: fact for fact in facts for row in fact.settles}
-    found: dict[str, list[Event]] = {}
+    events_of: dict[str, list[Event]] = {}
     for event in events:
-        found.setdefault(fact_of[event.settles[0]].run_id, []).append(event)
-    return [event for fact in facts for event in _parts(fact, found.get(fact.run_id, ()))]
+        events_of.setdefault(fact_of[event.settles[0]].run_id, []).append(event)
+    return [event for fact in facts for event in _parts(fact, events_of.get(fact.run_id, ()))]
 
 
 def _parts(fact: Remembered, events: Sequence[Event]) -> Iterator[Event]:

@@ -97,8 +97,8 @@ class ColumnReader:
             return np.zeros(picked.size, np.bool_)
         names = self.canonical(*(picked.texts[name] for name in _OBJECT)).dictionary_encode()
         waits = [tuple(text.split("\0", 1)) in held for text in names.dictionary.to_pylist()]
-        found: Flags = np.array(waits)[names.indices.to_numpy()]
-        return found
+        waiting: Flags = np.array(waits)[names.indices.to_numpy()]
+        return waiting
 
 
 class _CurrentColumns:
@@ -201,8 +201,8 @@ def _once(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -
     ids, counts = np.unique(picked.ids[right], return_counts=True)
     for record_id, count in zip(ids[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
         refused += [(record_id, f"record_id {record_id} stands {count} times")]
-    found: Flags = right & ~np.isin(picked.ids, ids[counts > 1])
-    return found
+    unique: Flags = right & ~np.isin(picked.ids, ids[counts > 1])
+    return unique
 
 
 def _unsaid(events: Events) -> list[tuple[int, str]]:

@@ -63,8 +63,8 @@ class PackedEvents:
         lowest = np.minimum.reduceat(lows, firsts)
         highest = np.maximum.reduceat(events.settled[events.begins + events.sizes - 1], firsts)
         begin = 0
-        told = (found.tolist() for found in (firsts, sizes, lowest, highest, ends))
-        for first, size, low, high, end in zip(*told, strict=True):
+        columns = (column.tolist() for column in (firsts, sizes, lowest, highest, ends))
+        for first, size, low, high, end in zip(*columns, strict=True):
             part = self._part(first, first + size, low)
             place = _Place(document_name(low, part, high), high, first, first + size)
             yield PackedDraft(self, place, data[begin : end - 1])
@@ -141,14 +141,14 @@ class PackedDraft:
     def memory(self, worst: Worst) -> Memory:
         """What is remembered of it: event-ids follow from rows, where no change was cut."""
         log, sizes = self._packed.log, self._packed.events.sizes
-        told: Memory = []
+        facts: Memory = []
         for first, last, cut in self._stretches:
             if cut:
-                told += facts_of(self._parts[first], worst)
+                facts += facts_of(self._parts[first], worst)
             else:
                 rows = remember_rows(self._packed.rows(first, last))
-                told.append({"log": log, "sizes": sizes[first:last].tolist(), **rows})
-        return told
+                facts.append({"log": log, "sizes": sizes[first:last].tolist(), **rows})
+        return facts
 
     def successes(self) -> Successes:
         """What a plain yes comes to."""

@@ -77,8 +77,8 @@ class LogReader:
                 with self._snapshot() as (snapshot, redriven):
                     reader = self._reader
                     choice = reader.selection(self._settings.choice(limit), by_column=True)
-                    found = self._prefix.look(snapshot, choice, loopback=reader.finishes_loopback)
-                    reading = reader.fold(snapshot, found, limit, thorough=thorough)
+                    rows = self._prefix.look(snapshot, choice, loopback=reader.finishes_loopback)
+                    reading = reader.fold(snapshot, rows, limit, thorough=thorough)
             except PickUpTooLarge as fault:
                 self._limit, thorough = max(1, min(limit, fault.rows) // 2), False
                 continue
@@ -126,9 +126,9 @@ class LogReader:
         waiting = self._store.waiting(now, MOST_AGAIN, now + self._settings.waits.beyond)
         if waiting:
             with self._store.snapshot() as snapshot:
-                sizes = iter(snapshot.sizes([row for one in waiting for row in one.record_ids]))
-            sized = [(sum(islice(sizes, len(one.record_ids))), one) for one in waiting]
-            for portion in _portions(sized, self._settings.choice().most_bytes):
+                sizes = iter(snapshot.sizes([row for event in waiting for row in event.record_ids]))
+            sized_events = [(sum(islice(sizes, len(event.record_ids))), event) for event in waiting]
+            for portion in _portions(sized_events, self._settings.choice().most_bytes):
                 yield from self._waited(portion)
 
     def _waited(self, waiting: Sequence[WaitingEvent]) -> Iterator[Reading]:
@@ -178,15 +178,15 @@ class LogReader:
         self._unknown |= reading.unknown
 
 
-def _portions(sized: Iterable[tuple[int, WaitingEvent]], most: int) -> Iterator[list[WaitingEvent]]:
+def _portions(sized_events: Iterable[tuple[int, WaitingEvent]], most: int) -> Iterator[list[WaitingEvent]]:
     """Yield events as many at a time as have rows of no more bytes together, at least one."""
     portion: list[WaitingEvent] = []
-    left = most
-    for size, one in sized:
-        if portion and size > left:
+    room = most
+    for size, event in sized_events:
+        if portion and size > room:
             yield portion
-            portion, left = [], most
-        portion.append(one)
-        left -= size
+            portion, room = [], most
+        portion.append(event)
+        room -= size
     if portion:
         yield portion

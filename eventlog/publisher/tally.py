@@ -131,9 +131,9 @@ class AnswerTally:
 
     def letter(self, letter: Letter, rows: Iterable[int]) -> None:
         """Rows that no receiver decides about."""
-        found = list(rows)
-        if found:
-            self.letters.setdefault(letter, []).extend(found)
+        ids = list(rows)
+        if ids:
+            self.letters.setdefault(letter, []).extend(ids)
 
     def settle(self, facts: Iterable[Remembered]) -> None:
         """Events that are out, as it was remembered of them."""
@@ -212,10 +212,10 @@ class AnswerTally:
         self.letter(letter, sending.settles)
         if letter in _FAILED:
             reason = _short(status.text or f"the receiver answered {status.level.name.lower()}")
-            kept: str | None = document([sending.text])[:_LONGEST_DOCUMENT]
+            text: str | None = document([sending.text])[:_LONGEST_DOCUMENT]
             for row in sending.settles:
-                self.failures.append(Failure(row, sending.run_id, reason, kept, sending.tries + 1))
-                kept = None  # one row of an event keeps its document
+                self.failures.append(Failure(row, sending.run_id, reason, text, sending.tries + 1))
+                text = None  # one row of an event keeps its document
         if sending.tries:
             self.released.append((sending.object, sending.run_id))
 
@@ -223,14 +223,14 @@ class AnswerTally:
 def letters_of(facts: Iterable[Remembered]) -> dict[int, tuple[Letter, Failure | None]]:
     """The letter of each row that was remembered, and why it failed: the worst answer to the parts that were
     answered decides."""
-    found: dict[int, tuple[Letter, Failure | None]] = {}
+    letters: dict[int, tuple[Letter, Failure | None]] = {}
     for fact in facts:
         letter = LETTERS[fact.worst.level]
         for row in fact.settles:
             failed = letter in _FAILED
             failure = Failure(row, fact.run_id, fact.worst.text, None, fact.tries + 1) if failed else None
-            found[row] = letter, failure
-    return found
+            letters[row] = letter, failure
+    return letters
 
 
 def _statuses(reply: Reply) -> Iterable[Status]:

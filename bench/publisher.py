@@ -33,8 +33,8 @@ from eventlog.core.tables import Tables
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
 from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.fold import Reader
 from eventlog.publisher.open_log import read_readable
-from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.capture.choice import Choice as Tracked

@@ -23,7 +23,7 @@ LATER = (  # what commands import when they need it
     "eventlog.cli.states",
     "eventlog.convert.by_column",
     "eventlog.operate.auditing",
-    "eventlog.publisher.by_column",
+    "eventlog.publisher.fold_columns",
     "eventlog.publisher.comparison",
     "sqlalchemy.dialects.postgresql.psycopg",
 )

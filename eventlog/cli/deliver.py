@@ -22,7 +22,7 @@ from eventlog.files.writing import opened
 from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_beside
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.tally import Waits
+from eventlog.publisher.waits import Waits
 from eventlog.sinks import open_sink
 
 _CHUNK = 1 << 20

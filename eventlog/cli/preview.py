@@ -28,7 +28,7 @@ def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: A
         xds = config.build(XdsSettings)
         with store.snapshot() as snapshot:
             choice = config.build(PublisherSettings).choice()
-            reading = make_reader(config, store).next_cycle(snapshot, choice)
+            reading = make_reader(config, store).preview(snapshot, choice)
         for draft in batches.pack(reading.sendings, xds.batch_size):
             text = document(sending.text for sending in draft.sendings)
             put((indent(text) if xds.pretty else text) + "\n")

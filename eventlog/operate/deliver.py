@@ -21,7 +21,7 @@ from eventlog.core.errors import Misuse
 from eventlog.files.durable import write_all
 from eventlog.files.statefile import need_memory
 from eventlog.files.writing import naming
-from eventlog.publisher.tally import Waits
+from eventlog.publisher.waits import Waits
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply, Sink
 from eventlog.xds.answers import Level, Status, match
 from eventlog.xds.split import MAX_EVENT, Broken, Element, split

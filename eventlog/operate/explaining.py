@@ -48,7 +48,7 @@ def explain_store(
         excluded = upkeep.unusable(choice.limit, table, key)
     yield from map(_explain_excluded, excluded)
     with store.snapshot() as snapshot:
-        reading = reader.next_cycle(snapshot, choice, None if key is None else is_meant)
+        reading = reader.preview(snapshot, choice, None if key is None else is_meant)
         rules, unread = read_rules(config, store), _unread(snapshot, reading)
         judge = _Judge(reading, unread, rules, snapshot.now(), _waiting(store), reader.object_of)
         cells = snapshot.rows_about(longest_value(key)) if key is not None else ()

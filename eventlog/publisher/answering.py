@@ -16,7 +16,7 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Rules, plan
-from eventlog.publisher.queryback import Allowance, CurrentRows
+from eventlog.publisher.read_back import Allowance, CurrentRows
 from eventlog.sinks.conversation import Answer
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.current import NO_BOUND, Sought, TooMuch
@@ -69,12 +69,12 @@ class Conversation:
     the tables changed."""
 
     def __init__(
-        self, snapshot: Snapshot, known: KnownTables | None, learn: Callable[[], KnownTables]
+        self, snapshot: Snapshot, tables: KnownTables | None, learn: Callable[[], KnownTables]
     ) -> None:
         self._snapshot = snapshot
         self._learn = learn
-        self._fresh = known is None
-        self._known = learn() if known is None else known
+        self._fresh = tables is None
+        self._known = learn() if tables is None else tables
         self._room = 0  # characters that the answer may still take
 
     def answer(self, queries: Sequence[Query]) -> str:
@@ -84,7 +84,7 @@ class Conversation:
 
     def _parts(self, query: Query) -> Iterator[str | Status]:
         try:
-            told = list(self._instances(query))
+            parts = list(self._instances(query))
         except ConnectionLost:
             raise
         except EventlogError as fault:
@@ -94,39 +94,39 @@ class Conversation:
                 self._known, self._fresh = self._learn(), True
                 yield from self._parts(query)
             return
-        yield from (part for part in told if isinstance(part, str))
-        faults = [part for part in told if not isinstance(part, str)]
+        yield from (part for part in parts if isinstance(part, str))
+        faults = [part for part in parts if not isinstance(part, str)]
         yield from faults or [Status(Level.SUCCESS, query.event_id)]
 
     def _instances(self, query: Query) -> Iterator[str | Status]:
         """The instances of a query; a warning for each object that cannot be told."""
-        found = 0
+        objects = 0
         for search in understand(query, self._known.tables, self._known.xds):
-            keys = self._keys(search, MOST_INSTANCES - found)
-            found += len(keys)
+            keys = self._keys(search, MOST_INSTANCES - objects)
+            objects += len(keys)
             for start in range(0, len(keys), _AT_ONCE):
-                for told in self._read(search, keys[start : start + _AT_ONCE], query):
-                    self._room -= len(told) if isinstance(told, str) else 0
+                for instance in self._read(search, keys[start : start + _AT_ONCE], query):
+                    self._room -= len(instance) if isinstance(instance, str) else 0
                     if self._room < 0:
                         raise Unanswerable("the answer is too long: ask for fewer objects or attributes")
-                    yield told
+                    yield instance
 
     def _keys(self, search: Search, most: int) -> list[str]:
         """The table_keys of the objects that a search finds; Unanswerable if there are more than that."""
         readable = self._known.readable[search.table]
         if search.table_key is not None and not search.criteria:
             return [search.table_key]
-        sought = [readable.sought(column, text) for column, text in search.criteria]
+        criteria = [readable.sought(column, text) for column, text in search.criteria]
         if search.table_key is not None:
             values = readable.load_key(search.table_key)
-            sought += (Sought(*one) for one in zip(readable.key, values, strict=True))
+            criteria += (Sought(*pair) for pair in zip(readable.key, values, strict=True))
         with self._snapshot.attempt():
-            found = sorted(self._snapshot.search(readable, sought, most + 1))
-        if len(found) > most:
+            keys = sorted(self._snapshot.search(readable, criteria, most + 1))
+        if len(keys) > most:
             raise Unanswerable(f"more than {MOST_INSTANCES} objects are found: ask for fewer")
         if search.table_key is not None:
-            return [search.table_key] * len(found)
-        return [tablekey.write(zip(search.table.key, texts, strict=True)) for texts in found]
+            return [search.table_key] * len(keys)
+        return [tablekey.write(zip(search.table.key, texts, strict=True)) for texts in keys]
 
     def _read(self, search: Search, keys: Sequence[str], query: Query) -> Iterator[str | Status]:
         """The objects as their rows are now, each as a query-back tells it; one that is gone is not told."""

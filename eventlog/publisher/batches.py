@@ -10,9 +10,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from eventlog.core import tablekey
+from eventlog.core.tables import Tables
 from eventlog.fold import ObjectName, event_id
 from eventlog.sinks.sink import Item, OutgoingDocument
 from eventlog.xds.answers import Level, Status
@@ -76,7 +79,7 @@ class Draft(Protocol):
     @property
     def sendings(self) -> Sequence[Sending]: ...
 
-    def document(self, name_of: Callable[[ObjectName], str]) -> OutgoingDocument: ...
+    def document(self, tables: Tables) -> OutgoingDocument: ...
 
     def memory(self, worst: Worst) -> Memory: ...
 
@@ -104,9 +107,9 @@ class PlainDraft(NamedTuple):
         """The objects of its events."""
         return {sending.object for sending in self.sendings}
 
-    def document(self, name_of: Callable[[ObjectName], str]) -> OutgoingDocument:
-        """What goes out."""
-        new = tuple.__new__
+    def document(self, tables: Tables) -> OutgoingDocument:
+        """Return what goes out."""
+        new, name_of = tuple.__new__, partial(association_of, tables)
         items = [new(Item, (s.event_id, s.text, None, name_of(s.object))) for s in self.sendings]
         return OutgoingDocument(self.name, items)
 
@@ -120,6 +123,13 @@ class PlainDraft(NamedTuple):
             return None
         rows = [row for sending in self.sendings for row in sending.settles]
         return Successes(rows, Counter(sending.text[1:2] for sending in self.sendings))
+
+
+def association_of(tables: Tables, name: ObjectName) -> str:
+    """Return an object's association in the catalogue's names, however its events write it."""
+    table = tables.find(name[0])
+    schema = None if table is None else table.schema
+    return tablekey.write_association(name[1], name[0] if table is None else table.name, schema)
 
 
 def draft_of(sendings: Sequence[Sending]) -> PlainDraft:
@@ -164,10 +174,10 @@ def without(drafts: Iterable[Draft], blocked: Set[ObjectName]) -> list[Draft]:
 
 
 def _without(draft: Draft, blocked: Set[ObjectName]) -> Draft | None:
-    kept = [s for s in draft.sendings if s.object not in blocked] if blocked else None
-    if kept is None or len(kept) == draft.size:
+    sendings = [sending for sending in draft.sendings if sending.object not in blocked] if blocked else None
+    if sendings is None or len(sendings) == draft.size:
         return draft
-    return draft_of(kept) if kept else None
+    return draft_of(sendings) if sendings else None
 
 
 def _limit(sending: Sending, batch_size: int) -> int:
@@ -193,19 +203,19 @@ def in_batches(drafts: Iterable[Draft], most: int, *, apart: bool = True) -> Ite
 
 def write_memory(drafts: Iterable[Draft], worst: Worst) -> str:
     """What is remembered of a batch; the rows of a change that was cut stand with its first part alone."""
-    told = set[object]()
-    found = [[draft.name, [_once(fact, told) for fact in draft.memory(worst)]] for draft in drafts]
-    return json.dumps(found, separators=(",", ":"))
+    listed = set[object]()
+    documents = [[draft.name, [_once(fact, listed) for fact in draft.memory(worst)]] for draft in drafts]
+    return json.dumps(documents, separators=(",", ":"))
 
 
-def _once(fact: list[object] | dict[str, object], told: set[object]) -> list[object] | dict[str, object]:
+def _once(fact: list[object] | dict[str, object], listed: set[object]) -> list[object] | dict[str, object]:
     """The fact without its rows, where those of its event were told before."""
     if isinstance(fact, dict):
         return fact
     run_id, _, *rest = fact
-    if rest and run_id in told:
+    if rest and run_id in listed:
         return [run_id, (), *rest]
-    told.add(run_id)
+    listed.add(run_id)
     return fact
 
 
@@ -255,25 +265,25 @@ def remember_rows(rows: Ints) -> dict[str, object]:
     return {"ranges": [number for low, high in pairwise(breaks) for number in (int(rows[low]), high - low)]}
 
 
-def remembered_rows(told: Mapping[str, Any]) -> Iterable[int]:
+def remembered_rows(memory: Mapping[str, Any]) -> Iterable[int]:
     """The rows that were remembered."""
-    if "rows" in told:
-        rows: Iterable[int] = told["rows"]
+    if "rows" in memory:
+        rows: Iterable[int] = memory["rows"]
         return rows
-    firsts, sizes = told["ranges"][::2], told["ranges"][1::2]
+    firsts, sizes = memory["ranges"][::2], memory["ranges"][1::2]
     return chain.from_iterable(range(first, first + size) for first, size in zip(firsts, sizes, strict=True))
 
 
 def _facts(memory: Any) -> Iterator[Remembered]:
     """What was remembered: one by one, or the rows of many events with the log's name in theirs."""
-    for told in [memory] if isinstance(memory, dict) else memory:  # as it was written before
-        if isinstance(told, list):
-            yield _remembered(*told)
+    for fact in [memory] if isinstance(memory, dict) else memory:  # as it was written before
+        if isinstance(fact, list):
+            yield _remembered(*fact)
             continue
-        rows = iter(remembered_rows(told))
-        for size in told["sizes"]:
+        rows = iter(remembered_rows(fact))
+        for size in fact["sizes"]:
             settles = tuple(islice(rows, size))
-            yield Remembered(event_id(told["log"], settles), settles)
+            yield Remembered(event_id(fact["log"], settles), settles)
 
 
 def _fact(sending: Sending, worst: Status) -> list[object]:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
-from eventlog.core.errors import EventlogError
 from eventlog.sql.names import COMPANIONS, Log
 
 HANDLED = frozenset("SW")  # letters of rows that are done, and did not fail
@@ -33,8 +33,10 @@ _TOKEN = re.compile(
 # names that PostgreSQL decodes first; texts of Oracle that a quote does not end
 _HIDDEN = re.compile(r"(?<![\w$#])(?:u&[\"']|n?q')", re.IGNORECASE)
 
-_UNITS = frozenset(("microsecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year"))
-_TYPES = frozenset(("timestamp", "timestamptz", "datetime", "date", "time", "interval"))
+_UNITS = ("microsecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
+_TYPES = ("timestamp", "timestamptz", "datetime", "date", "time", "interval")
+_TIME_WORDS = frozenset((*_UNITS, *_TYPES, "cast", "as", "at", "zone", "with", "without"))
+_ARITHMETIC = frozenset(("(", ")", ",", "+", "-", "*", "/", "::"))
 _MOMENTS = {
     "postgresql": "now current_timestamp localtimestamp current_date clock_timestamp statement_timestamp"
     " transaction_timestamp date_trunc timezone make_interval",
@@ -48,16 +50,11 @@ _OPENS_ROUTINE = ("call", "exec", "execute", "do", "begin", "declare")
 _BEFORE_COLUMNS = ("into", "table", "join", "from", "update", "on", "as")
 _BEFORE_LISTS = frozenset(("in", "values", "value", "and", "or", "not", "on", "as", "using", "over", "key"))
 _NAMES = ("name", "quoted")
-_DEEPEST = 50  # parentheses within each other
 _AS_KEPT: dict[str, Callable[[str, str], bool]] = {  # whether a name without quotes is one of the catalogue
     "lower": lambda text, name: text.lower() == name,
     "upper": lambda text, name: text.upper() == name,
     "exact": lambda text, name: text.lower() == name.lower(),
 }
-
-
-class _NotThis(EventlogError):
-    """another statement than those that may clean up"""
 
 
 class Token(NamedTuple):
@@ -78,10 +75,10 @@ _END = Token("end", "")
 def read_tokens(statement: str) -> list[Token] | None:
     """The tokens of a statement without its comments; None where something in it is not read here."""
     tokens, place = [], 0
-    while found := _TOKEN.match(statement, place):
-        place = found.end()
-        if found.lastgroup is not None and found.lastgroup != "gap":
-            tokens.append(Token(found.lastgroup, found[0]))
+    while match := _TOKEN.match(statement, place):
+        place = match.end()
+        if match.lastgroup is not None and match.lastgroup != "gap":
+            tokens.append(Token(match.lastgroup, match[0]))
     return tokens if place == len(statement) else None
 
 
@@ -90,20 +87,55 @@ def names_log(statement: str, log: Log) -> bool:
     tokens = read_tokens(statement)
     if _HIDDEN.search(statement):
         return True
-    told = statement if tokens is None else " ".join(token.text for token in tokens)
+    text = statement if tokens is None else " ".join(token.text for token in tokens)
     names = "|".join(
         re.escape(name) for name in (log.table, *map(log.beside, (*COMPANIONS, "rows", "sequence")))
     )
-    return re.search(rf"(?<![\w$#])(?:{names})(?![\w$#])", told, re.IGNORECASE) is not None
+    return re.search(rf"(?<![\w$#])(?:{names})(?![\w$#])", text, re.IGNORECASE) is not None
 
 
 def cleans_up(statement: str, log: Log) -> bool:
     """Whether it is, as a whole, one of the statements that may clean up the log."""
-    try:
-        _Parser(read_tokens(statement) or (), log).statement()
-    except _NotThis:
+    tokens = [*(read_tokens(statement) or ()), *[_END] * 8]
+    if tokens[2].kind in _NAMES and tokens[3].text == ".":
+        del tokens[2:4]
+    delete, origin, table, where, column, *rest = tokens
+    if (delete.word, origin.word, where.word) != ("delete", "from", "where"):
         return False
-    return True
+    if not _is_name(table, log.dialect.fold(log.table), log):
+        return False
+    values, rest = _values(rest)
+    if _is_name(column, log.column("record_id"), log):
+        return all(value.text.isdecimal() for value in values) and rest[0] is _END
+    handled = all(value.kind == "string" and value.text[1:-1] in HANDLED for value in values)
+    if not (handled and _is_name(column, log.column("status"), log)):
+        return False
+    conjunction, time, mark, *moment = rest
+    is_older = _is_name(time, log.column("event_time"), log) and mark.text == "<"
+    return conjunction is _END or (conjunction.word == "and" and is_older and _is_moment(moment, log))
+
+
+def _values(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+    """Return the values of `= value` or `in (value, …)`, and the tokens after them."""
+    if tokens[0].text == "=":
+        return tokens[1:2], tokens[2:]
+    texts = [token.text for token in tokens]
+    end = texts.index(")") if ")" in texts else 0
+    if tokens[0].word != "in" or texts[1] != "(" or set(texts[3:end:2]) - {","} or end % 2 == 0:
+        return [_END], tokens
+    return tokens[2:end:2], tokens[end + 1 :]
+
+
+def _is_moment(tokens: Sequence[Token], log: Log) -> bool:
+    """Return whether an expression holds numbers, texts, arithmetic and the database's own words for times,
+    and nothing else. The database checks its grammar."""
+    words = _TIME_WORDS.union(_MOMENTS[log.dialect.name].split())
+    expression = list(takewhile(lambda token: token is not _END, tokens))
+    depths = list(accumulate({"(": 1, ")": -1}.get(token.text, 0) for token in expression))
+    values = [token for token in expression if token.kind in ("string", "number") or token.word in words]
+    marks = [token for token in expression if token.kind == "mark" and token.text in _ARITHMETIC]
+    begins = bool(values) and (expression[0].text == "(" or expression[0] is values[0])
+    return begins and len(values) + len(marks) == len(expression) and min(depths) >= 0 == depths[-1]
 
 
 def cleaned_rows(statement: str, log: Log) -> str | None:
@@ -111,9 +143,9 @@ def cleaned_rows(statement: str, log: Log) -> str | None:
     if not (names_log(statement, log) and cleans_up(statement, log)):
         return None
     place = 0
-    while (found := _TOKEN.match(statement, place)) and found[0].lower() != "where":
-        place = found.end()
-    return statement[found.end() :] if found else None
+    while (match := _TOKEN.match(statement, place)) and match[0].lower() != "where":
+        place = match.end()
+    return statement[match.end() :] if match else None
 
 
 def calls_routine(statement: str, log: Log) -> bool:
@@ -123,8 +155,8 @@ def calls_routine(statement: str, log: Log) -> bool:
         return True
     if tokens and tokens[0].word in _OPENS_ROUTINE:
         return True
-    known = _BEFORE_LISTS.union(_MOMENTS[log.dialect.name].split())
-    return any(name.word not in known for name in _called(tokens))
+    harmless = _BEFORE_LISTS.union(_MOMENTS[log.dialect.name].split())
+    return any(name.word not in harmless for name in _called(tokens))
 
 
 def _called(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -134,145 +166,10 @@ def _called(tokens: Sequence[Token]) -> Iterator[Token]:
             yield name
 
 
-class _Parser:
-    """Takes tokens from the left; _NotThis where another one stands than may."""
-
-    def __init__(self, tokens: Sequence[Token], log: Log) -> None:
-        self._tokens = [*tokens, _END, _END]
-        self._at = 0
-        self._depth = 0
-        self._log = log
-        self._moments = frozenset(_MOMENTS[log.dialect.name].split())
-
-    def statement(self) -> None:
-        self._words("delete", "from")
-        if self._second.text == ".":
-            self._take(self._next.kind in _NAMES)
-            self._take(True)
-        self._take(self._names(self._log.dialect.fold(self._log.table)))
-        self._words("where")
-        if self._names(self._log.column("record_id")):
-            self._take(True)
-            self._among(lambda token: token.text.isdecimal())
-        else:
-            self._take(self._names(self._log.column("status")))
-            self._among(lambda token: token.kind == "string" and token.text[1:-1] in HANDLED)
-            if self._next.word == "and":
-                self._words("and")
-                self._take(self._names(self._log.column("event_time")))
-                self._mark("<")
-                self._expression()
-        self._take(self._next is _END)
-
-    def _among(self, is_value: Callable[[Token], bool]) -> None:
-        """`= value` or `in (value, …)`."""
-        if self._next.text == "=":
-            self._mark("=")
-            self._take(is_value(self._next))
-            return
-        self._words("in")
-        self._mark("(")
-        self._take(is_value(self._next))
-        while self._next.text == ",":
-            self._mark(",")
-            self._take(is_value(self._next))
-        self._mark(")")
-
-    def _expression(self) -> None:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise _NotThis
-        self._operand()
-        while self._next.text in ("+", "-", "*", "/"):
-            self._take(True)
-            self._operand()
-        self._depth -= 1
-
-    def _operand(self) -> None:
-        self._plain_operand()
-        while self._next.text == "::" or self._next.word == "at":
-            if self._next.text == "::":
-                self._mark("::")
-                self._type()
-            else:
-                self._words("at", "time", "zone")
-                self._plain_operand()
-
-    def _plain_operand(self) -> None:
-        word = self._next.word
-        if self._next.text == "(":
-            self._mark("(")
-            self._expression()
-            self._mark(")")
-        elif word == "cast":
-            self._cast()
-        elif word in _TYPES and self._second.kind in ("string", "number"):
-            self._literal()
-        elif word in self._moments:
-            self._take(True)
-            if self._next.text == "(":
-                self._arguments()
-        else:
-            self._take(self._next.kind in ("string", "number"))
-
-    def _arguments(self) -> None:
-        """Nothing or expressions, in parentheses."""
-        self._mark("(")
-        while self._next.text != ")":
-            self._expression()
-            if self._next.text != ")":
-                self._mark(",")
-        self._mark(")")
-
-    def _literal(self) -> None:
-        """`timestamp '…'`, or an interval with or without its unit."""
-        self._take(True)
-        self._take(True)
-        if self._next.word in _UNITS:
-            self._take(True)
-
-    def _cast(self) -> None:
-        self._words("cast")
-        self._mark("(")
-        self._expression()
-        self._words("as")
-        self._type()
-        self._mark(")")
-
-    def _type(self) -> None:
-        self._take(self._next.word in _TYPES)
-        if self._next.text == "(":
-            self._mark("(")
-            self._take(self._next.kind == "number")
-            self._mark(")")
-        if self._next.word in ("with", "without"):
-            self._take(True)
-            self._words("time", "zone")
-
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._at]
-
-    @property
-    def _second(self) -> Token:
-        return self._tokens[self._at + 1]
-
-    def _take(self, may: bool) -> None:
-        if not may:
-            raise _NotThis
-        self._at += 1
-
-    def _words(self, *words: str) -> None:
-        for word in words:
-            self._take(self._next.word == word)
-
-    def _mark(self, text: str) -> None:
-        self._take(self._next == ("mark", text))
-
-    def _names(self, name: str) -> bool:
-        """Whether the next token is this name of the catalogue."""
-        kind, text = self._next
-        mark = self._log.dialect.quote_mark
-        if kind == "quoted":
-            return text[0] == mark and text[1:-1].replace(mark * 2, mark) == name
-        return kind == "name" and _AS_KEPT[self._log.dialect.plain_names](text, name)
+def _is_name(token: Token, name: str, log: Log) -> bool:
+    """Return whether a token is this name of the catalogue."""
+    kind, text = token
+    mark = log.dialect.quote_mark
+    if kind == "quoted":
+        return text[0] == mark and text[1:-1].replace(mark * 2, mark) == name
+    return kind == "name" and _AS_KEPT[log.dialect.plain_names](text, name)

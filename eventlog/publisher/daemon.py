@@ -6,23 +6,24 @@ import datetime as dt
 import logging
 import math
 import os
+import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.core.settings import setting
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
-from eventlog.publisher.log_session import Cycle
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.open_log import opened
-from eventlog.publisher.schedule import read_times, seconds_until
 from eventlog.publisher.session import PublishingSession
 from eventlog.publisher.sleep import Signals
+from eventlog.publisher.tally import Cycle
 from eventlog.sql.connect import ConnectionLost
-from eventlog.sql.log.leader import Holder
+from eventlog.sql.log.leader import Holder, Leader
 from eventlog.sql.log.position import IdsComeAgain
 from eventlog.sql.log.store import Store
 
@@ -35,6 +36,24 @@ DAY = 86_400.0
 LOOK = 60.0  # seconds between two looks at the clock, which may be set while we sleep until a time of day
 PAUSED = 1.0  # seconds between two looks whether the pause is over
 FIRST_WAIT = 0.5  # seconds after a fault; doubled each time
+
+
+_TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d):([0-5]\d)")
+
+
+def read_times(text: str) -> tuple[dt.time, ...]:
+    """The times of day of a setting: hh:mm:ss, several with commas."""
+    matches = [_TIME.fullmatch(part.strip()) for part in text.split(",")]
+    if None in matches:
+        raise InvalidValue(text, "hh:mm:ss, or several of them with commas")
+    return tuple(sorted(dt.time.fromisoformat(match[0].zfill(8)) for match in matches if match))
+
+
+def seconds_until(times: tuple[dt.time, ...], now: dt.datetime) -> float:
+    """The seconds from a local time to the next of these times of day, also where clocks change between."""
+    days = (now.date(), now.date() + dt.timedelta(days=1))
+    moments = (dt.datetime.combine(day, time).timestamp() for day in days for time in times)
+    return min(moment for moment in moments if moment > now.timestamp()) - now.timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,95 +104,120 @@ class Daemon:
     ) -> None:
         self._config = config
         self._settings = config.build(DaemonSettings)
+        self._name = f"{socket.gethostname()}:{os.getpid()}"
         self._reload = reload
         self._signals = signals
         self._once = once
         self._monitor = monitor or Monitor()
         self._clock = clock
         self._failures = 0
-        self._seen: Holder | None = None  # with the lock, when we looked last
-        self._told: Holder | None = None  # of whom our log speaks already
-        self._spoke = 0.0  # when the receiver last heard of us
+        self._holder: Holder | None = None  # of the lock, when it was read last
+        self._reported: Holder | None = None  # the holder for which the standing by was logged
+        self._heard_at = 0.0  # when the receiver last got a document or a heartbeat
         self._paused = False
-        self._due = math.inf  # the time of day for which we wait
-        self._begun = False  # whether a session was ever open: before, a fault ends the daemon
+        self._due = math.inf  # the time of day at which a cycle is due
+        self._has_led = False  # before the first leadership a fault ends the daemon
 
     def run(self) -> None:
         """Lead, publish, stand by and connect again, until a signal or what is for people to mend ends it."""
         while not self._signals.stop:
             try:
                 self._reread()
-                if self._settings.disable:
-                    raise Disabled
-                with opened(self._config) as store:
-                    self._monitor.connected(store)
-                    try:
-                        self._lead(store)
-                    finally:
-                        self._monitor.connected(None)
+                with self._leading() as session:
+                    if session is not None:
+                        self._publish(session)
             except (ReceiverFatal, Disabled, IdsComeAgain):
                 raise
             except EventlogError as fault:
                 self._recover(fault)
 
-    def _lead(self, store: Store) -> None:
-        """Stand by until we lead, then run cycles."""
-        name = f"{socket.gethostname()}:{os.getpid()}"
-        while (leader := store.lead(name)) is None:
-            if self._once:
-                raise AnotherLeads(str(store.holder() or "by whom is not ours to see"))
-            self._stand_by(store.holder())
-            self._monitor.alive(STANDBY)
-            self._signals.sleep(STANDBY)
-            if self._interrupted:
-                return
-        report = self._monitor.progress
-        with PublishingSession(self._config, store, leader, self._signals, self._alive, report) as session:
-            logger.info("leading", extra={"leader": name, "epoch": leader.epoch})
-            self._begun = True
-            self._monitor.leading(True)
-            try:
-                self._cycles(session)
-            finally:
-                self._monitor.leading(False)
-
-    def _stand_by(self, holder: Holder | None) -> None:
-        """Say once for whom we stand by: of who has just taken the lock we can't know yet what it is."""
-        if holder is not None and holder == self._seen and holder != self._told:
-            level = logging.INFO if holder.publisher else logging.WARNING
-            facts = {"role": holder.role, "session": holder.process, "publisher": holder.publisher}
-            logger.log(level, "standing by: the leader's lock is held by %s", holder, extra=facts)
-            self._told = holder
-        self._seen = holder
-
-    def _cycles(self, session: PublishingSession) -> None:
-        self._spoke, nap = time.monotonic(), NAPS
-        if self._due < math.inf:  # the session before this one broke while we waited
+    def _publish(self, session: PublishingSession) -> None:
+        """Run cycles until a signal comes; between them sleep, longer each time that nothing went out."""
+        self._heard_at, nap = time.monotonic(), NAPS
+        if self._due < math.inf:  # the session before this one broke during the wait
             self._sleep_until(session)
         while not self._interrupted:
-            cycle = session.cycle()
-            self._monitor.cycle(cycle if cycle.paused else session.progress)
-            self._tell_pause(cycle.paused)
+            if session.prepare():
+                cycle = session.conclude(session.publisher.cycle())
+                self._monitor.cycle(session.progress)
+            else:
+                cycle = Cycle(paused=True)
+                self._monitor.cycle(cycle)
+            self._report_pause(cycle.paused)
             self._alive()
             if self._once:
                 self._end(cycle)
                 return
             self._failures = self._failures + 1 if cycle.down else 0
             if cycle.documents:
-                self._spoke, nap = time.monotonic(), NAPS
+                self._heard_at, nap = time.monotonic(), NAPS
             if cycle.full and not cycle.down:
                 continue
             self._rest(session, cycle, nap)
             nap = min(nap * 4, float(self._settings.polling_interval))
 
-    def _tell_pause(self, paused: bool) -> None:
-        """Say once that we rest, and once that we go on."""
+    @contextmanager
+    def _leading(self) -> Iterator[PublishingSession | None]:
+        """Connect, stand by, and lead while the block runs; None if a signal comes before."""
+        if self._settings.disable:
+            raise Disabled
+        with opened(self._config) as store, self._monitored(store):
+            leader = self._elected(store)
+            if leader is None:
+                yield None
+                return
+            signals, monitor = self._signals, self._monitor
+            with PublishingSession(self._config, store, leader, signals, monitor, self._silence) as session:
+                logger.info("leading", extra={"leader": self._name, "epoch": leader.epoch})
+                self._has_led = True
+                monitor.leading(True)
+                try:
+                    yield session
+                finally:
+                    monitor.leading(False)
+
+    @contextmanager
+    def _monitored(self, store: Store) -> Iterator[None]:
+        self._monitor.connected(store)
+        try:
+            yield
+        finally:
+            self._monitor.connected(None)
+
+    def _elected(self, store: Store) -> Leader | None:
+        """Stand by until we lead; None if a signal comes before."""
+        while (leader := store.lead(self._name)) is None:
+            if self._once:
+                raise AnotherLeads(str(store.holder() or "by whom is not ours to see"))
+            self._stand_by(store.holder())
+            self._monitor.alive(STANDBY)
+            self._signals.sleep(STANDBY)
+            if self._interrupted:
+                return None
+        return leader
+
+    def _stand_by(self, holder: Holder | None) -> None:
+        """Log once who holds the lock; what a new holder is can't be known at the first look."""
+        if holder is not None and holder == self._holder and holder != self._reported:
+            level = logging.INFO if holder.publisher else logging.WARNING
+            facts = {"role": holder.role, "session": holder.process, "publisher": holder.publisher}
+            logger.log(level, "standing by: the leader's lock is held by %s", holder, extra=facts)
+            self._reported = holder
+        self._holder = holder
+
+    def _report_pause(self, paused: bool) -> None:
+        """Log once that the publisher is paused, and once that it goes on."""
         if paused != self._paused:
             logger.info("paused until `eventlog resume`; rows pile up" if paused else "going on")
         self._paused = paused
 
     def _alive(self) -> None:
-        self._monitor.alive(DAY if self._settings.time_of_day else self._settings.polling_interval)
+        self._monitor.alive(self._silence)
+
+    @property
+    def _silence(self) -> float:
+        """The seconds between two signs of life at most."""
+        return DAY if self._settings.time_of_day else self._settings.polling_interval
 
     def _end(self, cycle: Cycle) -> None:
         """After the one cycle of --once."""
@@ -187,15 +231,15 @@ class Daemon:
         """Sleep until the next cycle is due, or until somebody wakes us."""
         sleep = self._signals.sleep
         if cycle.down is not None:
-            self._sleep(session, sleep, self._growing() if cycle.wait is None else cycle.wait)
+            self._sleep(session, sleep, self._growing_wait() if cycle.wait is None else cycle.wait)
         elif cycle.paused:
             self._sleep(session, sleep, PAUSED)
         elif self._settings.time_of_day is not None:
             self._sleep_until(session)
-        elif session.bed.wakes:
-            session.bed.announce()
-            self._sleep(session, session.bed.sleep, nap)
-            session.bed.rise()
+        elif session.sleeper.wakes:
+            session.sleeper.announce()
+            self._sleep(session, session.sleeper.sleep, nap)
+            session.sleeper.rise()
         else:
             self._sleep(session, sleep, self._settings.polling_interval)
 
@@ -216,10 +260,10 @@ class Daemon:
         """Sleep so long, unless somebody wakes us; heartbeats go out meanwhile."""
         until = time.monotonic() + seconds
         while (now := time.monotonic()) < until:
-            silence = self._spoke + MINUTE * (self._settings.pub_heartbeat_interval or math.inf)
+            silence = self._heard_at + MINUTE * (self._settings.pub_heartbeat_interval or math.inf)
             if now >= silence:
                 session.heartbeat()
-                self._spoke = now
+                self._heard_at = now
             elif sleep(min(until, silence) - now):
                 return
 
@@ -229,15 +273,15 @@ class Daemon:
 
     def _recover(self, fault: EventlogError) -> None:
         """After a fault: connect again, for ever; what is wrong from the start ends the daemon."""
-        if self._once or (not self._begun and not isinstance(fault, ConnectionLost)):
+        if self._once or (not self._has_led and not isinstance(fault, ConnectionLost)):
             raise fault
         self._failures += 1
         self._monitor.fault()
-        wait = self._growing()
+        wait = self._growing_wait()
         logger.warning("%s; going on in %.1f s", fault, wait, extra={"fault": type(fault).__name__})
         self._signals.sleep(wait)
 
-    def _growing(self) -> float:
+    def _growing_wait(self) -> float:
         return min(float(self._settings.reconnect), FIRST_WAIT * 2.0 ** min(self._failures - 1, 20))
 
     def _reread(self) -> None:

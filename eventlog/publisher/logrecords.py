@@ -22,8 +22,8 @@ class Records(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """On one line, whatever stands in the message, and without secrets."""
-        told = super().format(record).replace("\r", "\\r").replace("\n", "\\n")
-        return visible(without_secrets(told))
+        line = super().format(record).replace("\r", "\\r").replace("\n", "\\n")
+        return visible(without_secrets(line))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
         return super().formatException(ei) if self._tracebacks else f"{ei[0].__name__}: {ei[1]}"
@@ -34,14 +34,14 @@ class RecordsAsJson(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         facts = {name: value for name, value in vars(record).items() if name not in _OWN}
-        told = {
+        fields = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{record.msecs:03.0f}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        bare = {name: _without_secrets(value) for name, value in (told | facts).items()}
+        bare = {name: _without_secrets(value) for name, value in (fields | facts).items()}
         return visible(json.dumps(bare, default=str, ensure_ascii=False))
 
 

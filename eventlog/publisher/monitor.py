@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
-from eventlog.publisher.log_session import Cycle
 from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.publisher.metrics import Metrics
+from eventlog.publisher.tally import Cycle
 from eventlog.sql.log.store import Store
 
 FRESH = 5.0  # seconds for which what the database said is told again

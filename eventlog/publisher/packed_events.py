@@ -4,7 +4,7 @@ only where its answer asks for that."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,12 +14,15 @@ import numpy as np
 from eventlog.columnar import Events
 from eventlog.columnar.packing import documents
 from eventlog.columnar.vectors import Ints, offsets
-from eventlog.fold import ObjectName, event_id
+from eventlog.core.identity import object_of
+from eventlog.core.tables import Tables
+from eventlog.fold import event_id
 from eventlog.publisher.batches import (
     Memory,
     Sending,
     Successes,
     Worst,
+    association_of,
     document_name,
     facts_of,
     remember_rows,
@@ -32,10 +35,10 @@ _OPERATION = 1  # the place of an event's text whose letter tells its operation
 class PackedEvents:
     """The events of one reading, in the order in which they leave."""
 
-    def __init__(self, events: Events, log: str, object_of: Callable[[str, str], ObjectName]) -> None:
+    def __init__(self, events: Events, log: str, tables: Tables) -> None:
         self.events = events
         self.log = log
-        self._object_of = object_of
+        self._tables = tables
         self._last = -1  # the event whose name was asked for last
         self._last_run: tuple[str, tuple[int, ...]] = ("", ())
 
@@ -60,8 +63,8 @@ class PackedEvents:
         lowest = np.minimum.reduceat(lows, firsts)
         highest = np.maximum.reduceat(events.settled[events.begins + events.sizes - 1], firsts)
         begin = 0
-        told = (found.tolist() for found in (firsts, sizes, lowest, highest, ends))
-        for first, size, low, high, end in zip(*told, strict=True):
+        columns = (column.tolist() for column in (firsts, sizes, lowest, highest, ends))
+        for first, size, low, high, end in zip(*columns, strict=True):
             part = self._part(first, first + size, low)
             place = _Place(document_name(low, part, high), high, first, first + size)
             yield PackedDraft(self, place, data[begin : end - 1])
@@ -88,7 +91,7 @@ class PackedEvents:
         part = int(self.events.parts[at])
         run_id, settles = self._run(at - part + 1)
         own_id = run_id if part == 1 else f"{run_id}.{part}"
-        name = self._object_of(*self.events.names(int(self.events.objects[at])))
+        name = object_of(self._tables, *self.events.names(int(self.events.objects[at])))
         return Sending(own_id, run_id, name, settles, text, part, int(self.events.of_parts[at]))
 
     def _run(self, at: int) -> tuple[str, tuple[int, ...]]:
@@ -111,9 +114,9 @@ class _Place(NamedTuple):
 class PackedDraft:
     """A document of consecutive events."""
 
-    def __init__(self, outgoing: PackedEvents, place: _Place, data: memoryview) -> None:
+    def __init__(self, packed: PackedEvents, place: _Place, data: memoryview) -> None:
         self.name, self.highest, self._first, self._last = place
-        self._outgoing = outgoing
+        self._packed = packed
         self._data = data
 
     @property
@@ -124,28 +127,28 @@ class PackedDraft:
     @property
     def objects(self) -> Set[object]:
         """Their objects, by numbers of their reading."""
-        return frozenset(self._outgoing.events.objects[self._first : self._last].tolist())
+        return frozenset(self._packed.events.objects[self._first : self._last].tolist())
 
     @cached_property
     def sendings(self) -> Sequence[Sending]:
         """The events one by one."""
-        return self._outgoing.sendings(self._first, self._last)
+        return self._packed.sendings(self._first, self._last)
 
-    def document(self, name_of: Callable[[ObjectName], str]) -> OutgoingDocument:
-        """What goes out."""
-        return PackedDocument(self, name_of, bytes(self._data))
+    def document(self, tables: Tables) -> OutgoingDocument:
+        """Return what goes out."""
+        return PackedDocument(self, tables, bytes(self._data))
 
     def memory(self, worst: Worst) -> Memory:
         """What is remembered of it: event-ids follow from rows, where no change was cut."""
-        log, sizes = self._outgoing.log, self._outgoing.events.sizes
-        told: Memory = []
+        log, sizes = self._packed.log, self._packed.events.sizes
+        facts: Memory = []
         for first, last, cut in self._stretches:
             if cut:
-                told += facts_of(self._parts[first], worst)
+                facts += facts_of(self._parts[first], worst)
             else:
-                rows = remember_rows(self._outgoing.rows(first, last))
-                told.append({"log": log, "sizes": sizes[first:last].tolist(), **rows})
-        return told
+                rows = remember_rows(self._packed.rows(first, last))
+                facts.append({"log": log, "sizes": sizes[first:last].tolist(), **rows})
+        return facts
 
     def successes(self) -> Successes:
         """What a plain yes comes to."""
@@ -156,19 +159,19 @@ class PackedDraft:
             if cut:
                 parts += self._parts[first]
             else:
-                rows += self._outgoing.rows(first, last).tolist()
-                letters.update(self._outgoing.operations[first:last].tolist())
+                rows += self._packed.rows(first, last).tolist()
+                letters.update(self._packed.operations[first:last].tolist())
         return Successes(rows, Counter({chr(letter): count for letter, count in letters.items()}), parts)
 
     @cached_property
     def _parts(self) -> Mapping[int, Sequence[Sending]]:
         """The parts of changes that were cut, by the first of each stretch of them."""
-        return {first: self._outgoing.sendings(first, last) for first, last, cut in self._stretches if cut}
+        return {first: self._packed.sendings(first, last) for first, last, cut in self._stretches if cut}
 
     @cached_property
     def _stretches(self) -> Sequence[tuple[int, int, bool]]:
         """Its events from one on, up to another one, and whether they are parts of changes that were cut."""
-        cut = self._outgoing.events.of_parts[self._first : self._last] > 1
+        cut = self._packed.events.of_parts[self._first : self._last] > 1
         edges = [0, *(np.flatnonzero(cut[1:] != cut[:-1]) + 1).tolist(), self.size]
         return [(self._first + low, self._first + high, bool(cut[low])) for low, high in pairwise(edges)]
 
@@ -176,16 +179,19 @@ class PackedDraft:
 class PackedDocument(OutgoingDocument):
     """A document whose events are told one by one only where somebody asks."""
 
-    def __init__(self, draft: PackedDraft, name_of: Callable[[ObjectName], str], data: bytes) -> None:
+    def __init__(self, draft: PackedDraft, tables: Tables, data: bytes) -> None:
         self.name = draft.name
         self._draft = draft
-        self._name_of = name_of
+        self._tables = tables
         self.data = data
 
     @cached_property
     def items(self) -> Sequence[Item]:  # type: ignore[override]
         """The events."""
-        return [Item(s.event_id, s.text, None, self._name_of(s.object)) for s in self._draft.sendings]
+        return [
+            Item(s.event_id, s.text, None, association_of(self._tables, s.object))
+            for s in self._draft.sendings
+        ]
 
     @cached_property
     def text(self) -> str:

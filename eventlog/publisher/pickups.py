@@ -1,4 +1,4 @@
-"""Pick-ups for somebody who says later that they are out: taken, kept, remembered, finished in the end."""
+"""Pick-ups for a consumer that says later that they are out: taken, kept, remembered, finished in the end."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from itertools import chain, islice
 from typing import NamedTuple
 
+from eventlog.core.entry import Letter
 from eventlog.fold import ObjectName
-from eventlog.publisher import batches
-from eventlog.publisher.batches import Remembered, Sending
-from eventlog.publisher.log_session import Coming, LogSession, without_collections
+from eventlog.publisher.batches import Remembered, Sending, association_of, draft_of, read_memory
+from eventlog.publisher.blocked_prefix import BlockedPrefix
+from eventlog.publisher.cycle import without_collections
+from eventlog.publisher.finish import Coming, Ledger, coming_of
+from eventlog.publisher.fold import Reader
+from eventlog.publisher.pick_up import LogReader
+from eventlog.publisher.reading import Reading
+from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.tally import AnswerTally
+from eventlog.publisher.waits import DatabaseClock
+from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import RememberedBatch
 
 MOST_EVENTS = 500  # that are remembered together, and finished
@@ -35,73 +44,91 @@ class Taken(NamedTuple):
         return {event.sending.run_id: event.sending.object for event in self.events if event.sending.tries}
 
 
-class PickUps(LogSession):
-    """Takes one pick-up after another; the one before must be finished by then."""
+class PickUps:
+    """Returns one pick-up after another; the one before must be finished by then."""
 
     first = 0  # the lowest record_id of the last pick-up
     full = True  # there may be more than it was allowed to take
 
-    def take(self, keep: Callable[[Taken], None]) -> bool:
-        """Have the next events kept, and remember them then. Returns whether there were any.
+    def __init__(
+        self, store: Store, make_reader: Callable[[], Reader], epoch: int, settings: PublisherSettings
+    ) -> None:
+        prefix = BlockedPrefix()
+        self._store = store
+        self._ledger = Ledger(store, epoch, prefix)
+        self._log = LogReader(store, make_reader, settings, self._ledger, prefix, DatabaseClock())
+        self._waits = settings.waits
+        self._tally = AnswerTally(self._waits)
+        self._coming: Sequence[Coming] = ()  # the batches of a pick-up that is not remembered yet
+
+    def take(self) -> Taken | None:
+        """Return the next events, None if there are none; they are to be kept, then remembered.
 
         What another leader remembered comes first, and alone; then what waits no longer, and what is pending.
         """
         with without_collections():
             while True:
-                self._begin()
+                self._tally = AnswerTally(self._waits)
                 self.first, self.full = 0, True
-                adopted = self._adopt() if self._open != [] else ()
-                waited = () if adopted else next(filter(None, self._due()), ())
-                sendings = self._again(adopted) if adopted else [*waited, *self._pending()]
-                self.full = self.full or bool(waited)
+                adopted = self._ledger.adopt(self._log.tables) if self._ledger.interrupted else ()
+                sendings = self._interrupted(adopted) if adopted else self._ready()
                 if sendings:
                     break
-                self._write()
-                if not adopted and not self._cycle.full:
-                    return False
-            coming = [self._coming(some) for some in _groups(_firsts(sendings))]
-            name_of = self._reader.association_of
-            events = [LeavingEvent(sending, name_of(sending.object)) for sending in sendings]
-            keep(Taken(events, [_mark(batch.content) for batch in coming]))
-            self._write(coming)
-            return True
+                self._ledger.write(self._tally)
+                if not adopted and not self._tally.cycle.full:
+                    return None
+            groups = _groups(_firsts(sendings))
+            self._coming = [coming_of([draft_of([s]) for s in group], self._tally) for group in groups]
+            tables = self._log.tables
+            events = [LeavingEvent(sending, association_of(tables, sending.object)) for sending in sendings]
+            return Taken(events, [_mark(batch.content) for batch in self._coming])
+
+    def remember(self) -> None:
+        """Remember the pick-up that was taken, which is kept by now."""
+        self._ledger.write(self._tally, self._coming)
 
     def remembers(self, marks: Iterable[str]) -> bool:
-        """Whether all of a pick-up is on record still: nobody has finished any of it."""
+        """Return whether all of a pick-up is on record still: none of it was finished."""
         return {_mark(batch.content) for batch in self._store.remembered()}.issuperset(marks)
 
     def finish(self, marks: Container[str], waited: Mapping[str, ObjectName]) -> None:
-        """Give the rows of a pick-up their letters, as far as nobody has done it."""
-        remembered = self._adopt()
+        """Give the rows of a pick-up their letters, unless another leader has done it."""
+        remembered = self._ledger.adopt(self._log.tables)
         ours = [batch for batch in remembered if _mark(batch.content) in marks]
         for batch in ours:
             self._finish(batch, waited)
-        self._open = [] if len(ours) == len(remembered) else None
+        self._ledger.look_again(complete=len(ours) == len(remembered))
 
     def _finish(self, batch: RememberedBatch, waited: Mapping[str, ObjectName]) -> None:
-        self._begin()
+        tally = AnswerTally(self._waits)
         facts = list(_facts(batch))
-        self._tally.settle(facts)
-        self._tally.released += ((waited[f.run_id], f.run_id) for f in facts if f.run_id in waited)
-        self._open = [batch.number]
-        self._write()
+        tally.settle(facts)
+        tally.released += ((waited[f.run_id], f.run_id) for f in facts if f.run_id in waited)
+        self._ledger.settle(batch, tally)
 
-    def _again(self, remembered: Iterable[RememberedBatch]) -> list[Sending]:
-        """The events that were about to go out when somebody stopped, under the same event-ids."""
+    def _interrupted(self, remembered: Iterable[RememberedBatch]) -> Sequence[Sending]:
+        """Return the events that were about to go out when a leader stopped, under the same event-ids."""
         facts = [fact for batch in remembered for fact in _facts(batch)]
         for fact in facts:
             self._tally.worsen(fact.run_id, fact.worst)
-        return [sending for parts in self._read_again(facts).values() for sending in parts]
+        return self._accounted(self._log.again(facts))
 
-    def _pending(self) -> Sequence[Sending]:
-        reading = self._new()
-        self.first, self.full = min(reading.picked, default=0), reading.full
-        return reading.every()
+    def _ready(self) -> Sequence[Sending]:
+        """Return the first events whose wait is over, and the pending ones."""
+        waited = next(filter(None, map(self._accounted, self._log.due())), ())
+        reading = self._log.past_held(self._log.pick_up(), self._tally)
+        self._finish_silent()
+        self.first, self.full = min(reading.picked, default=0), reading.full or bool(waited)
+        return [*waited, *reading.every()]
 
-    def _coming(self, sendings: Sequence[Sending]) -> Coming:
-        """What is remembered of events: a document for each."""
-        drafts = [batches.draft_of([sending]) for sending in sendings]
-        return Coming(batches.write_memory(drafts, self._tally.worst), max(draft.highest for draft in drafts))
+    def _accounted(self, reading: Reading) -> Sequence[Sending]:
+        self._tally.account(reading)
+        self._finish_silent()
+        return reading.sendings
+
+    def _finish_silent(self) -> None:
+        """Finish the rows that no event contains."""
+        self._tally.letter(Letter.SUCCESS, self._tally.take_silent())
 
 
 def _mark(content: str) -> str:
@@ -110,7 +137,7 @@ def _mark(content: str) -> str:
 
 
 def _facts(batch: RememberedBatch) -> Iterator[Remembered]:
-    return chain.from_iterable(facts for _, facts in batches.read_memory(batch.content))
+    return chain.from_iterable(facts for _, facts in read_memory(batch.content))
 
 
 def _firsts(sendings: Iterable[Sending]) -> Iterator[Sending]:

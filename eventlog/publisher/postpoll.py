@@ -5,7 +5,7 @@ Measured: an unqualified delete of handled rows there lost 93 of 100 events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from eventlog.core.errors import Misuse
 from eventlog.publisher.cleanup import calls_routine, cleaned_rows, cleans_up, names_log
@@ -28,34 +28,33 @@ class UnsafeBesideRanges(Misuse):
 
 
 def check_safe(statements: Iterable[str], log: Log, mode: FinishMode | None = None) -> None:
-    """The fault of the first statement that may not stand there."""
+    """Raise the fault of the first statement that may not run."""
     for fault in faults(statements, log, mode):
         raise fault
 
 
 def faults(statements: Iterable[str], log: Log, mode: FinishMode | None = None) -> Iterator[Misuse]:
-    """What is wrong with statements that name the log and are none of those that may clean it up; while
-    letters stand beside it, none may."""
-    for found in statements:
-        if names_log(found, log):
+    """Yield a fault for each statement that names the log and may not clean it up. None may if letters are
+    kept in ranges."""
+    for statement in statements:
+        if names_log(statement, log):
             if mode is FinishMode.RANGES:
-                yield UnsafeBesideRanges(found)
-            elif not cleans_up(found, log):
-                yield UnsafeStatement(found)
+                yield UnsafeBesideRanges(statement)
+            elif not cleans_up(statement, log):
+                yield UnsafeStatement(statement)
 
 
 def unseen(statements: Iterable[str], log: Log) -> Iterator[str]:
-    """The statements that run what cannot be seen."""
-    return (found for found in statements if not names_log(found, log) and calls_routine(found, log))
+    """Return the statements that call routines, which cannot be checked."""
+    return (text for text in statements if not names_log(text, log) and calls_routine(text, log))
 
 
-def run_statements(store: Store, statements: Iterable[str], isolation: str) -> None:
-    """Run the statements in one transaction of that isolation level; what rows overtook that they clean up
-    is marked first."""
+def run_statements(store: Store, statements: Sequence[str], isolation: str) -> None:
+    """Run the statements in one transaction of that isolation level. Failed rows that were overtaken by rows
+    to be cleaned up are marked first."""
     with store.engine.connect().execution_options(isolation_level=isolation.upper()) as connection:
-        wanted = list(statements)
-        for condition in filter(None, (cleaned_rows(statement, store.log) for statement in wanted)):
+        for condition in filter(None, (cleaned_rows(statement, store.log) for statement in statements)):
             OvertakenRows(connection, store.queries).leave_where(condition)
-        for statement in (*store.log.dialect.given_path, *wanted):
+        for statement in (*store.log.dialect.given_path, *statements):
             execute_plain(connection, statement)
         connection.commit()

@@ -1,49 +1,20 @@
-"""The log's rows of one snapshot as events that are ready to go, and what becomes of the others."""
+"""What the rows of one pick-up mean: events that are ready to go, and what becomes of the other rows."""
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from operator import itemgetter
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from eventlog.core import tablekey
-from eventlog.core.change import Change
-from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, read_entry, read_event_time
+from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
-from eventlog.core.identity import ObjectName, object_of
-from eventlog.core.plurals import quantity
-from eventlog.core.tables import Table, Tables
-from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_again
-from eventlog.publisher.batches import Draft, Remembered, Sending, pack
-from eventlog.publisher.blocked_prefix import BlockedPrefix, PendingRows, look_at_all
-from eventlog.publisher.queryback import MOST_BYTES, Allowance, CurrentRows
-from eventlog.sql.current import NO_BOUND, TooMuch
-from eventlog.sql.log.pending import OBJECT, Cells, Selection
-from eventlog.sql.log.position import why_ahead
-from eventlog.sql.log.snapshot import Snapshot
+from eventlog.core.identity import ObjectName
+from eventlog.fold import Outcome
+from eventlog.publisher.batches import Draft, Sending, pack
 from eventlog.sql.log.work import Spelling
-from eventlog.sql.readable import ReadableTable
-from eventlog.xds.settings import XdsSettings
-from eventlog.xds.write import EventWriter
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from eventlog.publisher.by_column import ColumnReader
     from eventlog.publisher.packed_events import PackedEvents
-
-_ROW_TYPES = frozenset(n for n, t in EVENT_TYPES.items() if not t.per_field)
-_FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES
-# what a timestamp column gives for the years that a document can name
-_PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})?").fullmatch
-_WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
-
-
-About = Callable[[Cell, Cell], bool]  # whether a row's table_name and table_key name a certain object
 
 
 class PickUpTooLarge(EventlogError):
@@ -57,14 +28,15 @@ class PickUpTooLarge(EventlogError):
 
 @dataclass
 class Reading:
-    """What rows came to."""
+    """The events of some rows, and what becomes of the rows that no event contains."""
 
-    picked: list[int] = field(default_factory=list)  # the rows themselves, wrong ones too
-    full: bool = False  # there may be more of them
+    picked: list[int] = field(default_factory=list)  # record_ids of all rows, wrong ones too
+    full: bool = False  # there may be more rows
     cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
     sendings: list[Sending] = field(default_factory=list)  # in the order of leaving
+    packed: PackedEvents | None = None  # the events of rows that were read by column, instead of `sendings`
     silent: list[int] = field(default_factory=list)  # rows that are handled without an event
-    loopback: str = ""  # what is said of rows that are our own
+    loopback: str = ""  # a sentence about our own rows
     refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)  # the rows that took part
@@ -72,316 +44,27 @@ class Reading:
     roomy: bool = True  # twice as many current rows could be held
     doubtful: bool = False  # rows were refused that other tables might explain
     unknown: frozenset[tuple[str, str]] = frozenset()  # columns that rows named and their tables lack
-    spelled: list[Spelling] = field(default_factory=list)  # how rows of objects that wait name them
-    outgoing: PackedEvents | None = (
-        None  # the events, where the rows were read by column; else `sendings` are
-    )
+    spelled: list[Spelling] = field(default_factory=list)  # how rows of waiting objects name them
+    released: list[tuple[ObjectName, str]] = field(default_factory=list)  # events without rows to send again
+    redriven: int = 0  # the notice of the last redrive that the snapshot contained
 
     @property
     def all_held(self) -> bool:
-        """Whether nothing was found but rows of objects that wait, under spellings not known before."""
+        """Whether every row is of a waiting object, under a spelling that was not on record before."""
         return len(self.spelled) > 0 and len(self.spelled) == len(self.picked)
 
-    def first(self) -> list[Sending]:
-        """The first event, if there is one."""
-        if self.outgoing is None:
+    def first(self) -> Sequence[Sending]:
+        """Return the first event, if there is one."""
+        if self.packed is None:
             return self.sendings[:1]
-        return list(self.outgoing.sendings(0, min(1, len(self.outgoing))))
+        return self.packed.sendings(0, min(1, len(self.packed)))
 
     def every(self) -> Sequence[Sending]:
-        """The events, one by one."""
-        return self.sendings if self.outgoing is None else self.outgoing.sendings(0, len(self.outgoing))
+        """Return the events one by one."""
+        return self.sendings if self.packed is None else self.packed.sendings(0, len(self.packed))
 
     def drafts(self, batch_size: int, start: int = 0) -> Iterator[Draft]:
-        """The documents of the events, from one on."""
-        if self.outgoing is None:
+        """Return the documents of the events, without the first ones."""
+        if self.packed is None:
             return pack(self.sendings[start:], batch_size)
-        return self.outgoing.drafts(batch_size, start)
-
-
-def _loopback(rows: int, user: str | None) -> str:
-    told = quantity(rows, f"row of {user} itself is", f"rows of {user} itself are")
-    return f"{told} loopback: finished without being sent"
-
-
-class TextWriter(Protocol):
-    """Writes the text of an event."""
-
-    def write(self, change: Change, event_id: str) -> str: ...
-
-
-class Reader:
-    """Reads rows, folds them, asks for the current rows and writes the events."""
-
-    def __init__(
-        self,
-        tables: Tables,
-        readable: Mapping[Table, ReadableTable],
-        rules: Rules,
-        xds: XdsSettings,
-        writer: TextWriter | None = None,
-    ) -> None:
-        self.tables = tables
-        self._readable = readable
-        self._rules = rules
-        self._xds = xds
-        self._again = replace(rules, driver_user=None)
-        self._writer: TextWriter = writer or EventWriter(tables, xds)
-        self._bound = 0  # the highest record_id that the log's sequence can have given to a row
-        self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
-
-    def pick_up(
-        self,
-        snapshot: Snapshot,
-        choice: Selection,
-        head: BlockedPrefix | None = None,
-        *,
-        by_column: bool = False,
-        about: About | None = None,
-    ) -> Reading:
-        """The pending rows that may go now; what is known of the log's head saves reading it. Many of them
-        are read by column, where that is possible: then nothing tells the outcome of each. PickUpTooLarge
-        if their current rows cannot be held: then fewer are to be picked up, of one by one always can.
-        Only rows of the objects that `about` names are understood."""
-        rules = self._rules
-        user = None if rules.allow_loopback else rules.driver_user
-        inserts = frozenset((1, 7) if rules.insert_query_back == "add" else (1,))
-        choice = replace(
-            choice,
-            driver_user=user,
-            future=rules.handle_future_events,
-            inserts=inserts,
-            object_of=self.object_of,
-            canonical=self._canonical,
-            halted=self.tables.halted_spellings(),
-            by_column=by_column,
-        )
-        finish = user is not None and rules.loopback_rows == "finish"
-        look = look_at_all if head is None else head.look
-        found = look(snapshot, choice, loopback=finish)
-        now = read_event_time(snapshot.now()) if rules.handle_future_events else None
-        reading = Reading(found.ids)
-        self._raise_bound(snapshot, reading.picked)
-        if about is not None:
-            found = found._replace(cells=_of_objects(found.cells, about))
-        allowance = Allowance(NO_BOUND if choice.limit == 1 else MOST_BYTES)
-        try:
-            self._understand(reading, snapshot, found, now, allowance)
-        except TooMuch:
-            raise PickUpTooLarge(len(reading.picked)) from None
-        reading.roomy = 2 * allowance.taken < MOST_BYTES
-        reading.silent += found.loopback
-        if found.loopback:
-            reading.loopback = _loopback(len(found.loopback), user)
-        reading.full, reading.cut = found.full, found.cut
-        if rules.handle_future_events:
-            reading.refused += ((row, "event_time is null") for row in snapshot.timeless(choice.limit))
-        return reading
-
-    def _raise_bound(self, snapshot: Snapshot, picked: Sequence[int]) -> None:
-        """Ask how far the log's sequence is, if a row is beyond the last answer."""
-        if max(picked, default=0) > self._bound:
-            self._bound = snapshot.bound()
-
-    def next_cycle(self, snapshot: Snapshot, choice: Selection, about: About | None = None) -> Reading:
-        """What the next cycle would pick up, row by row: so many that their current rows can be held."""
-        try:
-            return self.pick_up(snapshot, choice, about=about)
-        except PickUpTooLarge as told:
-            fewer = max(1, min(choice.limit, told.rows) // 2)
-            return self.next_cycle(snapshot, replace(choice, limit=fewer), about)
-
-    def _understand(
-        self, reading: Reading, snapshot: Snapshot, found: PendingRows, now: str | None, allowance: Allowance
-    ) -> None:
-        """What the rows that were found come to."""
-        if found.columns is not None:
-            told = self._by_column.read(
-                snapshot,
-                found.columns,
-                snapshot.held(),
-                allowance,
-                bound=self._bound,
-                thorough=self.thorough,
-            )
-            reading.outgoing, reading.spelled = told.outgoing, told.held
-            reading.silent, reading.refused = told.silent, told.refused
-            reading.query_back, reading.doubtful = told.query_back, told.doubtful
-            reading.unknown = told.unknown
-            return
-        entries, held = list(_entries(found.cells, reading, self._bound)), snapshot.held()
-        self._fill(
-            reading,
-            snapshot,
-            entries,
-            plan(
-                entries,
-                self.tables,
-                self._rules,
-                now=now,
-                held=held,
-                answerable=self._readable,
-            ),
-            allowance,
-        )
-        reading.spelled = [
-            (self.object_of(*entry[5:7]), entry[5:7])
-            for entry in (entries if held.hashes else ())
-            if reading.outcomes[entry.record_id].fate is Fate.HELD
-        ]
-
-    def _canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
-        """One text for each object, by column."""
-        return self._by_column.canonical(tables, keys)
-
-    @cached_property
-    def _by_column(self) -> ColumnReader:
-        from eventlog.publisher.by_column import ColumnReader  # Arrow takes a while to load
-
-        return ColumnReader(self.tables, self._readable, self._rules, self._xds, self.object_of)
-
-    def object_of(self, table_name: object, table_key: object) -> ObjectName:
-        """The object that a row names."""
-        return object_of(self.tables, str(table_name), str(table_key))
-
-    def association_of(self, name: ObjectName) -> str:
-        """The object's association in the catalogue's names, however its events write it."""
-        table = self.tables.find(name[0])
-        schema = None if table is None else table.schema
-        return tablekey.write_association(name[1], name[0] if table is None else table.name, schema)
-
-    def read_again(self, snapshot: Snapshot, facts: Sequence[Remembered], most: int = NO_BOUND) -> Reading:
-        """The events that went out before, each from exactly its rows, under the names they had then, from
-        the part on that comes next. What is read back is as of now; rows that are not new are settled.
-        TooMuch if the current rows of several come to so many bytes."""
-        cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
-        reading = Reading([int(str(row[0])) for row in cells])
-        entries = {entry.record_id: entry for entry in _entries(cells, reading)}
-        groups = [[entries[row] for row in fact.settles if row in entries] for fact in facts]
-        planned = plan_again(groups, self.tables, self._again, self._readable)
-        allowance = Allowance(NO_BOUND if len(facts) == 1 else most)
-        ordered = list(entries.values())
-        self._fill(reading, snapshot, ordered, planned, allowance, lambda events: _renamed(facts, events))
-        return reading
-
-    def _fill(
-        self,
-        reading: Reading,
-        snapshot: Snapshot,
-        entries: list[Entry],
-        planned: Plan,
-        allowance: Allowance,
-        rename: Callable[[list[Event]], list[Event]] = lambda events: events,
-    ) -> None:
-        """Ask for the current rows, write the events, and account for every row."""
-        reading.entries = entries
-        current = CurrentRows(snapshot, self._readable, self.thorough, allowance)
-        begun = time.monotonic()
-        current.read(planned.needs())
-        reading.query_back = time.monotonic() - begun
-        reading.doubtful = current.refused or any(
-            outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()
-        )
-        reading.unknown = frozenset(planned.unknown)
-        unwritten: set[str] = set()
-        for event in rename(planned.events(current.lookup)):
-            self._write(event, reading, unwritten)
-        if unwritten:
-            reading.sendings = [sending for sending in reading.sendings if sending.run_id not in unwritten]
-        _account(planned, reading)
-
-    def _write(self, event: Event, reading: Reading, unwritten: set[str]) -> None:
-        """Write an event; if it cannot be written, refuse its rows and add its name to `unwritten`."""
-        change, event_id, _, name, settles, part, parts = event
-        run_id = event_id if part == 1 else event_id.removesuffix(f".{part}")
-        if run_id in unwritten:
-            return
-        try:
-            text = self._writer.write(change, event_id)
-        except EventlogError as fault:
-            reading.refused += ((row, str(fault)) for row in settles)
-            unwritten.add(run_id)
-            return
-        if not text and parts == 1:
-            reading.silent += settles
-            return
-        sending = (event_id, run_id, name, settles, text, part, parts, 0)
-        reading.sendings.append(tuple.__new__(Sending, sending))
-
-
-def _renamed(facts: Sequence[Remembered], events: Iterable[Event]) -> list[Event]:
-    """The events under the names that they had when they went out first."""
-    fact_of = {row: fact for fact in facts for row in fact.settles}
-    found: dict[str, list[Event]] = {}
-    for event in events:
-        found.setdefault(fact_of[event.settles[0]].run_id, []).append(event)
-    return [event for fact in facts for event in _parts(fact, found.get(fact.run_id, ()))]
-
-
-def _parts(fact: Remembered, events: Sequence[Event]) -> Iterator[Event]:
-    for part, event in enumerate(events, 1):
-        name = fact.run_id if part == 1 else f"{fact.run_id}.{part}"
-        if part >= fact.part:
-            yield event._replace(event_id=name, settles=fact.settles, part=part, parts=len(events))
-
-
-def _of_objects(cells: Iterable[Cells], about: About) -> list[Cells]:
-    """Return the rows of these objects, and rows that share a record_id with them."""
-    rows = list(cells)
-    ids = {row[0] for row in rows if about(row[OBJECT.start], row[OBJECT.start + 1])}
-    return [row for row in rows if row[0] in ids]
-
-
-def _entries(cells: Iterable[Cells], reading: Reading, bound: int = MAX_RECORD_ID) -> Iterator[Entry]:
-    """The rows as entries; a wrong one is refused by itself, and none of those that share a record_id
-    can be believed, nor one beyond the bound."""
-    good = []
-    for row in cells:
-        try:
-            good.append(_plain_entry(row) or read_entry(row))
-        except EventlogError as fault:
-            reading.refused.append((int(str(row[0])), str(fault)))
-    good.sort(key=itemgetter(0))
-    while good and good[-1][0] > bound:
-        number = good.pop()[0]
-        reading.refused.append((number, why_ahead(number, bound)))
-    if len({entry[0] for entry in good}) == len(good):
-        yield from good
-        return
-    for entry in once(good):
-        if isinstance(entry, Entry):
-            yield entry
-        else:
-            number = entry[0].record_id
-            reading.refused.append((number, f"record_id {number} stands {len(entry)} times"))
-
-
-def _plain_entry(row: Cells) -> Entry | None:
-    """The entry of a row as triggers write it: the log's own column types have checked most of it."""
-    record_id, status, event_type, event_time, perpetrator, table, key, column, old, new = row
-    if not (
-        type(record_id) is int
-        and record_id > 0
-        and type(event_type) is int
-        and (event_type in _ROW_TYPES or (event_type in _FIELD_TYPES and column))
-        and table is not None
-        and key is not None
-        and type(event_time) is str
-        and _PLAIN_TIME(event_time)
-    ):
-        return None
-    time_text = f"{event_time[:10]}T{event_time[11:19]}{event_time[19:].rstrip('0').rstrip('.')}"
-    cells = (record_id, status, event_type, time_text, perpetrator, table, key, column, old, new)
-    return tuple.__new__(Entry, cells)
-
-
-def _account(planned: Plan, reading: Reading) -> None:
-    """What becomes of the rows that no event speaks of."""
-    reading.outcomes = planned.outcomes
-    unsaid = [(row, outcome) for row, outcome in planned.outcomes.items() if outcome.event_id is None]
-    settled = {row for sending in reading.sendings for row in sending.settles} if unsaid else set()
-    for row, outcome in unsaid:
-        if outcome.fate is Fate.REFUSED:
-            reading.refused.append((row, outcome.reason))
-        elif outcome.fate in _WITHOUT_EVENT and row not in settled:
-            reading.silent.append(row)
+        return self.packed.drafts(batch_size, start)

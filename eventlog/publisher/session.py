@@ -1,4 +1,4 @@
-"""Everything that stands and falls with one leadership: the lock, the sink, the publisher, the bed."""
+"""What lasts as long as one leadership: the lock, the sink, the publisher, and where the daemon sleeps."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -21,20 +22,19 @@ from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import ComparingSettings, comparing
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.fold import Reader
 from eventlog.publisher.former_tables import former_tables, read_bases
-from eventlog.publisher.log_session import Cycle
+from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.open_log import driver_user, read_tables, readable_of
 from eventlog.publisher.postpoll import check_safe, run_statements
-from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.sleep import Signals, Sleeper, make_sleeper
+from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks import open_sink, sink_kind
-from eventlog.sinks.sink import OutgoingDocument
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.receiver_state import Base
 from eventlog.sql.log.store import Store
 from eventlog.sql.stored import demand_time
-from eventlog.xds.documents import HEARTBEAT
 from eventlog.xds.settings import XdsSettings
 
 logger = logging.getLogger("eventlog.publishing")
@@ -109,6 +109,98 @@ def make_reader(config: Config, store: Store) -> Reader:
     return Reader(*read_known(config, store))
 
 
+class TableReading:
+    """Reads the tables for one leader, and reports what changed of them."""
+
+    def __init__(self, config: Config, store: Store, leader: Leader) -> None:
+        self._config = config
+        self._store = store
+        self._leader = leader
+        self._read_at = 0.0
+        self._columns = ColumnRecord()
+        self._halted: dict[str, str] = {}  # tables of which nothing is sent for now, and why
+        self._children: list[str] = []  # sentences about children that are read
+
+    @property
+    def is_old(self) -> bool:
+        """Whether a withheld column may have been renamed since the tables were read."""
+        return time.monotonic() > self._read_at + _READ_EVERY
+
+    def make_reader(self) -> Reader:
+        """Return a reader with the tables as they are now."""
+        reader = make_reader(self._config, self._store)
+        self._read_at = time.monotonic()
+        if not self._columns.is_current(reader.tables):
+            with self._store.work(self._leader.epoch) as work:
+                self._columns.write(work, reader.tables)
+        self._report_halted(reader.tables)
+        children = list(describe_children(reader.tables))
+        if children != self._children:
+            self._children = children
+            for sentence in children:
+                logger.info(sentence)
+        return reader
+
+    def _report_halted(self, tables: Tables) -> None:
+        before, self._halted = self._halted, halted(tables)
+        for table, why in self._halted.items():
+            if before.get(table) != why:
+                logger.warning("%s is not published: %s", table, why, extra={"table": table})
+
+
+class CycleWatch:
+    """Stops a cycle at a signal, and shows how far it is: to the monitor, and on record in the log."""
+
+    def __init__(
+        self, store: Store, leader: Leader, signals: Signals, monitor: Monitor, silence: float
+    ) -> None:
+        self._store = store
+        self._leader = leader
+        self._signals = signals
+        self._monitor = monitor
+        self._silence = silence  # seconds between two signs of life at most
+        self._noted_at = 0.0
+        self._noted_down: str | None = None  # why the receiver is down, as it was noted last
+        self._is_partial = False  # whether a cycle was noted before its end
+        self._unread: Mapping[str, str] = {}  # tables of which nothing is published, and why
+
+    def begin(self, unread: Mapping[str, str]) -> None:
+        """Show these tables as unread from now on."""
+        self._unread = unread
+
+    def stop_requested(self) -> bool:
+        """Return whether a signal came; the publisher is alive."""
+        self._monitor.alive(self._silence)
+        return self._signals.stop
+
+    def replied(self, tally: AnswerTally, down: str | None) -> None:
+        """Show how far a cycle is, within it too."""
+        if self._is_due(down):
+            cycle = self.complete(tally.progress(down))
+            self._monitor.progress(cycle)
+            self._write(cycle)
+            self._is_partial = True
+
+    def note(self, cycle: Cycle) -> None:
+        """Leave on record what `status` shows, not more often than people look."""
+        if self._is_due(cycle.down) or self._is_partial:
+            self._is_partial = False
+            self._write(cycle)
+
+    def complete(self, cycle: Cycle) -> Cycle:
+        """Return the cycle with the tables that are unread."""
+        return replace(cycle, unread=dict(self._unread))
+
+    def _is_due(self, down: str | None) -> bool:
+        """Return whether the receiver's state changed, or some time passed."""
+        return down != self._noted_down or time.monotonic() > self._noted_at + _NOTED_EVERY
+
+    def _write(self, cycle: Cycle) -> None:
+        self._noted_at, self._noted_down = time.monotonic(), cycle.down
+        with self._store.work(self._leader.epoch) as work:
+            work.record_cycle(json.dumps(asdict(replace(cycle, answers=Counter()))))
+
+
 class PublishingSession:
     """One leadership, from its election to its end."""
 
@@ -118,50 +210,35 @@ class PublishingSession:
         store: Store,
         leader: Leader,
         signals: Signals,
-        pulse: Callable[[], None] = lambda: None,
-        report: Callable[[Cycle], None] = lambda cycle: None,
+        monitor: Monitor,
+        silence: float,
     ) -> None:
         self.store = store
-        self._config = config
         self._leader = leader
-        self._settings = config.build(SessionSettings)
-        self._after = statements(self._settings.post_poll_stmt)
-        self._noted = 0.0
-        self._said: list[str] = []  # of children that are read
-        self._halted: dict[str, str] = {}  # tables of which nothing is sent for now, and why
-        self._columns = ColumnRecord()
-        self._read = 0.0  # when the tables were last read
-        self._signals = signals
-        self._pulse = pulse  # called before each document: the publisher is alive
-        self._report = report  # takes how far a cycle is
-        self._noted_down: str | None = None  # why the receiver is down, as it was reported last
-        self._partial = False  # whether a cycle was noted before its end
-        self._unread: dict[str, str] = {}  # tables of which nothing is published, and why
+        self._settings = settings = config.build(SessionSettings)
+        self._after = statements(settings.post_poll_stmt)
+        self._watch = CycleWatch(store, leader, signals, monitor, silence)
+        self._tables = TableReading(config, store, leader)
         with ExitStack() as stack:
             stack.callback(leader.close)
             with store.work(leader.epoch) as work:
                 work.agree(config.build(PublisherSettings).delete_from_log)
             check_safe(self._after, store.log, store.finish_mode())
-            answers = QueryAnswers(store, lambda: read_known(config, store), self._settings.max_queries)
-            self._sink = open_sink(self._settings.sink, config.given, answers)
-            stack.callback(self._sink.close)
-            self.bed: Sleeper = make_sleeper(
-                signals,
-                store.engine,
-                store.log,
-                self._settings.wake_up,
-                self._settings.wake_interval / 1000,
+            answers = QueryAnswers(store, partial(read_known, config, store), settings.max_queries)
+            sink = open_sink(settings.sink, config.given, answers)
+            stack.callback(sink.close)
+            self.sleeper: Sleeper = make_sleeper(
+                signals, store.engine, store.log, settings.wake_up, settings.wake_interval / 1000
             )
-            stack.callback(self.bed.close)
-            self._publisher = Publisher(
+            stack.callback(self.sleeper.close)
+            self.publisher = Publisher(
                 store,
-                self._make_reader,
-                self._sink,
+                self._tables.make_reader,
+                sink,
                 leader.epoch,
                 config.build(XdsSettings).batch_size,
                 config.build(PublisherSettings),
-                self._stopping,
-                self._progress,
+                self._watch,
             )
             self._comparing = comparing(config, store, leader.epoch)
             self._stack = stack.pop_all()
@@ -174,91 +251,44 @@ class PublishingSession:
     ) -> None:
         self._stack.close()
 
-    def cycle(self) -> Cycle:
-        """One cycle, unless somebody asked the publisher to rest."""
+    def prepare(self) -> bool:
+        """Read the tables again if that is due, or compare them. Return False if the publisher is paused."""
         self._leader.ping()
         with self.store.upkeep() as upkeep:
             if upkeep.state().paused_at is not None:
-                return Cycle(paused=True)
-        if self._comparing is not None:
-            self._comparing.poll()
-            if self._comparing.changed:
-                self._publisher.refresh()
-        elif self._publisher.tables.sure and time.monotonic() > self._read + _READ_EVERY:
-            self._publisher.refresh()
-        self._unread = halted(self._publisher.tables)
-        if self._comparing is not None:
-            self._unread |= self._comparing.unread
-        cycle = self._publisher.cycle()
-        cycle.unread = self._unread
+                return False
+        publisher, comparing = self.publisher, self._comparing
+        if comparing is not None:
+            comparing.poll()
+            is_stale = comparing.changed
+        else:
+            is_stale = bool(publisher.tables.sure) and self._tables.is_old
+        if is_stale:
+            publisher.refresh()
+        self._watch.begin(halted(publisher.tables) | (comparing.unread if comparing is not None else {}))
+        return True
+
+    def conclude(self, cycle: Cycle) -> Cycle:
+        """Run the operator's statements if documents went out, and note the cycle. Return it complete."""
         if cycle.documents and self._after:
             run_statements(self.store, self._after, self._settings.transaction_isolation_level)
-        self._note()
-        return cycle
+        self._watch.note(self.progress)
+        return self._watch.complete(cycle)
 
     def stay(self) -> None:
-        """Keep the lock while we rest: a server may end sessions that say nothing for long."""
+        """Keep the lock during a long sleep, because a server may end sessions without statements."""
         self._leader.ping()
 
-    def _make_reader(self) -> Reader:
-        """What reads rows with the tables as they are now; says which children are read, if that is new."""
-        reader = make_reader(self._config, self.store)
-        self._read = time.monotonic()
-        if not self._columns.is_current(reader.tables):
-            with self.store.work(self._leader.epoch) as work:
-                self._columns.write(work, reader.tables)
-        for table, why in (self._halted_now(reader.tables)).items():
-            logger.warning("%s is not published: %s", table, why, extra={"table": table})
-        said = list(describe_children(reader.tables))
-        if said != self._said:
-            self._said = said
-            for words in said:
-                logger.info(words)
-        return reader
-
-    def _halted_now(self, tables: Tables) -> dict[str, str]:
-        """Return the tables that were not halted before, and why they are now."""
-        before, self._halted = self._halted, halted(tables)
-        return {table: why for table, why in self._halted.items() if before.get(table) != why}
-
-    def _stopping(self) -> bool:
-        self._pulse()
-        return self._signals.stop
-
     def heartbeat(self) -> str | None:
-        """Send a heartbeat; why it did not arrive."""
-        name = f"heartbeat-{time.time_ns()}"
-        (reply,) = self._sink.deliver([OutgoingDocument(name, (), HEARTBEAT)])
-        self._publisher.receiver_down = reply.fault
-        self._note()
-        if reply.fault is None:
+        """Send a heartbeat. Return why it did not arrive."""
+        fault = self.publisher.heartbeat()
+        self._watch.note(self.progress)
+        if fault is None:
             with self.store.work(self._leader.epoch) as work:
                 work.record_heartbeat()
-        return reply.fault
+        return fault
 
     @property
     def progress(self) -> Cycle:
         """The last cycle, or how far the present one is; `down` follows the receiver's last answer."""
-        return replace(self._publisher.progress, unread=self._unread)
-
-    def _progress(self) -> None:
-        """Report how far a cycle is, within it too."""
-        if self._is_due:
-            self._report(self.progress)
-            self._note()
-            self._partial = True
-
-    @property
-    def _is_due(self) -> bool:
-        """Whether people should see how it stands: the receiver's state changed, or some time passed."""
-        changed = self._publisher.receiver_down != self._noted_down
-        return changed or time.monotonic() > self._noted + _NOTED_EVERY
-
-    def _note(self) -> None:
-        """Leave on record what `status` shows, not more often than people look."""
-        if self._is_due or self._partial:
-            cycle, self._partial = self.progress, False
-            self._noted, self._noted_down = time.monotonic(), cycle.down
-            with self.store.work(self._leader.epoch) as work:
-                facts = asdict(replace(cycle, answers=Counter()))
-                work.record_cycle(json.dumps(facts))
+        return self._watch.complete(self.publisher.progress)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from eventlog.core.settings import setting
 from eventlog.fold.rules import MEBIBYTE
+from eventlog.publisher.waits import Waits
 from eventlog.sql.log.inserts import Bounds
 from eventlog.sql.log.pending import Selection
 
@@ -33,6 +34,11 @@ class PublisherSettings:
     retry_longest: float = setting(
         3600.0, "the longest wait before an event is sent again", metavar="S", within=(0, 31_536_000)
     )
+
+    @property
+    def waits(self) -> Waits:
+        """How long an event waits before it is sent again."""
+        return Waits(self.retry_wait, self.retry_longest)
 
     def choice(self, limit: int | None = None) -> Selection:
         """The rows of a cycle."""

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime, timedelta
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from eventlog.core.entry import Letter
+from eventlog.core.errors import shortened
 from eventlog.fold import ObjectName
 from eventlog.publisher.batches import Draft, Remembered, Sending
+from eventlog.publisher.reading import Reading
+from eventlog.publisher.waits import Waits
 from eventlog.sinks.sink import ACCEPTED, Reply
 from eventlog.sql.log.work import Failure, Spelling, WaitingEvent, Work
 from eventlog.xds.answers import Answer, Level, Status, match
 from eventlog.xds.documents import document
+
+logger = logging.getLogger("eventlog.publisher")
 
 LETTERS = {
     Level.SUCCESS: Letter.SUCCESS,
@@ -25,44 +32,93 @@ _OPERATIONS = {"a": "add", "m": "modify", "d": "delete", "": "none"}  # by the f
 _FAILED = (Letter.ERROR, Letter.FATAL)
 _LONGEST_DOCUMENT = 1 << 20  # characters kept of what failed
 _LONGEST_REASON = 4000
-INEXACT = timedelta(minutes=1)  # by which two readings of a clock may be apart
 GOOD = Status(Level.SUCCESS)
 
 
-class Waits(NamedTuple):
-    """How long an event waits before it is sent again: doubling up to a limit."""
+@dataclass
+class Cycle:
+    """What one cycle did."""
 
-    first: float
-    longest: float
-
-    def after(self, tries: int) -> timedelta:
-        """The wait after so many tries."""
-        return timedelta(seconds=min(self.longest, self.first * 2 ** min(tries - 1, 40)))
-
-    @property
-    def beyond(self) -> timedelta:
-        """What no wait takes, unless the clock was set back meanwhile."""
-        return timedelta(seconds=self.longest) + INEXACT
+    rows: int = 0  # that were picked up
+    documents: int = 0
+    events: int = 0
+    refused: int = 0
+    full: bool = False  # the limit was reached: there may be more
+    paused: bool = False
+    stopped: bool = False  # the publisher was asked to stop before everything was sent
+    down: str | None = None  # why the sink takes nothing at the moment
+    wait: float | None = None  # seconds that the receiver asked for
+    unread: dict[str, str] = field(default_factory=dict)  # tables that could not be compared, and why
+    seconds: float = 0.0
+    query_back: float = 0.0  # seconds of it
+    delivery: float = 0.0  # likewise
+    answers: Counter[tuple[str, str]] = field(default_factory=Counter)  # by operation and level
 
 
 class AnswerTally:
-    """The answers of one cycle, until a transaction writes them."""
+    """What one cycle comes to: its counts, and the answers until a transaction writes them."""
 
     def __init__(self, waits: Waits) -> None:
         self.blocked: set[ObjectName] = set()  # whose events of this cycle must not go any more
         self.held: dict[ObjectName, int] = {}  # the first row of each event of this cycle that waits
-        self.levels: Counter[tuple[str, str]] = Counter()  # events by operation and level
+        self.cycle = Cycle()
+        self.levels = self.cycle.answers  # events by operation and level
+        self.silent: list[int] = []  # rows that need no receiver, not finished yet
         self.fatal: Status | None = None
         self.letters: dict[Letter, list[int]] = {}
         self.failures: list[Failure] = []
         self.waiting: list[WaitingEvent] = []
         self.released: list[tuple[ObjectName, str]] = []  # the object of each event that waits no longer
         self.spelled: list[Spelling] = []  # how rows of held objects name them
+        self._begun = time.monotonic()
         self._waits = waits
         self._worst: dict[str, Status] = {}  # of the parts so far of events that were cut
 
     def __bool__(self) -> bool:
         return bool(self.letters or self.waiting or self.released or self.spelled)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to be sent in this cycle."""
+        return self.cycle.stopped or self.cycle.down is not None or self.fatal is not None
+
+    @property
+    def seconds(self) -> float:
+        """How long the cycle took so far."""
+        return time.monotonic() - self._begun
+
+    def progress(self, down: str | None) -> Cycle:
+        """Return the cycle so far, and why the receiver is down now."""
+        return replace(self.cycle, down=down, seconds=self.cycle.seconds or self.seconds)
+
+    def account(self, reading: Reading) -> None:
+        """Count what was read, and note what becomes of rows that need no receiver."""
+        self.silent += reading.silent
+        self.spelled += reading.spelled
+        self.released += reading.released
+        if reading.loopback:
+            logger.info(reading.loopback)
+        for row, reason in reading.refused:
+            logger.warning("row %s is refused: %s", row, shortened(reason, 1_000), extra={"record_id": row})
+            self.refuse(row, reason)
+        self.cycle.refused += len(reading.refused)
+        self.cycle.query_back += reading.query_back
+
+    def account_new(self, reading: Reading) -> None:
+        """Do the same for pending rows."""
+        self.cycle.rows += len(reading.picked)
+        self.cycle.full = reading.full
+        self.account(reading)
+
+    def take_silent(self) -> list[int]:
+        """Return the rows that need no receiver, once."""
+        silent, self.silent = self.silent, []
+        return silent
+
+    def end(self, fault: str | None, wait: float | None = None) -> None:
+        """Send nothing more in this cycle, because the receiver is down."""
+        waits = [one for one in (self.cycle.wait, wait) if one is not None]
+        self.cycle.down, self.cycle.wait = fault, max(waits, default=None)
 
     def worst(self, run_id: str) -> Status:
         """The worst answer so far to an event that was cut."""
@@ -75,9 +131,9 @@ class AnswerTally:
 
     def letter(self, letter: Letter, rows: Iterable[int]) -> None:
         """Rows that no receiver decides about."""
-        found = list(rows)
-        if found:
-            self.letters.setdefault(letter, []).extend(found)
+        ids = list(rows)
+        if ids:
+            self.letters.setdefault(letter, []).extend(ids)
 
     def settle(self, facts: Iterable[Remembered]) -> None:
         """Events that are out, as it was remembered of them."""
@@ -91,7 +147,9 @@ class AnswerTally:
         self.failures.append(Failure(row, None, _short(reason)))
 
     def take(self, draft: Draft, reply: Reply, now: datetime) -> Answer:
-        """The answer to a document."""
+        """Note the answer to a document."""
+        self.cycle.documents += 1
+        self.cycle.events += draft.size
         if reply == ACCEPTED:
             return self._take_success(draft)
         answer = match((s.event_id for s in draft.sendings), _statuses(reply))
@@ -154,10 +212,10 @@ class AnswerTally:
         self.letter(letter, sending.settles)
         if letter in _FAILED:
             reason = _short(status.text or f"the receiver answered {status.level.name.lower()}")
-            kept: str | None = document([sending.text])[:_LONGEST_DOCUMENT]
+            text: str | None = document([sending.text])[:_LONGEST_DOCUMENT]
             for row in sending.settles:
-                self.failures.append(Failure(row, sending.run_id, reason, kept, sending.tries + 1))
-                kept = None  # one row of an event keeps its document
+                self.failures.append(Failure(row, sending.run_id, reason, text, sending.tries + 1))
+                text = None  # one row of an event keeps its document
         if sending.tries:
             self.released.append((sending.object, sending.run_id))
 
@@ -165,14 +223,14 @@ class AnswerTally:
 def letters_of(facts: Iterable[Remembered]) -> dict[int, tuple[Letter, Failure | None]]:
     """The letter of each row that was remembered, and why it failed: the worst answer to the parts that were
     answered decides."""
-    found: dict[int, tuple[Letter, Failure | None]] = {}
+    letters: dict[int, tuple[Letter, Failure | None]] = {}
     for fact in facts:
         letter = LETTERS[fact.worst.level]
         for row in fact.settles:
             failed = letter in _FAILED
             failure = Failure(row, fact.run_id, fact.worst.text, None, fact.tries + 1) if failed else None
-            found[row] = letter, failure
-    return found
+            letters[row] = letter, failure
+    return letters
 
 
 def _statuses(reply: Reply) -> Iterable[Status]:

@@ -62,7 +62,8 @@ def read_columns(
     where Arrow cannot hold their texts."""
     try:
         if queries.log.dialect.packs_columns:
-            packed = _packed(connection, queries, clause, values, names, numbers, texts)
+            packing = _packing(queries, clause, names, numbers, texts)
+            packed = _unpacked(connection.execute(packing, values).one(), numbers, texts)
             if packed is not None:
                 return packed
         return _gathered(connection.execute(clause, values).all(), names, numbers, texts)
@@ -89,25 +90,22 @@ def as_texts(cells: Sequence[str | None]) -> pa.Array:
         raise OddBytes from fault
 
 
-def _packed(
-    connection: Connection,
-    queries: Queries,
-    clause: TextClause,
-    values: Mapping[str, Any],
-    names: Sequence[str],
-    numbers: Sequence[str],
-    texts: Sequence[str],
-) -> ResultColumns | None:
-    """The same in one row, which the server has put together; None where its texts are not in UTF-8."""
+def _packing(
+    queries: Queries, clause: TextClause, names: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
+) -> TextClause:
+    """Return the statement by which the server puts these columns of a result together in one row."""
     of_numbers = [queries.filled("packed_number", column=name) for name in numbers]
     of_texts = [queries.filled("packed_text", column=name) for name in texts]
-    whole = queries.clause(
+    return queries.clause(
         "packed",
         aggregates=",\n  ".join([*of_numbers, *of_texts]),
         statement=clause.text,
         names=", ".join(names),
     )
-    row = connection.execute(whole, values).one()
+
+
+def _unpacked(row: Sequence[Any], numbers: Sequence[str], texts: Sequence[str]) -> ResultColumns | None:
+    """Return the columns of that row; None if its texts are not in UTF-8."""
     told = row[len(numbers) :]
     lengths, data = told[::2], [(text or "").encode() for text in told[1::2]]
     sizes = [np.frombuffer(size or b"", ">i4").astype(np.int64) for size in lengths]

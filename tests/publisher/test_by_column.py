@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.fold import Rules
-from eventlog.publisher.reading import Reader, Reading
+from eventlog.publisher.fold import Reader
+from eventlog.publisher.reading import Reading
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.xds.settings import XdsSettings
@@ -63,7 +64,7 @@ def peopled(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 def told(reading: Reading) -> dict[str, object]:
     """What a reading came to."""
-    events = reading.outgoing
+    events = reading.packed
     sendings = list(events.sendings(0, len(events))) if events is not None else reading.sendings
     return {
         "sendings": sendings,
@@ -77,7 +78,7 @@ def told(reading: Reading) -> dict[str, object]:
 def read(world: World, reader: Reader, choice: Selection, *, by_column: bool) -> Reading:
     """One pick-up."""
     with world.store.snapshot() as snapshot:
-        return reader.pick_up(snapshot, choice, by_column=by_column)
+        return reader.preview(snapshot, choice, by_column=by_column)
 
 
 @settings(max_examples=drawn(60))
@@ -113,7 +114,7 @@ def test_both_ways_say_the_same(
     reader = world.reader(("usr", "grp"), rules, XdsSettings(insert_query_back=insert))
     choice = Selection(limit)
     by_row, by_column = (read(world, reader, choice, by_column=way) for way in (False, True))
-    assert (by_row.outgoing is None, by_column.outgoing is None) == (True, False)
+    assert (by_row.packed is None, by_column.packed is None) == (True, False)
     assert told(by_column) == told(by_row)
 
 
@@ -133,7 +134,7 @@ def test_many_long_rows_come_by_column_however_few_of_them_the_bytes_allow(
     peopled.write(*[key(number, event_type=4) for number in range(1, 9)])
     reader = peopled.reader(("usr", "grp"), Rules(), XdsSettings())
     reading = read(peopled, reader, Selection(most_bytes=24), by_column=True)
-    assert (reading.picked, reading.outgoing is not None) == ([1, 2], True)
+    assert (reading.picked, reading.packed is not None) == ([1, 2], True)
 
 
 def test_a_table_that_the_database_refuses_costs_only_itself(peopled: World) -> None:

@@ -24,10 +24,9 @@ from eventlog.operate.finishing import change_mode
 from eventlog.publisher import daemon as loop
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
-from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown
+from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown, read_times, seconds_until
 from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.schedule import read_times, seconds_until
 from eventlog.publisher.sleep import Signals
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import track, untrack

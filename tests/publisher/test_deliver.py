@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from eventlog.cli import cli
 from eventlog.operate.deliver import AnswerMemory, FileDelivery
-from eventlog.publisher.tally import Waits
+from eventlog.publisher.waits import Waits
 from eventlog.sinks.sink import Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document

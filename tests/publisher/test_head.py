@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -23,7 +22,7 @@ from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.work import WaitingEvent
-from tests.publisher.world import World, key
+from tests.publisher.world import ByKey, World, key
 
 pytestmark = pytest.mark.quick
 
@@ -269,11 +268,6 @@ def test_long_rows_come_in_several_cycles_and_objects_stay_whole(world: World) -
     assert found == [[1], [1], [1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
 
 
-def by_key(tables: pa.Array, keys: pa.Array) -> pa.Array:
-    """One text for each object: all are of one table."""
-    return keys
-
-
 @pytest.mark.parametrize("mode", list(FinishMode))
 def test_rows_of_a_hot_object_are_taken_along_by_every_second_look(
     world: World, monkeypatch: pytest.MonkeyPatch, mode: FinishMode
@@ -286,7 +280,7 @@ def test_rows_of_a_hot_object_are_taken_along_by_every_second_look(
     with world.elect() as leader:
         while True:
             with world.store.snapshot() as snapshot:
-                look = head.look(snapshot, Selection(20, canonical=by_key))
+                look = head.look(snapshot, Selection(20, objects=ByKey()))
             if not look.ids:
                 break
             found.append(sorted(look.ids))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from eventlog.fold import Rules
-from eventlog.publisher.queryback import MOST_BYTES
+from eventlog.publisher.read_back import MOST_BYTES
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.pending import Selection
 from eventlog.xds.answers import Level, Status
@@ -72,7 +72,7 @@ def test_what_the_next_cycle_would_send_is_told_alike(world: World, documents: s
     fill(world, 0, SEVERAL, LONG)
     reader = world.reader([documents], Rules(), XdsSettings())
     with world.store.snapshot() as snapshot:
-        reading = reader.next_cycle(snapshot, Selection())
+        reading = reader.preview(snapshot, Selection())
     assert 0 < len(reading.sendings) == len(reading.picked) <= MOST_BYTES // LONG
 
 

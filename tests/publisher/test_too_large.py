@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from eventlog.operate.deliver import AnswerMemory, FileDelivery
-from eventlog.publisher.tally import Waits
+from eventlog.publisher.waits import Waits
 from eventlog.sinks import open_sink
 from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply

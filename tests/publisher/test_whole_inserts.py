@@ -7,21 +7,19 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from sqlalchemy import text
 
 from eventlog.core.entry import Letter
 from eventlog.fold import Fate
 from eventlog.operate.explaining import explain_store
-from eventlog.publisher.blocked_prefix import BlockedPrefix, PendingRows
+from eventlog.publisher.blocked_prefix import BlockedPrefix
 from eventlog.publisher.config import Config
 from eventlog.sql.log.inserts import Bounds
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUp, Selection
 from eventlog.sql.log.snapshot import Snapshot
 from tests.publisher.test_head import ROWS_READ
-from tests.publisher.world import Receiver, World, key
+from tests.publisher.world import ByKey, Receiver, World, key
 
 pytestmark = pytest.mark.quick
 
@@ -53,7 +51,7 @@ def write(world: World, rows: Rows) -> None:
         connection.execute(statement, given)
 
 
-def picked(world: World, choice: Selection) -> Iterator[tuple[PendingRows, list[int]]]:
+def picked(world: World, choice: Selection) -> Iterator[tuple[PickUp, list[int]]]:
     """What cycle after cycle picks up, with the ids of what was pending before; each is finished."""
     head = BlockedPrefix()
     with world.elect() as leader:
@@ -66,7 +64,7 @@ def picked(world: World, choice: Selection) -> Iterator[tuple[PendingRows, list[
                 work.finish({Letter.SUCCESS: look.ids})
 
 
-def torn(rows: Rows, look: PendingRows, pending: Sequence[int]) -> list[int]:
+def torn(rows: Rows, look: PickUp, pending: Sequence[int]) -> list[int]:
     """The objects of whose insert a pick-up left something."""
     taken = set(look.ids)
     found = []
@@ -83,11 +81,6 @@ def torn(rows: Rows, look: PendingRows, pending: Sequence[int]) -> list[int]:
 BYTES = (1, 30, 100, 1 << 20, 1 << 20, 1 << 20)
 
 
-def by_key(tables: pa.Array, keys: pa.Array) -> pa.Array:
-    """One text for each object: all are of one table."""
-    return pc.binary_join_element_wise(tables, keys, "\0")
-
-
 @pytest.mark.parametrize(
     ("future", "by_column", "seed"), [(False, False, 0), (False, True, 1), (True, False, 2)]
 )
@@ -101,7 +94,7 @@ def test_wherever_a_pick_up_is_cut_inserts_are_whole(
         monkeypatch.setattr("eventlog.sql.log.pending.MANY", dice.choice((1, 9)) if by_column else 300)
         world.clear()
         write(world, rows)
-        choice = Selection(limit, future=future, most_bytes=dice.choice(BYTES), canonical=by_key)
+        choice = Selection(limit, future=future, most_bytes=dice.choice(BYTES), objects=ByKey())
         looks = list(picked(world, choice))
         found = [torn(rows, look, pending) for look, pending in looks]
         assert not any(found), f"limit {limit}: {found}"

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from lxml import etree
 from sqlalchemy import event, text
 from sqlalchemy.engine import Engine
@@ -17,10 +19,10 @@ from eventlog.core.settings import build
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.log_session import Cycle
+from eventlog.publisher.fold import Reader
 from eventlog.publisher.open_log import read_readable
-from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.tally import Cycle
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialect.dialects import Dialect
@@ -75,6 +77,13 @@ def events_of(document: str) -> list[etree._Element]:
     found = etree.fromstring(document.encode()).find("input")
     assert found is not None
     return list(found)
+
+
+class ByKey:
+    """Names objects as rows spell them."""
+
+    def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
+        return pc.binary_join_element_wise(tables, keys, "\0")
 
 
 _EMPTY = {True: "truncate {0} restart identity", False: "truncate {0}"}

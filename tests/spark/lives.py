@@ -130,9 +130,8 @@ def backlog(
 def published(store: Store, config: Config = CONFIG) -> Reading:
     """What the publisher would do with the rows that are pending now."""
     reader = make_reader(config, store)
-    reader.thorough = True
     with store.snapshot() as snapshot:
-        return reader.pick_up(snapshot, Selection(1_000_000))
+        return reader.preview(snapshot, Selection(1_000_000), thorough=True)
 
 
 def told(reading: Reading) -> list[str]:

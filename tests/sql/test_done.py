@@ -9,7 +9,6 @@ from itertools import pairwise
 from threading import Thread
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from sqlalchemy import text
 
@@ -25,6 +24,7 @@ from eventlog.sql.names import BLOCK, Log
 from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse
 from tests.databases import Database, own_ids
+from tests.publisher.world import ByKey
 
 pytestmark = pytest.mark.quick
 
@@ -75,10 +75,6 @@ def ids_of(cells: Any) -> list[int]:
     return [int(row[0]) for row in cells]
 
 
-def plain(tables: pa.Array, keys: pa.Array) -> pa.Array:
-    return keys
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_pending_rows_are_those_that_are_not_done(
     store: Store, leader: Leader, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -110,7 +106,7 @@ def every_way(store: Store, left: list[int]) -> None:
         assert ids_of(snapshot.pick_up(Selection(driver_user="idm")).cells) == free
         by_time = snapshot.pick_up(Selection(driver_user="idm", future=True)).cells
         assert ids_of(by_time) == free[::-1]
-        columns = snapshot.pick_up(Selection(canonical=plain)).columns
+        columns = snapshot.pick_up(Selection(objects=ByKey())).columns
         assert columns is not None
         assert columns.ids.tolist() == left
         first = snapshot.pick_up(Selection(2)).cells

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,13 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventlog.sql.columns import OddBytes, ResultColumns
-from eventlog.sql.log.blocked_range import LOWEST, BlockedRange
+from eventlog.sql.log.blocked_range import BlockedRange
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.lookahead import Lookahead, hashes
 from eventlog.sql.log.pending import Pending, PickUp, Selection
 from eventlog.sql.log.whole_inserts import Flags, Ints, Outline
-
-Canonical = Callable[[pa.Array, pa.Array], pa.Array]  # a text for each object, of table_names and keys
 
 MANY_ALONG = 20  # further rows are many where there is one to so many that were picked up
 
@@ -25,6 +22,7 @@ NUMBERS = ("record_id", "event_type")
 TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
 _PICKED = (*NUMBERS, "time_is_plain")
 _COLUMNS = (*_PICKED, *TEXTS)
+LAYOUT = (_COLUMNS, _PICKED, TEXTS)  # of the statements that read whole rows
 _OBJECT = ("table_name", "table_key")
 
 
@@ -58,14 +56,6 @@ class PickedColumns(NamedTuple):
         )
 
 
-def pick_up(pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None) -> PickUp | None:
-    """The pending rows that may go now, and what completes them; None where texts are not in UTF-8."""
-    try:
-        return _pick_up(pending, choice, stretch, ends)
-    except OddBytes:
-        return None
-
-
 def behind(pending: Pending, choice: Selection, stretch: BlockedRange, after: int) -> Outline | None:
     """The rows behind one, as `hashes` numbers objects; None likewise."""
     try:
@@ -76,11 +66,11 @@ def behind(pending: Pending, choice: Selection, stretch: BlockedRange, after: in
     return _outline(rows, objects.numbers).renamed(hashes(objects.names()))
 
 
-def _pick_up(pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None) -> PickUp:
-    lane = stretch.rest(LOWEST, choice.upto)
-    picked = _picked(pending.columns("columns_picked", choice, lane, _COLUMNS, _PICKED, TEXTS))
-    if choice.upto is not None and not picked.size:
-        return _pick_up(pending, replace(choice, upto=None), stretch, ends)
+def complete(
+    pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None, found: ResultColumns
+) -> PickUp:
+    """Return the rows that were found with what completes them."""
+    picked = _picked(found)
     if choice.upto is None and picked.size < choice.limit:
         return PickUp([], columns=picked)
     near = _further(pending, choice, stretch, int(picked.ids[-1]))
@@ -106,7 +96,7 @@ def _further(pending: Pending, choice: Selection, stretch: BlockedRange, after: 
 
 def _with_more(pending: Pending, picked: PickedColumns, ids: Sequence[int]) -> PickedColumns:
     """The rows and, behind them, others by their ids."""
-    for more in pending.columns_by_id(ids, _COLUMNS, _PICKED, TEXTS) if ids else ():
+    for more in pending.columns_by_id(ids, *LAYOUT) if ids else ():
         picked = picked.with_more(_picked(more))
     return picked
 
@@ -120,8 +110,8 @@ class _Objects(NamedTuple):
 
 def _objects(choice: Selection, tables: pa.Array, keys: pa.Array) -> _Objects:
     """Which objects rows name, whose rows come by column."""
-    assert choice.canonical is not None
-    named = choice.canonical(tables, keys).dictionary_encode()
+    assert choice.objects is not None
+    named = choice.objects.canonical(tables, keys).dictionary_encode()
     return _Objects(named.indices.to_numpy().astype(np.int64), named.dictionary.to_pylist)
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, compress
+from itertools import accumulate, chain, compress
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import COLUMNS, Cell
-from eventlog.core.identity import ObjectName
+from eventlog.core.identity import ObjectName, object_of
+from eventlog.core.tables import Tables
 from eventlog.sql.log.blocked_range import HIGHEST, LOWEST, NO_RANGE, BlockedRange, Lane, between
 from eventlog.sql.log.finished_ranges import FinishedRows, read_finished
 from eventlog.sql.log.inserts import BOUNDS, Bounds, Ends
@@ -22,18 +24,23 @@ from eventlog.sql.queries import Queries
 from eventlog.sql.stored import Storage
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from eventlog.sql.columns import ResultColumns
-    from eventlog.sql.log.by_column import Canonical, PickedColumns
+    from eventlog.sql.log.by_column import PickedColumns
 
 MANY = 300  # rows, from which on columns pay (measured: 200 with query-backs, 350 without)
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 _EVENT_TYPE = COLUMNS.index("event_type")
+NO_TABLES = Tables()
 
 
-def as_spelled(table_name: object, table_key: object) -> ObjectName:
-    """The object that a row names, where no tables are known."""
-    return str(table_name), str(table_key)
+class ObjectsByColumn(Protocol):
+    """Names the objects of many rows at once."""
+
+    def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
+        """Return one text for each object, from the table_names and table_keys of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +54,14 @@ class Selection:
     most_bytes: int = 3 << 20  # of keys and values in one cycle, and as much again of further rows
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
     bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
-    object_of: Callable[[object, object], ObjectName] = as_spelled  # of a row's table_name and table_key
-    canonical: Canonical | None = None  # the same by column
+    tables: Tables = NO_TABLES  # by which objects are named
     halted: frozenset[str] = frozenset()  # table_names without case, whose rows are left for now
-    by_column: bool = True  # rows come by column, where they can and `canonical` is known
+    by_column: bool = True  # rows come by column, where they can and `objects` is given
+    objects: ObjectsByColumn | None = None  # names the objects of rows that come by column
+
+    def object_of(self, table_name: object, table_key: object) -> ObjectName:
+        """Return the object that a row is about."""
+        return object_of(self.tables, str(table_name), str(table_key))
 
 
 class PickUp(NamedTuple):
@@ -62,6 +73,24 @@ class PickUp(NamedTuple):
     cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
     columns: PickedColumns | None = None  # the rows, where they came by column
     ahead: int | None = None  # where rows beyond were looked for, if many of them were taken along
+    loopback: Sequence[int] = ()  # the rows of our own user, if they were asked for
+
+    @property
+    def ids(self) -> list[int]:
+        """The record_ids of the rows that may go."""
+        if self.columns is not None:
+            ids: list[int] = self.columns.ids.tolist()
+            return ids
+        return [int(str(row[0])) for row in self.cells]
+
+    def without(self, objects: Set[ObjectName], choice: Selection) -> PickUp:
+        """Return the same without the rows of some objects."""
+        if self.columns is None:
+            kept = [row for row in self.cells if choice.object_of(*row[OBJECT]) not in objects]
+            return self._replace(cells=kept)
+        named = zip(*(self.columns.texts[name].to_pylist() for name in COLUMNS[OBJECT]), strict=True)
+        some = self.columns.some([choice.object_of(*name) not in objects for name in named])
+        return self._replace(columns=some)
 
 
 class Pending:
@@ -83,18 +112,29 @@ class Pending:
         as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
         future rows do not count. What a stretch covers is not read: its rows may not go."""
         if choice.by_column and self.comes_by_column(choice, stretch):
-            from eventlog.sql.log import by_column  # Arrow takes a while to load
+            from eventlog.sql.columns import OddBytes  # Arrow takes a while to load
+            from eventlog.sql.log import by_column
 
-            found = by_column.pick_up(self, choice, stretch, ends)
-            if found is not None:
-                return found
+            with suppress(OddBytes):
+                for upto in dict.fromkeys((choice.upto, None)):
+                    lane = stretch.rest(LOWEST, upto)
+                    found = self.columns("columns_picked", choice, lane, *by_column.LAYOUT)
+                    if found.size:
+                        break
+                return by_column.complete(self, replace(choice, upto=upto), stretch, ends, found)
         picked = self._pending("pick_up", choice, stretch)
         if len(picked) < choice.limit:
             return PickUp(picked)
+        return self._complete(picked, choice, stretch, ends)
+
+    def _complete(
+        self, picked: list[Cells], choice: Selection, stretch: BlockedRange, ends: Ends | None
+    ) -> PickUp:
+        """Return rows that were read one by one with what completes them."""
         from eventlog.sql.log.lookahead import Lookahead  # NumPy takes a while to load
 
-        told = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
-        kept, more, reach, cut = Lookahead(self, choice, stretch, ends).complete_rows(told)
+        rows = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
+        kept, more, reach, cut = Lookahead(self, choice, stretch, ends).complete_rows(rows)
         beside = {cells[0]: cells for cells in self.rows(more)}
         whole = [*compress(picked, kept.tolist()), *(beside[number] for number in more)]
         return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
@@ -104,19 +144,16 @@ class Pending:
         integers, in the one order, and nothing at its head is skipped."""
         stored = self._queries.log.stored
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
-        known = choice.canonical is not None and not choice.future
+        known = choice.objects is not None and not choice.future
         return known and plain and next(iter(stretch.gaps(LOWEST)), None) is None
 
     def fit(self, choice: Selection, stretch: BlockedRange = NO_RANGE) -> Selection:
         """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""
-
-        def add_up(lane: Lane, most: int) -> list[Any]:
-            lanes = self.done.lanes(lane)
-            return [
-                row for one in lanes for row in self._read("pending_bytes", replace(choice, limit=most), one)
-            ]
-
-        found = list(_each_lane(add_up, stretch, choice.limit))
+        parts = (*stretch.gaps(LOWEST), stretch.rest(LOWEST))
+        found: list[Any] = []
+        for lane in chain.from_iterable(map(self.done.lanes, parts)):
+            statement = pending_statement(self._queries, "pending_bytes", choice, lane)
+            found += self._connection.execute(*statement).all()
         if min(choice.limit, sum(int(row[1]) for row in found)) < MANY:
             choice = replace(choice, by_column=False)
         if sum(int(row[0]) for row in found) <= choice.most_bytes:
@@ -215,23 +252,26 @@ class Pending:
         after: int = LOWEST,
         skip: int = 0,
     ) -> list[Any]:
-        def read(lane: Lane, most: int) -> list[Any]:
-            return self._lane(name, replace(choice, limit=most), lane, skip)
-
-        return in_lanes(read, stretch, after, choice.limit)
+        """Return the first rows that a stretch does not cover: in its gaps, then after its end."""
+        found: list[Any] = []
+        for lane in stretch.gaps(after):
+            found += self._lane(name, choice, lane, skip)
+        keep_first(found, choice.limit)
+        if len(found) < choice.limit:
+            rest = replace(choice, limit=choice.limit - len(found))
+            found += self._lane(name, rest, stretch.rest(after), skip)
+        return found
 
     def _lane(self, name: str, choice: Selection, lane: Lane, skip: int = 0) -> list[Any]:
-        """The first rows of a lane, in the order of the choice."""
+        """Return the first rows of a lane, in the order of the choice."""
         found: list[Any] = []
         for one in self.done.lanes(lane, whole=choice.future or skip > 0):
-            found += self._read(name, replace(choice, limit=choice.limit - len(found)), one, skip)
+            rest = replace(choice, limit=choice.limit - len(found))
+            statement = pending_statement(self._queries, name, rest, one, skip)
+            found += self._connection.execute(*statement).all()  # row by row takes twice the time
             if len(found) >= choice.limit:
                 break
         return found
-
-    def _read(self, name: str, choice: Selection, lane: Lane, skip: int = 0) -> list[Any]:
-        clause, values = pending_statement(self._queries, name, choice, lane, skip)
-        return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
 
     def sizes(self, ids: Sequence[int]) -> list[int]:
         """The bytes of keys and values of each of these rows; 0 of one that is gone."""
@@ -241,19 +281,10 @@ class Pending:
         return [of.get(number, 0) for number in ids]
 
 
-def in_lanes(
-    read: Callable[[Lane, int], list[Any]], stretch: BlockedRange, after: int, limit: int
-) -> list[Any]:
-    """The first rows that a stretch does not cover, behind a row: in its gaps, then behind its end."""
-    found = [row for lane in stretch.gaps(after) for row in read(lane, limit)]
-    found.sort(key=itemgetter(0))
-    del found[limit:]
-    return found + read(stretch.rest(after), limit - len(found)) if len(found) < limit else found
-
-
-def _each_lane(read: Callable[[Lane, int], list[Any]], stretch: BlockedRange, most: int) -> Iterator[Any]:
-    for lane in (*stretch.gaps(LOWEST), stretch.rest(LOWEST)):
-        yield from read(lane, most)
+def keep_first(rows: list[Any], limit: int) -> None:
+    """Keep the first rows of several lanes, in the order of their ids."""
+    rows.sort(key=itemgetter(0))
+    del rows[limit:]
 
 
 def pending_statement(

@@ -13,7 +13,7 @@ from eventlog.sql import current
 from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
 from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.log.blocked_range import LOWEST, NO_RANGE, BlockedRange, Lane, between, grow
-from eventlog.sql.log.pending import Cells, Pending, Selection, in_lanes
+from eventlog.sql.log.pending import Cells, Pending, Selection, keep_first
 from eventlog.sql.log.position import read_sequence
 from eventlog.sql.queries import containing
 
@@ -149,17 +149,23 @@ class Snapshot(Pending):
         return self._ids(limit, "timeless")
 
     def _ids(self, limit: int, condition: str, stretch: BlockedRange = NO_RANGE, **values: Any) -> list[int]:
-        def read(lane: Lane, most: int) -> list[Any]:
-            found: list[Any] = []
-            for one in self.done.lanes(lane):
-                holes = self._holes(one, condition) | {"order": self._queries.piece("by_record_id")}
-                given = values | one.values | {"most": most - len(found)}
-                found += self._queries.run(self._connection, "ids", holes, **given)
-                if len(found) >= most:
-                    break
-            return found
+        found: list[Any] = []
+        for lane in stretch.gaps(LOWEST):
+            found += self._ids_in(lane, limit, condition, values)
+        keep_first(found, limit)
+        if len(found) < limit:
+            found += self._ids_in(stretch.rest(LOWEST), limit - len(found), condition, values)
+        return [row[0] for row in found]
 
-        return [row[0] for row in in_lanes(read, stretch, LOWEST, limit)]
+    def _ids_in(self, lane: Lane, limit: int, condition: str, values: dict[str, Any]) -> list[Any]:
+        found: list[Any] = []
+        for one in self.done.lanes(lane):
+            holes = self._holes(one, condition) | {"order": self._queries.piece("by_record_id")}
+            given = values | one.values | {"most": limit - len(found)}
+            found += self._queries.run(self._connection, "ids", holes, **given)
+            if len(found) >= limit:
+                break
+        return found
 
     def _holes(self, lane: Lane, *conditions: str) -> dict[str, str]:
         """What fills the holes of a statement on the pending rows of a lane, in the order of their ids."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from eventlog.core.entry import read_event_time
-from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import ObjectName, Rules
+from eventlog.fold import Rules
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.open_log import DatabaseSettings
 from eventlog.sql.log.pending import Selection
@@ -82,15 +80,11 @@ def _freeze_rows(
     rules = source.rules
     user = None if rules.allow_loopback else rules.driver_user
     halted = source.tables.halted_spellings()
-    choice = Selection(CHUNK, user, object_of=partial(_object_of, source.tables), halted=halted)
+    choice = Selection(CHUNK, user, tables=source.tables, halted=halted)
     now = read_event_time(snapshot.now()) if rules.handle_future_events else None
     shares = share_out(snapshot, choice, access.shared is not None, frozen.files)
     work = FreezeShare(access, choice, now, without, frozen.files, snapshot.held())
     return dict(answers(load(spark, ANSWER, shares, work)))
-
-
-def _object_of(tables: Tables, table_name: object, table_key: object) -> ObjectName:
-    return object_of(tables, str(table_name), str(table_key))
 
 
 def _freeze_current(

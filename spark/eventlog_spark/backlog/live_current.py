@@ -13,7 +13,7 @@ from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Need, query_key
-from eventlog.publisher.queryback import CHUNK, Allowance, CurrentRows
+from eventlog.publisher.read_back import CHUNK, Allowance, CurrentRows
 from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable

@@ -19,7 +19,8 @@ from eventlog.fold import Rules
 from eventlog.neutral import dumps
 from eventlog.publisher.batches import Remembered, read_memory, still_to_go
 from eventlog.publisher.config import Config
-from eventlog.publisher.reading import Reader, Reading
+from eventlog.publisher.fold import Reader
+from eventlog.publisher.reading import Reading
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.tally import letters_of
 from eventlog.sinks import open_sink, sink_kind
@@ -80,8 +81,7 @@ def settle(
     documents = [document for batch in batches for document in read_memory(batch.content)]
     facts = still_to_go(documents, _known(documents, config))
     reader = Reader(tables, readable, rules, XdsSettings(), _AsChanges())
-    reader.thorough = True
-    reading = reader.read_again(snapshot, facts)
+    reading = reader.read_again(snapshot, facts, thorough=True)
     letters = letters_of(fact for _, among in documents for fact in among)
     letters |= {row: (Letter.ERROR, Failure(row, None, reason)) for row, reason in reading.refused}
     spelled = {cells[0]: cells[_OBJECT] for cells in snapshot.rows(letters)}

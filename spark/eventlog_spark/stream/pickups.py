@@ -109,8 +109,11 @@ class Following:
             return self._again(start, state.last)
         with store.upkeep() as upkeep:
             paused = upkeep.state().paused_at is not None
-        if paused or self._exhausted(pickups) or not pickups.take(partial(self._keep, number + 1)):
+        taken = None if paused or self._exhausted(pickups) else pickups.take()
+        if taken is None:
             return start
+        self._freeze(number + 1, taken)
+        pickups.remember()
         self._checked = number + 1
         return {**start, _PICK_UP: number + 1}
 
@@ -208,7 +211,7 @@ class Following:
         """Whether everything was taken that was there when the end was set."""
         return self._until is not None and (not pickups.full or pickups.first > self._until)
 
-    def _keep(self, number: int, taken: Taken) -> None:
+    def _freeze(self, number: int, taken: Taken) -> None:
         """Freeze a pick-up, before it is remembered."""
         state = self._folder.state()
         assert state is not None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +15,13 @@ from eventlog.columnar.current import nothing
 from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.entry import EVENT_TYPES, read_entry
 from eventlog.core.errors import EventlogError, WrongRow
-from eventlog.core.identity import ObjectName
+from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Need, Rules
 from eventlog.fold.plan import Lookup
 from eventlog.publisher.packed_events import PackedEvents
-from eventlog.publisher.queryback import Allowance, CurrentRows
+from eventlog.publisher.read_back import Allowance, CurrentRows
+from eventlog.publisher.reading import Reading
 from eventlog.sql.columns import OddBytes
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.by_column import PickedColumns
@@ -34,21 +35,8 @@ _TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
 _PER_FIELD = [number for number, kind in EVENT_TYPES.items() if kind.per_field]
 
 
-@dataclass(frozen=True)
-class FoldedRows:
-    """What many rows came to."""
-
-    outgoing: PackedEvents
-    silent: list[int]
-    refused: list[tuple[int, str]]
-    held: list[tuple[ObjectName, tuple[str, str]]]  # rows of objects that wait, and how they spell them
-    query_back: float  # seconds
-    doubtful: bool  # rows were refused that other tables might explain
-    unknown: frozenset[tuple[str, str]]  # columns that rows named and their tables lack
-
-
 class ColumnReader:
-    """Folds rows by column, and asks for the current rows."""
+    """Folds rows by column, and reads their current rows."""
 
     def __init__(
         self,
@@ -56,43 +44,35 @@ class ColumnReader:
         readable: Mapping[Table, ReadableTable],
         rules: Rules,
         xds: XdsSettings,
-        object_of: Callable[[object, object], ObjectName],
     ) -> None:
-        self._readable = readable
+        self._tables = tables
         self._log = rules.log_name
-        self._object_of = object_of
-        self._asked: _Asking | None = None
+        self._current = _CurrentColumns(readable)
         self._engine = Engine(
             tables,
             replace(rules, driver_user=None),
             xds,
             answerable=readable,
-            read_back=lambda table, keys: self._asking.read_back(table, keys),
-            ask=lambda needs: self._asking.ask(needs),
+            read_back=self._current.read_back,
+            ask=self._current.ask,
         )
 
-    @property
-    def _asking(self) -> _Asking:
-        assert self._asked is not None
-        return self._asked
-
     def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
-        """One text for each object, whatever rows call it."""
+        """Return one text for each object, whatever rows call it."""
         return self._engine.canonical(tables, keys)
 
     def read(
         self,
         snapshot: Snapshot,
         picked: PickedColumns,
-        held: HeldObjects,
         allowance: Allowance,
-        *,
         bound: int,
         thorough: bool,
-    ) -> FoldedRows:
-        """What the rows come to; TooMuch where there is no room for the current rows."""
-        self._asked = _Asking(snapshot, self._readable, allowance, thorough)
-        waiting = self._waiting(picked, held)
+        reading: Reading,
+    ) -> None:
+        """Add the events of rows to a reading; TooMuch if there is no room for the current rows."""
+        self._current.begin(snapshot, allowance, thorough)
+        waiting = self._waiting(picked, snapshot.held())
         sound, refused = _sound(snapshot, picked, bound)
         taking_part = picked.some(sound & ~waiting)
         events = self._engine.events(
@@ -103,15 +83,13 @@ class ColumnReader:
             events = _without_parts(events, {row for row, _ in wrong})
         spelled = picked.some(sound & waiting)
         names = zip(*(spelled.texts[name].to_pylist() for name in _OBJECT), strict=True)
-        return FoldedRows(
-            PackedEvents(events, self._log, self._object_of),
-            _silent(taking_part, events, wrong),
-            [*refused, *wrong],
-            [(self._object_of(*name), name) for name in names],
-            self._asked.seconds,
-            bool(wrong) or self._asked.refused,
-            frozenset(self._engine.unknown),
-        )
+        reading.packed = PackedEvents(events, self._log, self._tables)
+        reading.silent = _silent(taking_part, events, wrong)
+        reading.refused = [*refused, *wrong]
+        reading.spelled = [(object_of(self._tables, *name), name) for name in names]
+        reading.query_back = self._current.seconds
+        reading.doubtful = bool(wrong) or self._current.refused
+        reading.unknown = frozenset(self._engine.unknown)
 
     def _waiting(self, picked: PickedColumns, held: HeldObjects) -> Flags:
         """Whether each row is of an object that waits, under a name that was not known to be one of it."""
@@ -119,24 +97,23 @@ class ColumnReader:
             return np.zeros(picked.size, np.bool_)
         names = self.canonical(*(picked.texts[name] for name in _OBJECT)).dictionary_encode()
         waits = [tuple(text.split("\0", 1)) in held for text in names.dictionary.to_pylist()]
-        found: Flags = np.array(waits)[names.indices.to_numpy()]
-        return found
+        waiting: Flags = np.array(waits)[names.indices.to_numpy()]
+        return waiting
 
 
-class _Asking:
-    """Reads current rows in one snapshot."""
+class _CurrentColumns:
+    """Reads the current rows of one pick-up after another, each in its snapshot."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        readable: Mapping[Table, ReadableTable],
-        allowance: Allowance,
-        thorough: bool,
-    ) -> None:
-        self._snapshot = snapshot
+    def __init__(self, readable: Mapping[Table, ReadableTable]) -> None:
         self._readable = readable
+        self._refused = False
+        self.seconds = 0.0
+
+    def begin(self, snapshot: Snapshot, allowance: Allowance, thorough: bool) -> None:
+        """Read in this snapshot from now on."""
+        self._snapshot = snapshot
         self._allowance = allowance
-        self._rows = CurrentRows(snapshot, readable, thorough, allowance)
+        self._rows = CurrentRows(snapshot, self._readable, thorough, allowance)
         self._refused = False
         self.seconds = 0.0
 
@@ -224,8 +201,8 @@ def _once(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -
     ids, counts = np.unique(picked.ids[right], return_counts=True)
     for record_id, count in zip(ids[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
         refused += [(record_id, f"record_id {record_id} stands {count} times")]
-    found: Flags = right & ~np.isin(picked.ids, ids[counts > 1])
-    return found
+    unique: Flags = right & ~np.isin(picked.ids, ids[counts > 1])
+    return unique
 
 
 def _unsaid(events: Events) -> list[tuple[int, str]]:

@@ -34,9 +34,9 @@ class Allowance:
         """How many more may be."""
         return max(1, self._most - self.taken)
 
-    def take(self, found: Sequence[Sequence[str | None]]) -> None:
+    def take(self, rows: Sequence[Sequence[str | None]]) -> None:
         """The texts of these rows are held from now on."""
-        self.taken += sum(len(text) for row in found for text in row if text is not None)
+        self.taken += sum(len(text) for row in rows for text in row if text is not None)
 
 
 class _Asked(NamedTuple):
@@ -80,23 +80,23 @@ class CurrentRows:
         """One statement; where the database refuses it, two halves, down to the key that it refuses."""
         try:
             with self._snapshot.attempt():
-                keys = [one.texts for one in asked]
-                found = list(self._snapshot.current_rows(source, keys, self._allowance.left))
+                keys = [query.texts for query in asked]
+                rows = list(self._snapshot.current_rows(source, keys, self._allowance.left))
         except DatabaseFailed as fault:
             self.refused = True
             if len(asked) == 1 or not self._thorough:
                 wrong = WrongRow(f"key of {table}: {fault}")
-                self._answers[table].update({one.key: wrong for one in asked})
+                self._answers[table].update({query.key: wrong for query in asked})
                 return
             middle = len(asked) // 2
             self._read(table, source, asked[:middle])
             self._read(table, source, asked[middle:])
             return
-        self._allowance.take([row.texts for row in found])
-        rows: dict[QueryKey, list[CurrentRow]] = {}
-        for place, texts in found:
-            rows.setdefault(asked[place].key, []).append(texts)
-        self._answers[table].update(rows)
+        self._allowance.take([row.texts for row in rows])
+        rows_of: dict[QueryKey, list[CurrentRow]] = {}
+        for place, texts in rows:
+            rows_of.setdefault(asked[place].key, []).append(texts)
+        self._answers[table].update(rows_of)
 
 
 def _text(value: Value) -> str:

@@ -1,0 +1,163 @@
+"""Documents on their way to the receiver, and what its replies say about the rest of the cycle."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from eventlog.core.tables import Tables
+from eventlog.publisher import batches
+from eventlog.publisher.batches import Draft
+from eventlog.publisher.finish import Ledger
+from eventlog.publisher.tally import AnswerTally
+from eventlog.publisher.waits import DatabaseClock
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Parallel, Reply, Sequential, Sink
+from eventlog.xds.answers import Level
+from eventlog.xds.documents import HEARTBEAT
+
+logger = logging.getLogger("eventlog.publisher")
+
+PATIENCE = 1.0  # seconds of answers that a crash may cost
+MOST_DOCUMENTS = 500  # of one batch
+DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
+
+
+class CycleControl(Protocol):
+    """Stops a cycle, and follows how far it is."""
+
+    def stop_requested(self) -> bool:
+        """Whether no further document is to be sent."""
+
+    def replied(self, tally: AnswerTally, down: str | None) -> None:
+        """Take note of a reply; `down` is why the receiver is down."""
+
+
+class NoControl:
+    """Lets each cycle come to its end."""
+
+    def stop_requested(self) -> bool:
+        """Return that nothing stops the cycle."""
+        return False
+
+    def replied(self, tally: AnswerTally, down: str | None) -> None:
+        """Do nothing."""
+
+
+class DocumentDelivery:
+    """Sends batches of documents, each of which is remembered before it goes."""
+
+    def __init__(self, sink: Sink, ledger: Ledger, clock: DatabaseClock, control: CycleControl) -> None:
+        self._sink = sink
+        self._ledger = ledger
+        self._clock = clock
+        self._control = control
+        self._faults = 0  # documents without an answer, one after another
+        self.down: str | None = None  # why the receiver is down, by its last answer or fault
+
+    def stopped(self, tally: AnswerTally) -> bool:
+        """Return whether nothing more is to be sent in this cycle."""
+        tally.cycle.stopped = tally.cycle.stopped or self._control.stop_requested()
+        return tally.ended
+
+    def knows(self, name: str) -> bool:
+        """Return whether the document of that name is out, as far as the sink keeps a record of it."""
+        return self._sink.knows(name)
+
+    def in_batches(self, drafts: Iterable[Draft]) -> Iterator[list[Draft]]:
+        """Yield documents in batches that the sink may send in one go."""
+        apart = not isinstance(self._sink, Sequential)
+        return batches.in_batches(drafts, MOST_DOCUMENTS, apart=apart)
+
+    def expect_fault(self) -> None:
+        """Take the receiver for down after the next document without an answer."""
+        self._faults = DOWN_AFTER - 1
+
+    def heartbeat(self) -> str | None:
+        """Send a heartbeat. Return why it did not arrive."""
+        name = f"heartbeat-{time.time_ns()}"
+        (reply,) = self._sink.deliver([OutgoingDocument(name, (), HEARTBEAT)])
+        self.down = reply.fault
+        return reply.fault
+
+    def deliver(
+        self, batch: Sequence[Draft], tally: AnswerTally, tables: Tables, redriven: int | None
+    ) -> Sequence[Draft]:
+        """Send a batch; of documents that are too large their halves, which are remembered before they go.
+        Return what a stop leaves to be sent."""
+        while batch:
+            self._ledger.remember(batch, tally, redriven)
+            batch, redriven = self._deliver_once(batch, tally, tables), None
+            if self.stopped(tally):
+                break
+        return batch
+
+    def _deliver_once(self, batch: Sequence[Draft], tally: AnswerTally, tables: Tables) -> Sequence[Draft]:
+        """Send a batch once and take the answers as they come. Return the documents that are still to go."""
+        left: list[Draft] = []  # of those with a reply
+        in_order = isinstance(self._sink, Sequential)
+        replied, halted, begun = 0, False, time.monotonic()
+        written = begun
+        replies = self._sink.deliver([draft.document(tables) for draft in batch])
+        for draft, reply in zip(batch, replies, strict=False):
+            left += self._settle(draft, reply, tally)
+            self._control.replied(tally, self.down)
+            replied += 1
+            halted = halted or reply.halts or (in_order and reply != ACCEPTED)
+            if self.stopped(tally) and not self._awaits_more():
+                break
+            if time.monotonic() > written + PATIENCE:
+                self._ledger.remember([*left, *batch[replied:]], tally)
+                written = time.monotonic()
+        if replied < len(batch) and not halted and not self.stopped(tally):
+            self.down = f"the sink replied to {replied} of {len(batch)} documents"
+            tally.end(self.down)
+        tally.cycle.delivery += time.monotonic() - begun
+        return [*left, *batch[replied:]]
+
+    def _settle(self, draft: Draft, reply: Reply, tally: AnswerTally) -> list[Draft]:
+        """Note the reply to a document. Return what of it is still to go."""
+        if reply.fault is not None:
+            self._note_fault(reply, tally)
+        if reply.divide:
+            return batches.halves(draft)
+        if not reply.arrived:
+            return [draft]
+        self._note_answer(draft, reply, tally)
+        return []
+
+    def _awaits_more(self) -> bool:
+        """Have no further document begun. Return whether there may be some on their way."""
+        if not isinstance(self._sink, Parallel):
+            return False
+        self._sink.stop()
+        return True
+
+    def _note_answer(self, draft: Draft, reply: Reply, tally: AnswerTally) -> None:
+        answer = tally.take(draft, reply, self._clock.now())
+        for status in answer.unknown:
+            logger.warning("the receiver speaks of %s, which was not sent", status.event_id)
+        for event_id, status in answer.statuses.items():
+            if status.level >= Level.ERROR:
+                facts = {"event_id": event_id, "level": status.level.name.lower()}
+                logger.warning("event %s: %s: %s", event_id, facts["level"], status.text, extra=facts)
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("document %s: %d events", draft.name, draft.size, extra=_facts(draft))
+        if reply.fault is None:
+            self._faults, self.down = 0, None
+
+    def _note_fault(self, reply: Reply, tally: AnswerTally) -> None:
+        """End the cycle at the second document without an answer, or at one that did not arrive."""
+        self._faults += 1
+        logger.warning("no answer: %s", reply.fault)
+        if self._faults >= DOWN_AFTER or not reply.arrived or reply.wait is not None:
+            tally.end(reply.fault, reply.wait)
+            self.down = reply.fault
+
+
+def _facts(draft: Draft) -> dict[str, object]:
+    return {
+        "event_ids": [sending.event_id for sending in draft.sendings],
+        "record_ids": [row for sending in draft.sendings for row in sending.settles],
+    }

@@ -1,0 +1,128 @@
+"""What the leader writes into the log: the batches that are about to go out, and what became of their rows.
+
+Remember, deliver, finish: a batch is on record before its documents go, and its rows are finished, by their
+ids, in the transaction that forgets it and remembers the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import object_of
+from eventlog.core.tables import Tables
+from eventlog.publisher import batches
+from eventlog.publisher.batches import Draft
+from eventlog.publisher.blocked_prefix import BlockedPrefix
+from eventlog.publisher.tally import AnswerTally
+from eventlog.sinks.sink import Recording
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import RememberedBatch, Work
+
+
+class PickedUpBefore(EventlogError):
+    """rows were redriven since this pick-up: what is left of it is picked up anew, behind them"""
+
+
+class Coming(NamedTuple):
+    """A batch that is about to go out."""
+
+    content: str
+    highest: int  # record_id
+
+
+def coming_of(drafts: Sequence[Draft], tally: AnswerTally) -> Coming:
+    """Return what is remembered of documents."""
+    return Coming(batches.write_memory(drafts, tally.worst), max(draft.highest for draft in drafts))
+
+
+class Ledger:
+    """Remembers batches and finishes rows, as the leader of one epoch."""
+
+    def __init__(
+        self, store: Store, epoch: int, prefix: BlockedPrefix, record: Recording | None = None
+    ) -> None:
+        self._store = store
+        self._epoch = epoch
+        self._prefix = prefix
+        self._record = record  # of the sink, about what is out
+        self._open: list[int] | None = None  # the batches that are remembered; None: not read yet
+        self._number = 0
+        self._highest = 0  # record_id that ever went out, as far as we know
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether batches may be on record that were about to go out when a cycle ended."""
+        return self._open != []
+
+    def adopt(self, tables: Tables) -> Sequence[RememberedBatch]:
+        """Return what was about to go out when a cycle or another leader ended. It is ours from now on."""
+        if self._open is None:
+            self.check_ids()
+            self.rename_holds(tables)
+        remembered = self._store.remembered()
+        self._open = [batch.number for batch in remembered]
+        if remembered:
+            self._number = max(self._open)
+            with self._store.work(self._epoch) as work:
+                work.adopt()
+        return remembered
+
+    def remember(self, drafts: Sequence[Draft], tally: AnswerTally, redriven: int | None = None) -> None:
+        """Write what the answers came to, and remember the documents that go next."""
+        self.write(tally, [coming_of(drafts, tally)] if drafts else (), redriven)
+
+    def write(self, tally: AnswerTally, coming: Sequence[Coming] = (), redriven: int | None = None) -> None:
+        """Write what became of rows, and remember what goes next, in one transaction. PickedUpBefore if rows
+        were redriven since that notice, because older rows of the same objects may be new again."""
+        if not (tally or self._open or coming):
+            return
+        self._prefix.release(name for name, _ in tally.released)
+        with self._store.work(self._epoch) as work:
+            tally.write(work)
+            for number in self._open or ():
+                work.settle(number)
+            late = redriven is not None and work.latest_redrive() != redriven
+            coming = () if late else coming
+            for number, batch in enumerate(coming, self._number + 1):
+                work.remember(number, batch.content)
+                self._note_highest(work, batch.highest)
+        tally.clear()
+        self._open = [self._number + number for number, _ in enumerate(coming, 1)]
+        self._number += len(coming)
+        if late:
+            raise PickedUpBefore
+
+    def settle(self, batch: RememberedBatch, tally: AnswerTally) -> None:
+        """Write what became of the rows of one batch that is out, and forget this batch alone."""
+        self._open = [batch.number]
+        self.write(tally)
+
+    def look_again(self, *, complete: bool) -> None:
+        """Read again what is remembered, unless all of it was settled."""
+        self._open = [] if complete else None
+
+    def check_picked(self, record_ids: Sequence[int]) -> None:
+        """Raise IdsComeAgain if picked rows have the record_ids of others that went out."""
+        if min(record_ids, default=self._highest + 1) <= self._highest:
+            self.check_ids()
+
+    def check_ids(self) -> None:
+        """Raise IdsComeAgain if the log's sequence will give record_ids that went out before."""
+        position = self._store.position()
+        if self._record is not None:
+            position = position.came_out(self._record.highest())
+        position.demand_new()
+        self._highest = max(self._highest, position.highest)
+
+    def rename_holds(self, tables: Tables) -> None:
+        """Give waiting objects the names that they have with these tables."""
+        with self._store.work(self._epoch) as work:
+            work.rename(partial(object_of, tables))
+
+    def _note_highest(self, work: Work, record_id: int) -> None:
+        if record_id > self._highest:
+            work.note_highest(record_id)
+            self._highest = record_id

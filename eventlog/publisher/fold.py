@@ -1,0 +1,323 @@
+"""Fold the log's rows of one snapshot, one by one or by column, into events that are ready to go."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from operator import itemgetter
+from typing import TYPE_CHECKING, Protocol
+
+from eventlog.core.change import Change
+from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, read_entry, read_event_time
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import ObjectName, object_of
+from eventlog.core.plurals import quantity
+from eventlog.core.tables import Table, Tables
+from eventlog.fold import Event, Fate, Plan, Rules, once, plan, plan_again
+from eventlog.publisher.batches import Remembered, Sending
+from eventlog.publisher.blocked_prefix import look_at_all
+from eventlog.publisher.read_back import MOST_BYTES, Allowance, CurrentRows
+from eventlog.publisher.reading import PickUpTooLarge, Reading
+from eventlog.sql.current import NO_BOUND, TooMuch
+from eventlog.sql.log.pending import OBJECT, Cells, PickUp, Selection
+from eventlog.sql.log.position import why_ahead
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.readable import ReadableTable
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from eventlog.publisher.fold_columns import ColumnReader
+
+_ROW_TYPES = frozenset(n for n, t in EVENT_TYPES.items() if not t.per_field)
+_FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES
+# what a timestamp column gives for the years that a document can name
+_PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})?").fullmatch
+_WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
+
+
+About = Callable[[Cell, Cell], bool]  # whether a row's table_name and table_key name a certain object
+
+
+def _loopback(rows: int, user: str | None) -> str:
+    words = quantity(rows, f"row of {user} itself is", f"rows of {user} itself are")
+    return f"{words} loopback: finished without being sent"
+
+
+class TextWriter(Protocol):
+    """Writes the text of an event."""
+
+    def write(self, change: Change, event_id: str) -> str: ...
+
+
+class Reader:
+    """Folds rows of the log, reads the current rows that they ask for, and writes the events."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        readable: Mapping[Table, ReadableTable],
+        rules: Rules,
+        xds: XdsSettings,
+        writer: TextWriter | None = None,
+    ) -> None:
+        self.tables = tables
+        self._readable = readable
+        self._rules = rules
+        self._xds = xds
+        self._again = replace(rules, driver_user=None)
+        self._writer: TextWriter = writer or EventWriter(tables, xds)
+        self._bound = 0  # the highest record_id that the log's sequence can have given to a row
+        self._own_user = None if rules.allow_loopback else rules.driver_user
+        self.finishes_loopback = self._own_user is not None and rules.loopback_rows == "finish"
+
+    def selection(self, choice: Selection, *, by_column: bool) -> Selection:
+        """Return the choice with what the rules and the tables say about rows."""
+        rules = self._rules
+        return replace(
+            choice,
+            driver_user=self._own_user,
+            future=rules.handle_future_events,
+            inserts=frozenset((1, 7) if rules.insert_query_back == "add" else (1,)),
+            tables=self.tables,
+            halted=self.tables.halted_spellings(),
+            objects=self,
+            by_column=by_column,
+        )
+
+    def preview(
+        self,
+        snapshot: Snapshot,
+        choice: Selection,
+        about: About | None = None,
+        *,
+        by_column: bool = False,
+        thorough: bool = False,
+    ) -> Reading:
+        """Read what the next cycle would send, fewer rows if their current rows cannot be held."""
+        try:
+            rows = look_at_all(
+                snapshot, self.selection(choice, by_column=by_column), loopback=self.finishes_loopback
+            )
+            return self.fold(snapshot, rows, choice.limit, thorough=thorough, about=about)
+        except PickUpTooLarge as fault:
+            fewer = replace(choice, limit=max(1, min(choice.limit, fault.rows) // 2))
+            return self.preview(snapshot, fewer, about, by_column=by_column, thorough=thorough)
+
+    def fold(
+        self,
+        snapshot: Snapshot,
+        rows: PickUp,
+        limit: int,
+        *,
+        thorough: bool,
+        about: About | None = None,
+    ) -> Reading:
+        """Return the events of rows. PickUpTooLarge if several rows were wanted and their current rows cannot
+        be held. Rows of objects that `about` does not name are left out; `thorough` looks for the key that
+        the database refuses, instead of doubting the tables."""
+        now = read_event_time(snapshot.now()) if self._rules.handle_future_events else None
+        reading = Reading(rows.ids, full=rows.full, cut=rows.cut)
+        self._raise_bound(snapshot, reading.picked)
+        allowance = Allowance(NO_BOUND if limit == 1 else MOST_BYTES)
+        try:
+            if rows.columns is not None:
+                self._by_column.read(snapshot, rows.columns, allowance, self._bound, thorough, reading)
+            else:
+                cells = rows.cells if about is None else _of_objects(rows.cells, about)
+                self._fold_rows(reading, snapshot, cells, now, allowance, thorough)
+        except TooMuch:
+            raise PickUpTooLarge(len(reading.picked)) from None
+        reading.roomy = 2 * allowance.taken < MOST_BYTES
+        reading.silent += rows.loopback
+        if rows.loopback:
+            reading.loopback = _loopback(len(rows.loopback), self._own_user)
+        if self._rules.handle_future_events:
+            reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
+        return reading
+
+    def _raise_bound(self, snapshot: Snapshot, picked: Sequence[int]) -> None:
+        """Ask how far the log's sequence is, if a row is beyond the last answer."""
+        if max(picked, default=0) > self._bound:
+            self._bound = snapshot.bound()
+
+    def _fold_rows(
+        self,
+        reading: Reading,
+        snapshot: Snapshot,
+        cells: Sequence[Cells],
+        now: str | None,
+        allowance: Allowance,
+        thorough: bool,
+    ) -> None:
+        """Add the events of rows that were read one by one."""
+        entries, held = list(_entries(cells, reading, self._bound)), snapshot.held()
+        planned = plan(entries, self.tables, self._rules, now=now, held=held, answerable=self._readable)
+        self._fill(reading, entries, planned, CurrentRows(snapshot, self._readable, thorough, allowance))
+        reading.spelled = [
+            (self.object_of(*entry[5:7]), entry[5:7])
+            for entry in (entries if held.hashes else ())
+            if reading.outcomes[entry.record_id].fate is Fate.HELD
+        ]
+
+    def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
+        """Return one text for each object, by column."""
+        return self._by_column.canonical(tables, keys)
+
+    @cached_property
+    def _by_column(self) -> ColumnReader:
+        from eventlog.publisher.fold_columns import ColumnReader  # Arrow takes a while to load
+
+        return ColumnReader(self.tables, self._readable, self._rules, self._xds)
+
+    def object_of(self, table_name: object, table_key: object) -> ObjectName:
+        """The object that a row names."""
+        return object_of(self.tables, str(table_name), str(table_key))
+
+    def read_again(
+        self,
+        snapshot: Snapshot,
+        facts: Sequence[Remembered],
+        most: int = NO_BOUND,
+        *,
+        thorough: bool = False,
+    ) -> Reading:
+        """The events that went out before, each from exactly its rows, under the names they had then, from
+        the part on that comes next. What is read back is as of now; rows that are not new are settled.
+        TooMuch if the current rows of several come to so many bytes."""
+        cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
+        reading = Reading([int(str(row[0])) for row in cells])
+        entries = {entry.record_id: entry for entry in _entries(cells, reading)}
+        groups = [[entries[row] for row in fact.settles if row in entries] for fact in facts]
+        planned = plan_again(groups, self.tables, self._again, self._readable)
+        allowance = Allowance(NO_BOUND if len(facts) == 1 else most)
+        current = CurrentRows(snapshot, self._readable, thorough, allowance)
+        self._fill(reading, list(entries.values()), planned, current, facts)
+        return reading
+
+    def _fill(
+        self,
+        reading: Reading,
+        entries: list[Entry],
+        planned: Plan,
+        current: CurrentRows,
+        facts: Sequence[Remembered] | None = None,
+    ) -> None:
+        """Read the current rows, write the events, and account for every row; events that were remembered
+        keep their names."""
+        reading.entries = entries
+        begun = time.monotonic()
+        current.read(planned.needs())
+        reading.query_back = time.monotonic() - begun
+        reading.doubtful = current.refused or any(
+            outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()
+        )
+        reading.unknown = frozenset(planned.unknown)
+        unwritten: set[str] = set()
+        events = planned.events(current.lookup)
+        for event in events if facts is None else _renamed(facts, events):
+            self._write(event, reading, unwritten)
+        if unwritten:
+            reading.sendings = [sending for sending in reading.sendings if sending.run_id not in unwritten]
+        _account(planned, reading)
+
+    def _write(self, event: Event, reading: Reading, unwritten: set[str]) -> None:
+        """Write an event; if it cannot be written, refuse its rows and add its name to `unwritten`."""
+        change, event_id, _, name, settles, part, parts = event
+        run_id = event_id if part == 1 else event_id.removesuffix(f".{part}")
+        if run_id in unwritten:
+            return
+        try:
+            text = self._writer.write(change, event_id)
+        except EventlogError as fault:
+            reading.refused += ((row, str(fault)) for row in settles)
+            unwritten.add(run_id)
+            return
+        if not text and parts == 1:
+            reading.silent += settles
+            return
+        sending = (event_id, run_id, name, settles, text, part, parts, 0)
+        reading.sendings.append(tuple.__new__(Sending, sending))
+
+
+def _renamed(facts: Sequence[Remembered], events: Iterable[Event]) -> list[Event]:
+    """The events under the names that they had when they went out first."""
+    fact_of = {row: fact for fact in facts for row in fact.settles}
+    events_of: dict[str, list[Event]] = {}
+    for event in events:
+        events_of.setdefault(fact_of[event.settles[0]].run_id, []).append(event)
+    return [event for fact in facts for event in _parts(fact, events_of.get(fact.run_id, ()))]
+
+
+def _parts(fact: Remembered, events: Sequence[Event]) -> Iterator[Event]:
+    for part, event in enumerate(events, 1):
+        name = fact.run_id if part == 1 else f"{fact.run_id}.{part}"
+        if part >= fact.part:
+            yield event._replace(event_id=name, settles=fact.settles, part=part, parts=len(events))
+
+
+def _of_objects(cells: Iterable[Cells], about: About) -> list[Cells]:
+    """Return the rows of these objects, and rows that share a record_id with them."""
+    rows = list(cells)
+    ids = {row[0] for row in rows if about(row[OBJECT.start], row[OBJECT.start + 1])}
+    return [row for row in rows if row[0] in ids]
+
+
+def _entries(cells: Iterable[Cells], reading: Reading, bound: int = MAX_RECORD_ID) -> Iterator[Entry]:
+    """The rows as entries; a wrong one is refused by itself, and none of those that share a record_id
+    can be believed, nor one beyond the bound."""
+    good = []
+    for row in cells:
+        try:
+            good.append(_plain_entry(row) or read_entry(row))
+        except EventlogError as fault:
+            reading.refused.append((int(str(row[0])), str(fault)))
+    good.sort(key=itemgetter(0))
+    while good and good[-1][0] > bound:
+        number = good.pop()[0]
+        reading.refused.append((number, why_ahead(number, bound)))
+    if len({entry[0] for entry in good}) == len(good):
+        yield from good
+        return
+    for entry in once(good):
+        if isinstance(entry, Entry):
+            yield entry
+        else:
+            number = entry[0].record_id
+            reading.refused.append((number, f"record_id {number} stands {len(entry)} times"))
+
+
+def _plain_entry(row: Cells) -> Entry | None:
+    """The entry of a row as triggers write it: the log's own column types have checked most of it."""
+    record_id, status, event_type, event_time, perpetrator, table, key, column, old, new = row
+    if not (
+        type(record_id) is int
+        and record_id > 0
+        and type(event_type) is int
+        and (event_type in _ROW_TYPES or (event_type in _FIELD_TYPES and column))
+        and table is not None
+        and key is not None
+        and type(event_time) is str
+        and _PLAIN_TIME(event_time)
+    ):
+        return None
+    time_text = f"{event_time[:10]}T{event_time[11:19]}{event_time[19:].rstrip('0').rstrip('.')}"
+    cells = (record_id, status, event_type, time_text, perpetrator, table, key, column, old, new)
+    return tuple.__new__(Entry, cells)
+
+
+def _account(planned: Plan, reading: Reading) -> None:
+    """What becomes of the rows that no event speaks of."""
+    reading.outcomes = planned.outcomes
+    unsaid = [(row, outcome) for row, outcome in planned.outcomes.items() if outcome.event_id is None]
+    settled = {row for sending in reading.sendings for row in sending.settles} if unsaid else set()
+    for row, outcome in unsaid:
+        if outcome.fate is Fate.REFUSED:
+            reading.refused.append((row, outcome.reason))
+        elif outcome.fate in _WITHOUT_EVENT and row not in settled:
+            reading.silent.append(row)

@@ -1,0 +1,192 @@
+"""What goes next, read from the log: new events, events whose wait is over, events that went out before."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from math import inf
+
+from eventlog.core.tables import Tables
+from eventlog.fold.understand import why_unknown
+from eventlog.publisher.batches import Remembered
+from eventlog.publisher.blocked_prefix import BlockedPrefix
+from eventlog.publisher.finish import Ledger
+from eventlog.publisher.fold import Reader
+from eventlog.publisher.read_back import MOST_BYTES
+from eventlog.publisher.reading import PickUpTooLarge, Reading
+from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.tally import AnswerTally
+from eventlog.publisher.waits import DatabaseClock
+from eventlog.sql.current import NO_BOUND, TooMuch
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import Spelling, WaitingEvent
+
+logger = logging.getLogger("eventlog.publisher")
+
+CATALOGUE_AGE = 60.0  # seconds until tables are read again for columns that they lacked
+MOST_AGAIN = 10_000  # events that are tried again in one cycle
+
+
+class LogReader:
+    """Reads the log for one leader, with the tables as they are."""
+
+    def __init__(
+        self,
+        store: Store,
+        make_reader: Callable[[], Reader],
+        settings: PublisherSettings,
+        ledger: Ledger,
+        prefix: BlockedPrefix,
+        clock: DatabaseClock,
+    ) -> None:
+        self._store = store
+        self._make_reader = make_reader
+        self._reader = make_reader()
+        self._settings = settings
+        self._ledger = ledger
+        self._prefix = prefix
+        self._clock = clock
+        self._limit = settings.query_limit  # rows whose current rows could be held
+        self._unknown = frozenset[tuple[str, str]]()  # columns that tables lack, after a warning
+        self._unknown_at = -inf  # when the catalogue was last read for them
+
+    @property
+    def tables(self) -> Tables:
+        """The tables as they were when they were last read."""
+        return self._reader.tables
+
+    def refresh(self) -> None:
+        """Read the tables again, because they may have changed."""
+        before, self._reader = list(self._reader.tables), self._make_reader()
+        if before != list(self._reader.tables):
+            self._ledger.rename_holds(self._reader.tables)
+            self._prefix.forget_all()  # rows of a table that was halted may go now
+
+    def pick_up(self) -> Reading:
+        """Return the events of the pending rows that may go now, of fewer rows if their current rows cannot
+        be held. Before rows are refused the tables are read again."""
+        thorough = False
+        while True:
+            limit = self._limit
+            try:
+                with self._snapshot() as (snapshot, redriven):
+                    reader = self._reader
+                    choice = reader.selection(self._settings.choice(limit), by_column=True)
+                    rows = self._prefix.look(snapshot, choice, loopback=reader.finishes_loopback)
+                    reading = reader.fold(snapshot, rows, limit, thorough=thorough)
+            except PickUpTooLarge as fault:
+                self._limit, thorough = max(1, min(limit, fault.rows) // 2), False
+                continue
+            if self._is_final(reading, thorough):
+                break
+            thorough = True
+        if reading.roomy:
+            self._limit = min(2 * limit, self._settings.query_limit)
+        if reading.cut is not None:
+            logger.warning("the insert of %s %s is cut: max-insert-rows or -bytes is too small", *reading.cut)
+        self._ledger.check_picked(reading.picked)
+        return replace(reading, redriven=redriven)
+
+    def past_held(self, reading: Reading, tally: AnswerTally) -> Reading:
+        """Account for a pick-up. Pick up again at once while all rows are of waiting objects, under spellings
+        that were not on record."""
+        tally.account_new(reading)
+        spelled = set[Spelling]()
+        while reading.all_held and not spelled.issuperset(reading.spelled) and not tally.ended:
+            self._ledger.write(tally)
+            spelled.update(reading.spelled)
+            reading = self.pick_up()
+            tally.account_new(reading)
+        return reading
+
+    def again(self, facts: Sequence[Remembered], most: int = NO_BOUND) -> Reading:
+        """Return events that went out before and are still to be sent, under the names that they had. TooMuch
+        if the current rows of several come to so many bytes."""
+        thorough = False
+        while True:
+            with self._snapshot() as (snapshot, _):
+                reading = self._reader.read_again(snapshot, facts, most, thorough=thorough)
+            if self._is_final(reading, thorough):
+                break
+            thorough = True
+        tries = {fact.run_id: fact.tries for fact in facts}
+        return replace(reading, sendings=[s._replace(tries=tries[s.run_id]) for s in reading.sendings])
+
+    def due(self) -> Iterator[Reading]:
+        """Yield the events whose wait is over, as many at a time as can be held."""
+        if not self._clock.is_set:
+            with self._store.snapshot() as snapshot:
+                self._clock.set(snapshot.now())
+        now = self._clock.now()
+        waiting = self._store.waiting(now, MOST_AGAIN, now + self._settings.waits.beyond)
+        if waiting:
+            with self._store.snapshot() as snapshot:
+                sizes = iter(snapshot.sizes([row for event in waiting for row in event.record_ids]))
+            sized_events = [(sum(islice(sizes, len(event.record_ids))), event) for event in waiting]
+            for portion in _portions(sized_events, self._settings.choice().most_bytes):
+                yield from self._waited(portion)
+
+    def _waited(self, waiting: Sequence[WaitingEvent]) -> Iterator[Reading]:
+        """Yield events that waited; in halves, if their current rows cannot be held."""
+        facts = [Remembered(w.event_id, w.record_ids, tries=w.tries) for w in waiting]
+        try:
+            reading = self.again(facts, MOST_BYTES)
+        except TooMuch:
+            middle = len(waiting) // 2
+            yield from self._waited(waiting[:middle])
+            yield from self._waited(waiting[middle:])
+            return
+        left = {sending.run_id for sending in reading.sendings}
+        objects = {w.event_id: w.object for w in waiting}  # under which they are held
+        yield replace(
+            reading,
+            released=[(w.object, w.event_id) for w in waiting if w.event_id not in left],
+            sendings=[s._replace(object=objects[s.run_id]) for s in reading.sendings],
+        )
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[tuple[Snapshot, int]]:
+        """Yield a snapshot and its last notice of a redrive, and follow the database's clock."""
+        with self._store.snapshot() as snapshot:
+            self._clock.set(snapshot.now())
+            yield snapshot, snapshot.latest_redrive()
+
+    def _is_final(self, reading: Reading, thorough: bool) -> bool:
+        """Return whether the tables explain the rows. If they may have changed, read them again."""
+        if thorough:
+            self._warn_of(reading)
+        elif reading.doubtful or self._is_news(reading):
+            self.refresh()
+            return False
+        return True
+
+    def _is_news(self, reading: Reading) -> bool:
+        """Return whether rows name a column that its table lacked when the catalogue was last read."""
+        fresh = time.monotonic() - self._unknown_at < CATALOGUE_AGE
+        return not (reading.unknown <= self._unknown if fresh else not reading.unknown)
+
+    def _warn_of(self, reading: Reading) -> None:
+        """Warn once of each column that rows name and their tables lack."""
+        self._unknown_at = time.monotonic()
+        for name in sorted(reading.unknown - self._unknown):
+            logger.warning("%s", why_unknown(name), extra={"table": name[0], "column": name[1]})
+        self._unknown |= reading.unknown
+
+
+def _portions(sized_events: Iterable[tuple[int, WaitingEvent]], most: int) -> Iterator[list[WaitingEvent]]:
+    """Yield events as many at a time as have rows of no more bytes together, at least one."""
+    portion: list[WaitingEvent] = []
+    room = most
+    for size, event in sized_events:
+        if portion and size > room:
+            yield portion
+            portion, room = [], most
+        portion.append(event)
+        room -= size
+    if portion:
+        yield portion

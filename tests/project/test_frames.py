@@ -1,0 +1,81 @@
+"""From the daemon to the statement that picks up rows there are few frames, each with a name of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from eventlog.demo.embedded import Server
+from eventlog.publisher.config import Config
+from eventlog.publisher.daemon import Daemon
+from eventlog.publisher.sleep import Signals
+from eventlog.sql.connect import connect
+from tests.databases import EMBEDDED, fresh, server_url
+from tests.publisher.world import World, key
+
+pytestmark = pytest.mark.quick
+
+ROOT = Path(__file__).parents[2]
+MOST = 8
+
+
+def our_frames() -> list[str]:
+    """Return the names of our functions on the stack, outermost first."""
+    frame, names = sys._getframe(1), list[str]()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if Path(frame.f_code.co_filename).is_relative_to(ROOT / "eventlog"):
+            names.append(frame.f_code.co_qualname)
+    return names[::-1]
+
+
+@contextmanager
+def stacks_at(column: str) -> Iterator[list[list[str]]]:
+    """Yield the stacks of all statements that name a column of the log."""
+    found: list[list[str]] = []
+
+    def note(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        if f'"{column}"' in statement:
+            found.append(our_frames())
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+@pytest.mark.parametrize("many", [0, 300], ids=["by column", "row by row"])
+def test_the_stack_of_a_pick_up_is_short(
+    embedded: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr("eventlog.sql.log.pending.MANY", many)
+    with server_url(EMBEDDED, embedded) as url, fresh(EMBEDDED, url) as database:
+        engine = connect(database.url)
+        world = World(engine, database.dialect)
+        world.make()
+        world.write(key(1, event_type=3, column_name="fname", new_value="Jack"))
+        own = database.url.render_as_string(hide_password=False)
+        given = {"url": own, "sync_tables": "usr", "allow_loopback": True}
+        config = Config(given | {"sink": "files", "files_folder": str(tmp_path)})
+        with stacks_at("old_value") as stacks:
+            Daemon(config, lambda: config, Signals(), once=True).run()
+        assert world.counts() == {"S": 1}
+        engine.dispose()
+    assert len(stacks) == 2  # how many bytes the rows have, and the rows
+    for stack in stacks:
+        assert stack[0] == "Daemon.run"
+        assert len(stack) <= MOST, stack
+        assert len(set(stack)) == len(stack)
+
+
+def test_one_function_of_the_publisher_picks_up() -> None:
+    sources = sorted((ROOT / "eventlog" / "publisher").glob("*.py"))
+    assert [path.name for path in sources if "def pick_up(" in path.read_text()] == ["pick_up.py"]

@@ -6,13 +6,13 @@ Options are the settings of `convert`. Files lie in a store, or under one path f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog import library
@@ -40,9 +40,9 @@ from eventlog_spark.cluster.stores import Stores, s3_settings
 from eventlog_spark.io.batches import bounded
 from eventlog_spark.io.entries import read_file
 from eventlog_spark.io.frame_rows import Changes, FrameRow, batches_of_changes, rows_of_changes, text_of
-from eventlog_spark.io.pieces import InputPiece
+from eventlog_spark.io.pieces import PieceReader
 from eventlog_spark.io.storage import File, expand
-from eventlog_spark.sequence.captures import Captures, between
+from eventlog_spark.sequence.captures import Captures, CaptureStretch, between
 from eventlog_spark.stream.pickup_folder import EVENTS
 
 _TYPES = {"record_id": pa.int64(), "event_type": pa.int32()}
@@ -54,11 +54,10 @@ _OWN = ("path", "as", "tables", "typed")  # options that are no settings
 
 
 def register(spark: Any) -> None:
-    """Make the data sources known to a session, and what it knows of stores to them: that travels in pickled
-    code, for options would show."""
-    said = s3_settings(spark)
+    """Register the data sources with a session. Its settings of stores travel in pickled code: options
+    would show."""
     for source in (LogSource, QlikTableSource, QlikMessageSource, GbaseSource, LinterSource):
-        spark.dataSource.register(type(source.__name__, (source,), {"said_of_stores": said}))
+        spark.dataSource.register(type(source.__name__, (source,), {"store_settings": s3_settings(spark)}))
 
 
 _MOST = 10_000  # tasks
@@ -73,11 +72,11 @@ _ONE_TASK = {
 
 @dataclass(frozen=True)
 class _Options:
-    """What was said of an input."""
+    """The options of an input."""
 
     given: Mapping[str, str]
     form: Format
-    said_of_stores: Mapping[str, str] = field(repr=False)
+    store_settings: Mapping[str, str] = field(repr=False)
 
     @cached_property
     def tables(self) -> Tables:
@@ -92,13 +91,13 @@ class _Options:
         """The settings of the format, under the names of the command line."""
         declaring = (Rules, LogSettings) if self.form.folded else (self.form.settings,)
         own = _OWN if self.form.folded else (*_OWN, "partitions")
-        told = {name.replace("-", "_"): text for name, text in self.given.items() if name not in own}
-        return library.read_given(told, Limits, *declaring)
+        options = {name.replace("-", "_"): text for name, text in self.given.items() if name not in own}
+        return library.read_given(options, Limits, *declaring)
 
     @cached_property
     def stores(self) -> Stores:
-        """The store of the files, if they stand in one."""
-        return Stores.told([self._path], self.said_of_stores.get)
+        """The store of the files, if they are in one."""
+        return Stores.told([self._path], self.store_settings.get)
 
     @cached_property
     def files(self) -> list[File]:
@@ -106,13 +105,13 @@ class _Options:
 
     @cached_property
     def partitions(self) -> int:
-        """In how many tasks a capture is to be read, where that was said."""
-        told = self.given.get("partitions", "1")
-        if not (told.isascii() and told.isdigit() and 0 < int(told) <= _MOST):
-            raise Misuse(f"partitions is {told!r}: it is a number from 1 to {_MOST}")
-        if int(told) > 1 and (self.form.name != "gbase" or len(self.files) > 1):
+        """In how many tasks a capture is to be read; 1 if no number is given."""
+        number = self.given.get("partitions", "1")
+        if not (number.isascii() and number.isdigit() and 0 < int(number) <= _MOST):
+            raise Misuse(f"partitions is {number!r}: it is a number from 1 to {_MOST}")
+        if int(number) > 1 and (self.form.name != "gbase" or len(self.files) > 1):
             raise Misuse(f"partitions: {_ONE_TASK.get(self.form.name, 'each file is one')}")
-        return int(told)
+        return int(number)
 
     @property
     def _path(self) -> str:
@@ -122,14 +121,14 @@ class _Options:
 
 
 class _Source(DataSource):
-    """A data source that knows what a session said of stores."""
+    """A data source that has the settings of a session for stores."""
 
-    said_of_stores: ClassVar[Mapping[str, str]] = {}
+    store_settings: ClassVar[Mapping[str, str]] = {}
     form: ClassVar[str]
 
     @property
-    def _said(self) -> _Options:
-        return _Options(dict(self.options), format_named(self.form), self.said_of_stores)
+    def _options(self) -> _Options:
+        return _Options(dict(self.options), format_named(self.form), self.store_settings)
 
 
 class LogSource(_Source):
@@ -146,37 +145,36 @@ class LogSource(_Source):
         return from_arrow_schema(LOG if "path" in self.options else EVENTS)
 
     def reader(self, schema: Any) -> DataSourceReader:
-        said = self._said
-        given = said.settings
-        return _LogReader(said.files, library.clock_of(given), settings.build(Limits, given), said.stores)
+        options = self._options
+        given = options.settings
+        clock, limits = library.clock_of(given), settings.build(Limits, given)
+        return PieceReader(options.files, _ReadLog(clock, limits, options.stores))
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         try:
             from eventlog_spark.stream.log_reader import LogStreamReader
         except ImportError as fault:
             raise Misuse(f"a stream over a live log needs PySpark 4.2 or later: {fault}") from fault
-        return LogStreamReader(dict(self.options), self.said_of_stores)
+        return LogStreamReader(dict(self.options), self.store_settings)
 
 
-class _LogReader(DataSourceReader):
-    def __init__(self, files: Sequence[File], clock: str, limits: Limits, stores: Stores) -> None:
-        self._files = files
-        self._clock = clock
-        self._limits = limits
-        self._stores = stores
+@dataclass(frozen=True)
+class _ReadLog:
+    """Reads the rows of a file of a log."""
 
-    def partitions(self) -> Sequence[InputPiece]:
-        return [InputPiece(file) for file in self._files]
+    clock: str
+    limits: Limits
+    stores: Stores
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return bounded(self._rows(partition.value), LOG)
+    def __call__(self, file: File) -> Iterator[pa.RecordBatch]:
+        return bounded(self._rows(file), LOG)
 
     def _rows(self, file: File) -> Iterator[FrameRow]:
-        for found in read_file(file, self._clock, self._limits, self._stores):
-            if isinstance(found, Refused):
-                yield (*[None] * len(COLUMNS), found.where, found.reason, text_of(found.raw))
+        for record in read_file(file, self.clock, self.limits, self.stores):
+            if isinstance(record, Refused):
+                yield (*[None] * len(COLUMNS), record.where, record.reason, text_of(record.raw))
             else:
-                entry, position, _ = found
+                entry, position, _ = record
                 yield (*entry, position, None, None)
 
 
@@ -188,11 +186,14 @@ class _ChangesSource(_Source):
         return cls.form
 
     def schema(self) -> Any:
-        return from_arrow_schema(self._said.changes.schema)
+        return from_arrow_schema(self._options.changes.schema)
 
     def reader(self, schema: Any) -> DataSourceReader:
-        said = self._said
-        return _ChangesReader(said) if said.partitions == 1 else _StretchesReader(said)
+        options = self._options
+        if options.partitions == 1:
+            return PieceReader([0], _ReadFiles(options))
+        read = _ReadStretch(options)
+        return PieceReader(read.stretches(options.files[0], options.partitions), read)
 
 
 class QlikTableSource(_ChangesSource):
@@ -211,7 +212,9 @@ class LinterSource(_ChangesSource):
     form = "linter"
 
 
-class _ChangesReader(DataSourceReader):
+class _ReadFiles:
+    """Reads the changes of all files in one task."""
+
     def __init__(self, options: _Options) -> None:
         given = {"now": library.clock_of(options.settings)} | options.settings
         form = options.form
@@ -221,16 +224,13 @@ class _ChangesReader(DataSourceReader):
         container = options.given.get("as")
         self._job = Job(form.name, "changes", names, container=container, tables=options.tables, given=given)
 
-    def partitions(self) -> Sequence[InputPiece]:
-        return [InputPiece(0)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def __call__(self, piece: int) -> Iterator[pa.RecordBatch]:
         return bounded(self._rows(), self._changes.schema)
 
     def _rows(self) -> Iterator[FrameRow]:
-        job, heard = self._job, list[Refused]()
+        job, refused = self._job, list[Refused]()
         form = format_named(job.source_format)
-        report = Report(heard.append)
+        report = Report(refused.append)
         given = all_given(job, form, job.given["now"])
         opener = self._stores.opener(job.inputs[0])
         opened = report.good(
@@ -240,29 +240,28 @@ class _ChangesReader(DataSourceReader):
         )
         with load_current(job) as none:
             changes = read_changes(job, form, opened, none, report, given)
-            yield from rows_of_changes(self._changes, changes, heard)
+            yield from rows_of_changes(self._changes, changes, refused)
 
 
-class _StretchesReader(DataSourceReader):
-    """A capture in stretches, which are found when the query is planned."""
+class _ReadStretch:
+    """Reads the changes of a stretch of a capture."""
 
     def __init__(self, options: _Options) -> None:
         self._changes = options.changes
-        self._file = options.files[0]
-        self._partitions = options.partitions
         given = options.settings | connected(options.settings)
         self._captures = Captures(options.tables, given, options.stores)
 
-    def partitions(self) -> Sequence[InputPiece]:
-        captures, file = self._captures, self._file
-        apart = max(file.size // self._partitions, 1)
-        cuts = captures.cuts(file, apart) if captures.worth_cutting([file], apart) else []
-        return [InputPiece(numbered) for numbered in enumerate(between(file, cuts))]
+    def stretches(self, file: File, partitions: int) -> list[tuple[int, CaptureStretch]]:
+        """Find the stretches of a file, about so many; they are numbered."""
+        apart = max(file.size // partitions, 1)
+        cuts = self._captures.cuts(file, apart) if self._captures.worth_cutting([file], apart) else []
+        return list(enumerate(between(file, cuts)))
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        piece, stretch = partition.value
+    def __call__(self, numbered: tuple[int, CaptureStretch]) -> Iterator[pa.RecordBatch]:
+        number, stretch = numbered
+        captures = self._captures
         return batches_of_changes(
             self._changes,
-            lambda good: good(allowed(good(self._captures.read(stretch)), self._captures.tables)),
-            piece << 33,
+            lambda good: good(allowed(good(captures.read(stretch)), captures.tables)),
+            number << 33,
         )

@@ -28,7 +28,7 @@ from eventlog_spark.backlog.plain_fold import FoldToRows
 from eventlog_spark.io import log_frames
 from eventlog_spark.io.batches import bounded
 from eventlog_spark.io.frame_rows import Changes, Documents, FrameForm, in_order
-from eventlog_spark.io.log_frames import LogKnown, keyed_rows
+from eventlog_spark.io.log_frames import LogReading, keyed_rows
 from eventlog_spark.io.shuffle import FATES, UNREADABLE, by_current_row, group_rows
 from eventlog_spark.sequence import captures, one_task
 from eventlog_spark.sequence.frame_items import change_tables, messages
@@ -42,8 +42,8 @@ def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **give
 
     With `unique` rows are known to have a record_id each of their own, which saves a shuffle.
     """
-    known = _known(read_given(given, Rules, LogSettings), tables or Tables(), ())
-    read = log_frames.log_rows(rows, known, unique)
+    reading = _reading(read_given(given, Rules, LogSettings), tables or Tables(), ())
+    read = log_frames.log_rows(rows, reading, unique)
     refused = f.col("kind") == UNREADABLE
     fate = f.when(refused, "refused")
     for kind, name in FATES.items():
@@ -169,18 +169,18 @@ def _folded(
 ) -> Any:
     """The rows of a log, folded."""
     answers = [(keyed(tables, name), frame) for name, frame in current.items()]
-    known = _known(given, tables, [table for table, _ in answers])
-    read = log_frames.log_rows(rows, known, unique).where(f.col("kind") <= 8)
+    reading = _reading(given, tables, [table for table, _ in answers])
+    read = log_frames.log_rows(rows, reading, unique).where(f.col("kind") <= 8)
     for table, frame in answers:
         read = read.unionByName(log_frames.current_rows(frame, table))
     together = group_rows(read, by_current_row(), partitions)
-    return together.mapInArrow(FoldToRows(known, form), from_arrow_schema(form.schema))
+    return together.mapInArrow(FoldToRows(reading, form), from_arrow_schema(form.schema))
 
 
-def _known(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Table]) -> LogKnown:
+def _reading(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Table]) -> LogReading:
     now = given.get("now")
     clock = read_event_time(clock_of(given))
-    return LogKnown(
+    return LogReading(
         tables,
         settings.build(Rules, given),
         clock,

@@ -138,8 +138,8 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
 def _named(names: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The tables and the columns of packed names."""
     numbers, packed = codes(names)
-    found = list(map(unpack_name, packed))
-    return _each(numbers, [name.table for name in found]), _each(numbers, [name.column for name in found])
+    tables, columns = zip(*map(unpack_name, packed), strict=True) if packed else ((), ())
+    return _each(numbers, tables), _each(numbers, columns)
 
 
 def _each(numbers: Ints, texts: Sequence[str | None]) -> pa.Array:

@@ -86,8 +86,8 @@ class FrozenFolder:
         return [self.files.name(name) for name in self._told(kind)]
 
     def _told(self, kind: str) -> list[str]:
-        told: dict[str, Any] = json.loads(self.files.text(COMPLETE) or "")
-        names: list[str] = told[kind]
+        listed: dict[str, Any] = json.loads(self.files.text(COMPLETE) or "")
+        names: list[str] = listed[kind]
         return names
 
 

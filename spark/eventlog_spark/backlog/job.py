@@ -129,7 +129,7 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
     job = backlog.job
     if job.expand_truncate and any(is_remote(file) for _, file in job.current):
         raise Misuse("--expand-truncate: its --current files must stand where every machine has them")
-    told = change_sources.run(
+    summaries = change_sources.run(
         spark,
         job.source_format,
         [expand([name], backlog.source_shape, job.container, task.stores) for name in job.inputs],
@@ -138,7 +138,7 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
         backlog.order == "sequence",
         backlog.partitions,
     )
-    return total(told)
+    return total(summaries)
 
 
 def make_task(backlog: Backlog, folder: OutputFolder, answers: CurrentSource, stores: Stores) -> Task:
@@ -178,13 +178,13 @@ def _layout(backlog: Backlog, target: Format, folder: Files) -> PartLayout:
 
 
 def _current_files(job: Job, stores: Stores) -> list[CurrentFile]:
-    found = []
+    files = []
     for name, given in job.current:
         table = job.tables.get(name)
         if not table.key:
             raise InvalidTables(f"table {table} has no key: its current rows cannot be found by one")
-        found += [CurrentFile(table, file) for file in expand([given], Shape.ROWS, None, stores)]
-    return found
+        files += [CurrentFile(table, file) for file in expand([given], Shape.ROWS, None, stores)]
+    return files
 
 
 def facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFile]) -> dict[str, Any]:

@@ -112,8 +112,8 @@ class _Ask:
             yield from self._current(snapshot, batch.slice(middle))
             return
         for name, need in needs.items():
-            found = current.lookup(*need)
-            rows = [unreadable_row(str(found))] if isinstance(found, EventlogError) else found
+            reply = current.lookup(*need)
+            rows = [unreadable_row(str(reply))] if isinstance(reply, EventlogError) else reply
             for number, row in enumerate(rows):
                 yield (*name, FIRST + number, CURRENT, *pack_cells(row))
 

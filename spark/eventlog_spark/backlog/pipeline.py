@@ -107,9 +107,9 @@ class Pipeline:
         return bool(unread) and log_rows.readable(self.spark, files, self.clock)
 
     def _write_in_order(self, summaries: Sequence[Summary]) -> Summary:
-        kept = spark_names(self.task.layout.work, [part.kept for part in summaries if part.kept])
-        if not kept:
+        files = spark_names(self.task.layout.work, [part.kept for part in summaries if part.kept])
+        if not files:
             return Summary()
         place = ("time", "record_id", "part")
-        frame = self.spark.read.parquet(*kept).repartitionByRange(self.partitions, *place)
+        frame = self.spark.read.parquet(*files).repartitionByRange(self.partitions, *place)
         return total(answers_of(frame.sortWithinPartitions(*place), WriteEvents(self.task)))

@@ -52,12 +52,12 @@ class Settlement:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        told = json.loads(text)
+        settlement = json.loads(text)
         return cls(
-            [RememberedBatch(*batch) for batch in told["batches"]],
-            {Letter(letter): ids for letter, ids in told["letters"].items()},
-            [Failure(*failure) for failure in told["failures"]],
-            [(name, key, event_id) for name, key, event_id in told["objects"]],
+            [RememberedBatch(*batch) for batch in settlement["batches"]],
+            {Letter(letter): ids for letter, ids in settlement["letters"].items()},
+            [Failure(*failure) for failure in settlement["failures"]],
+            [(name, key, event_id) for name, key, event_id in settlement["objects"]],
         )
 
 

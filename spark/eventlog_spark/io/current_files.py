@@ -131,10 +131,10 @@ class GivenRows:
         return [piece for piece in self.files if _spelled_alike(piece, tables, self.stores)]
 
 
-def _resolved(spark: Any, rows: Any, tables: Tables, given: GivenRows, some: Sequence[CurrentFile]) -> Any:
+def _resolved(spark: Any, rows: Any, tables: Tables, source: GivenRows, files: Sequence[CurrentFile]) -> Any:
     """The current rows of some of the files, for the objects of these rows, by what their keys mean."""
-    pieces = [n for n, piece in enumerate(given.files) if piece in some]
-    current = load(spark, _ROWS, pieces, _ReadCurrent(given.files, given.limits, given.stores))
+    pieces = [n for n, piece in enumerate(source.files) if piece in files]
+    current = load(spark, _ROWS, pieces, _ReadCurrent(source.files, source.limits, source.stores))
     return current.join(_objects_asked(rows, tables), "asked").select(
         "table_name",
         "table_key",
@@ -169,15 +169,15 @@ def _spelled_alike(piece: CurrentFile, tables: Tables, stores: Stores) -> bool:
         return False
     metadata = read_metadata(file, stores)
     schema = metadata.schema.to_arrow_schema()
-    wanted = [*table.key, *(column.name for column in table.data)]
-    if len(set(schema.names)) < len(schema.names) or not set(wanted) <= set(schema.names):
+    columns = [*table.key, *(column.name for column in table.data)]
+    if len(set(schema.names)) < len(schema.names) or not set(columns) <= set(schema.names):
         return False
     if any(column.number is not None for column in table.key_columns):
         return False
     numbers = [column.name for column in table.key_columns if column.kind is Kind.INT]
     if not all(pa.types.is_integer(schema.field(name).type) for name in numbers):
         return False
-    return all(_plain(schema.field(name).type) for name in wanted) and not _null_keys(metadata, table)
+    return all(_plain(schema.field(name).type) for name in columns) and not _null_keys(metadata, table)
 
 
 def _finds(tables: Tables, table: Table) -> bool:
@@ -187,8 +187,8 @@ def _finds(tables: Tables, table: Table) -> bool:
         return False
 
 
-def _plain(found: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(found) or pa.types.is_string(found) or pa.types.is_large_string(found))
+def _plain(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _null_keys(metadata: pq.FileMetaData, table: Table) -> bool:

@@ -45,7 +45,7 @@ _PLAIN = ("record_id", "kind", "event_type", *_TEXTS)
 
 
 @dataclass(frozen=True)
-class LogKnown:
+class LogReading:
     """What the rows of a log are read by."""
 
     tables: Tables
@@ -55,7 +55,7 @@ class LogKnown:
     answerable: frozenset[Table]  # the tables whose current rows are at hand
 
 
-def log_rows(frame: Any, known: LogKnown, unique: bool) -> Any:
+def log_rows(frame: Any, reading: LogReading, unique: bool) -> Any:
     """The rows of a log as SCHEMA has them: under the one name of their object, and of which kind each is.
 
     A row that cannot be read has the reason in the place of old_value, and its cells in that of new_value; so
@@ -68,10 +68,10 @@ def log_rows(frame: Any, known: LogKnown, unique: bool) -> Any:
     instead = {"old_value": refused, "new_value": record}
     places = {name: at for name, at in zip(COLUMNS, where, strict=True) if at is not None}
     given = {name: (f.col(f"c{at}"), kinds[at]) for name, at in places.items()}
-    cell = log_cells(given, known.clock)
-    told = numbered.select(
+    cell = log_cells(given, reading.clock)
+    rows = numbered.select(
         cell["record_id"].alias("record_id"),
-        _kind(cell, known).cast("byte").alias("kind"),
+        _kind(cell, reading).cast("byte").alias("kind"),
         cell["event_type"].cast("byte").alias("event_type"),
         *(f.when(refused.isNull(), cell[name]).otherwise(instead.get(name)).alias(name) for name in _TEXTS),
         f.when(
@@ -79,8 +79,8 @@ def log_rows(frame: Any, known: LogKnown, unique: bool) -> Any:
             f.struct(*(f.col(f"c{at}").alias(name) for name, at in places.items())),
         ).alias("came"),
     )
-    told = told.withColumn("odd", ~alike(known.tables))
-    read = told.mapInArrow(_Read(known, tuple(places)), SCHEMA)
+    rows = rows.withColumn("odd", ~alike(reading.tables))
+    read = rows.mapInArrow(_Read(reading, tuple(places)), SCHEMA)
     return read if unique else _once(read)
 
 
@@ -95,13 +95,13 @@ def by_number(frame: Any) -> Any:
     return frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
 
 
-def _kind(cell: Mapping[str, Any], known: LogKnown) -> Any:
-    rules = known.rules
+def _kind(cell: Mapping[str, Any], reading: LogReading) -> Any:
+    rules = reading.rules
     kind = f.when(~cell["sure"], UNREADABLE).when(cell["status"] != rules.status, NOT_NEW)
     if rules.driver_user is not None and not rules.allow_loopback:
         kind = kind.when(f.coalesce(cell["perpetrator"] == rules.driver_user, f.lit(False)), LOOPBACK)
-    if rules.handle_future_events and known.now is not None:
-        kind = kind.when(cell["event_time"] > known.now, FUTURE)
+    if rules.handle_future_events and reading.now is not None:
+        kind = kind.when(cell["event_time"] > reading.now, FUTURE)
     return kind.otherwise(cell["event_type"])
 
 
@@ -114,8 +114,8 @@ def _once(rows: Any) -> Any:
     rows = rows.withColumn("times", times)
     again = (f.col("times") > 1) & f.col("record_id").isNotNull()
     came = f.to_json(f.struct("record_id", "event_type", *_TEXTS))
-    told = f.format_string("record_id %d stands %d times", "record_id", "times")
-    for name, value in (("new_value", came), ("old_value", told), ("kind", f.lit(UNREADABLE).cast("byte"))):
+    reason = f.format_string("record_id %d stands %d times", "record_id", "times")
+    for name, value in (("new_value", came), ("old_value", reason), ("kind", f.lit(UNREADABLE).cast("byte"))):
         rows = rows.withColumn(name, f.when(again, value).otherwise(f.col(name)))
     return rows.select(names)
 
@@ -123,8 +123,8 @@ def _once(rows: Any) -> Any:
 class _Read:
     """Rows that Spark has read, and those that it has left to us."""
 
-    def __init__(self, known: LogKnown, columns: tuple[str, ...]) -> None:
-        self._known = known
+    def __init__(self, reading: LogReading, columns: tuple[str, ...]) -> None:
+        self._reading = reading
         self._columns = columns
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -140,7 +140,7 @@ class _Read:
         return pa.record_batch([*columns, logged, self._meets(batch)], schema=ROWS)
 
     def _meets(self, batch: pa.RecordBatch) -> pa.Array:
-        if not self._known.answerable:
+        if not self._reading.answerable:
             return pa.nulls(batch.num_rows, pa.string())
         named = zip(*(batch.column(name).to_pylist() for name in ("table_name", "table_key")), strict=True)
         return pa.array([None if None in name else self._meeting(*name) for name in named], pa.string())
@@ -152,8 +152,8 @@ class _Read:
     def _meeting_of(self, table_name: str, table_key: str) -> str | None:
         """The name of the current row that an object asks for; None where it asks for none."""
         try:
-            found = identify(self._known.tables, table_name, table_key)
-            if found.table not in self._known.answerable:
+            found = identify(self._reading.tables, table_name, table_key)
+            if found.table not in self._reading.answerable:
                 return None
             return asked(found.table, query_key(found.table, found.pairs))
         except EventlogError:
@@ -168,26 +168,26 @@ class _Read:
                 continue
             record = Row(1, tuple(row["came"][name] for name in self._columns))
             source: Source[Row] = Source("log", "log", self._columns, [record])
-            (read,) = log.read_entries(source, self._known.clock)
+            (read,) = log.read_entries(source, self._reading.clock)
             if isinstance(read, Refused):
                 raw = (read.raw or b"").decode().rstrip("\n")
                 yield (None, UNREADABLE, None, None, None, None, read.reason, raw, *[None] * 4)
             else:
                 yield self._row(self._kind(read[1]), _cells(read[1]))
 
-    def _row(self, kind: int, told: tuple[Any, ...]) -> tuple[Any, ...]:
-        record_id, event_type, table_name, table_key, column, *values = told
-        name, key, column, logged = spell(self._known.tables, table_name, table_key, column)
-        meets = self._meeting(name, key) if self._known.answerable else None
+    def _row(self, kind: int, cells: tuple[Any, ...]) -> tuple[Any, ...]:
+        record_id, event_type, table_name, table_key, column, *values = cells
+        name, key, column, logged = spell(self._reading.tables, table_name, table_key, column)
+        meets = self._meeting(name, key) if self._reading.answerable else None
         return record_id, kind, event_type, name, key, column, *values, logged, meets
 
     def _kind(self, entry: Entry) -> int:
-        known, rules = self._known, self._known.rules
+        reading, rules = self._reading, self._reading.rules
         if entry.status != rules.status:
             return NOT_NEW
         if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
             return LOOPBACK
-        late = rules.handle_future_events and known.now is not None and entry.event_time > known.now
+        late = rules.handle_future_events and reading.now is not None and entry.event_time > reading.now
         return FUTURE if late else entry.event_type
 
 

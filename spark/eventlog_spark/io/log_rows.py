@@ -97,8 +97,8 @@ def read(
 
 def first(spark: Any, files: LogFiles, rules: Rules, tables: Tables) -> pa.Table:
     """Some of the rows that Spark reads, as far as they name objects."""
-    some = read(spark, files._replace(own=()), rules, "", None, False, tables, False).limit(_SAMPLE)
-    return some.select("kind", packed_name().alias("name"), "table_key").toArrow()
+    sample = read(spark, files._replace(own=()), rules, "", None, False, tables, False).limit(_SAMPLE)
+    return sample.select("kind", packed_name().alias("name"), "table_key").toArrow()
 
 
 def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
@@ -106,8 +106,8 @@ def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
     frames = [_native_located(spark, group, clock, refused) for group in files.native]
     if files.own:
         rows = load(spark, LOCATED, files.own, LocateEntries(clock, files.limits, files.stores))
-        told = refused.withColumnRenamed("reason", "told")
-        joined = rows.join(told, "record_id", "left").withColumn("reason", f.coalesce("reason", "told"))
+        reasons = refused.withColumnRenamed("reason", "told")
+        joined = rows.join(reasons, "record_id", "left").withColumn("reason", f.coalesce("reason", "told"))
         frames.append(joined.where("reason is not null").select("record_id", "position", "reason", "raw"))
     return reduce(lambda left, right: left.unionByName(right), frames)
 
@@ -120,16 +120,16 @@ def _native_schema(file: File, stores: Stores) -> pa.Schema | None:
     except (EventlogError, pa.ArrowException, OSError):
         return None
     types = {name: schema.field(at).type for name, at in zip(COLUMNS, where, strict=True) if at is not None}
-    fits = all(_FITS.get(name, _is_text)(found) for name, found in types.items())
+    fits = all(_FITS.get(name, _is_text)(kind) for name, kind in types.items())
     return schema.remove_metadata() if fits and len(set(schema.names)) == len(schema.names) else None
 
 
-def _is_text(found: pa.DataType) -> bool:
-    return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_time(found: pa.DataType) -> bool:
-    return _is_text(found) or (pa.types.is_timestamp(found) and found.unit in ("ms", "us"))
+def _is_time(kind: pa.DataType) -> bool:
+    return _is_text(kind) or (pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"))
 
 
 _FITS = {
@@ -165,8 +165,8 @@ def read_metadata(file: File, stores: Stores) -> pq.FileMetaData:
 
 def _path(uri: str) -> str:
     """What tells a file by its URI, of which that of a local one may have one slash or three."""
-    found = urlsplit(uri)
-    return found.netloc + unquote(found.path)
+    parts = urlsplit(uri)
+    return parts.netloc + unquote(parts.path)
 
 
 def _told_by(file: File) -> str:
@@ -215,9 +215,9 @@ def _native_located(spark: Any, group: Sequence[File], clock: str, refused: Any)
         f.col("_metadata.file_path").alias("file"),
         f.col("_metadata.row_index").alias("row"),
     )
-    wanted = here.join(refused, "record_id", "left").where("reason is not null or not sure")
+    refused_rows = here.join(refused, "record_id", "left").where("reason is not null or not sure")
     names = {_told_by(file): file.name for file in group}
-    return wanted.mapInArrow(_Locate(names, tuple(frame.columns), clock), from_arrow_schema(LOCATED))
+    return refused_rows.mapInArrow(_Locate(names, tuple(frame.columns), clock), from_arrow_schema(LOCATED))
 
 
 class _Locate:
@@ -238,9 +238,9 @@ class _Locate:
         found = zip(*(parquet.cells(logged.field(name)) for name in self._columns), strict=True)
         return zip(found, batch.drop_columns(["cells"]).to_pylist(), strict=True)
 
-    def _explain(self, found: tuple[Cell, ...], row: dict[str, Any]) -> tuple[Any, ...]:
+    def _explain(self, cells: tuple[Cell, ...], row: dict[str, Any]) -> tuple[Any, ...]:
         name = self._names[_path(row["file"])]
-        record = Row(row["row"] + 1, found)
+        record = Row(row["row"] + 1, cells)
         source: Source[Row] = Source(name, stem_of(name), self._columns, [record])
         (read,) = log.read_entries(source, self._clock)
         refused = read if isinstance(read, Refused) else None

@@ -45,21 +45,21 @@ def read(folder: str, text: str | None, sealed: str, sizes: Mapping[str, int]) -
     if text is None or (sealed and seal(text).strip() != sealed):
         raise ManifestChanged(folder)
     try:
-        told: dict[str, Any] = json.loads(text)
-        listed = [(part["name"], part["bytes"]) for part in [*told["parts"], *told.get("refused", ())]]
+        facts: dict[str, Any] = json.loads(text)
+        listed = [(part["name"], part["bytes"]) for part in [*facts["parts"], *facts.get("refused", ())]]
     except (ValueError, TypeError, KeyError) as fault:
         raise ManifestChanged(folder) from fault
     for name, size in listed:
         if sizes.get(name) != size:
             raise NotAsToldBy(f"{folder}/{name}")
-    return told
+    return facts
 
 
 def inputs(folder: str, text: Text, sizes: Mapping[str, int]) -> Sequence[str] | None:
     """The files of a folder that count, if it is a backlog's; None if it is any other."""
     if MARKER not in sizes:
         return None
-    told = delivered(folder, text, sizes)
-    if told is None:
+    facts = delivered(folder, text, sizes)
+    if facts is None:
         raise NotDone(folder)
-    return [part["name"] for part in told["parts"]]
+    return [part["name"] for part in facts["parts"]]

@@ -25,21 +25,21 @@ _WINDOW = 4_000_000  # ids compared at a time
 
 
 def explain(
-    spark: Any, task: Task, clock: str, files: log_rows.LogFiles, told: Sequence[Summary], again: Any
+    spark: Any, task: Task, clock: str, files: log_rows.LogFiles, summaries: Sequence[Summary], again: Any
 ) -> list[PartFile]:
     """The files of the rows that the tasks left out without knowing where they stand."""
-    if not any(part.refused or part.unreadable for part in told) and again is None:
+    if not any(part.refused or part.unreadable for part in summaries) and again is None:
         return []
-    reasons = _reasons(spark, task.layout.work, told, again)
-    found = log_rows.located(spark, files, clock, reasons).sortWithinPartitions("position")
-    explained: list[Summary] = answers_of(found, _Keep(task))
+    reasons = _reasons(spark, task.layout.work, summaries, again)
+    rows = log_rows.located(spark, files, clock, reasons).sortWithinPartitions("position")
+    explained: list[Summary] = answers_of(rows, _Keep(task))
     return [file for part in explained for file in part.explained]
 
 
-def _reasons(spark: Any, work: Files, told: Sequence[Summary], again: Any) -> Any:
-    kept = spark_names(work, [part.refused for part in told if part.refused])
+def _reasons(spark: Any, work: Files, summaries: Sequence[Summary], again: Any) -> Any:
+    files = spark_names(work, [part.refused for part in summaries if part.refused])
     none = spark.createDataFrame([], "record_id long, reason string")
-    reasons = spark.read.parquet(*kept) if kept else none
+    reasons = spark.read.parquet(*files) if files else none
     if again is None:
         return reasons
     text = f.format_string("record_id %d stands %d times", "record_id", "times").alias("reason")

@@ -132,8 +132,8 @@ def unreadable_row(reason: str) -> CurrentRow:
 
 def fault_of(cells: CurrentRow) -> WrongRow | None:
     """Why the row cannot be told, if that is so."""
-    told = len(cells) != _CELLS + 2 or cells[-1] != _MARK
-    return None if told else WrongRow(cells[0] or "")
+    real = len(cells) != _CELLS + 2 or cells[-1] != _MARK
+    return None if real else WrongRow(cells[0] or "")
 
 
 class PackedCells(NamedTuple):

@@ -39,13 +39,13 @@ class RowNames(NamedTuple):
 def spell(tables: Tables, table_name: str, table_key: str, column_name: str | None) -> RowNames:
     """The names of a row; one that cannot be understood keeps its own."""
     try:
-        found = identify(tables, table_name, table_key)
+        identity = identify(tables, table_name, table_key)
     except EventlogError:
         return RowNames(table_name, table_key, column_name, None)
-    if found.child:
-        column_name = child_column(found.table, found.child, column_name)
-    own = None if found.name == (table_name, table_key) else pack_name(table_name, table_key)
-    return RowNames(*found.name, column_name, own)
+    if identity.child:
+        column_name = child_column(identity.table, identity.child, column_name)
+    own = None if identity.name == (table_name, table_key) else pack_name(table_name, table_key)
+    return RowNames(*identity.name, column_name, own)
 
 
 class Noticed(NamedTuple):

@@ -98,12 +98,12 @@ def _packed(file: File) -> bool:
 
 
 def _cuts_of(chunks: Iterable[bytes | Refused], apart: int, reading: GbaseSettings) -> list[Cut]:
-    cuts, found = CutFinder(apart, reading.max_record), list[Cut]()
+    finder, places = CutFinder(apart, reading.max_record), list[Cut]()
     for chunk in chunks:
-        if isinstance(chunk, Refused) or cuts.over:
+        if isinstance(chunk, Refused) or finder.over:
             break
-        found += cuts.feed(chunk)
-    return [cut for cut in found if cut.offset]
+        places += finder.feed(chunk)
+    return [cut for cut in places if cut.offset]
 
 
 def _read_from(
@@ -145,7 +145,7 @@ def stretches(
     if not large:
         return None
     cuts: dict[int, list[Cut]] = dict(answers(load(spark, ANSWER, large, _FindCuts(captures, apart))))
-    return [one for number, file in enumerate(files) for one in between(file, cuts.get(number, ()))]
+    return [stretch for number, file in enumerate(files) for stretch in between(file, cuts.get(number, ()))]
 
 
 # --- rows of a DataFrame

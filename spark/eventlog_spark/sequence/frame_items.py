@@ -181,13 +181,13 @@ def messages(
     frame: Any, tables: Tables, settings: MessageSettings, form: FrameForm, partitions: int, name: str
 ) -> Any:
     """The changes of messages, read in so many tasks. Metadata messages are looked for first, at once."""
-    given = messages_of(frame)
+    kafka = messages_of(frame)
     way = Messages(tables, settings)
-    likely = given.where(_may_be_metadata(settings.encoding)).repartition(1).sortWithinPartitions(*_PLACE)
-    found = answers_of(likely, _ReadMetadata(way.reading(), name, settings.encoding))
-    metadata = list(chain.from_iterable(found))
+    likely = kafka.where(_may_be_metadata(settings.encoding)).repartition(1).sortWithinPartitions(*_PLACE)
+    read_metadata = answers_of(likely, _ReadMetadata(way.reading(), name, settings.encoding))
+    metadata = list(chain.from_iterable(read_metadata))
     way.learn(metadata)
-    placed = given.withColumn("offset", f.coalesce("offset", f.monotonically_increasing_id() + 1))
+    placed = kafka.withColumn("offset", f.coalesce("offset", f.monotonically_increasing_id() + 1))
     block = f.floor(f.col("offset") / _BLOCK)
     placed = placed.repartition(partitions, "topic", "partition", block).sortWithinPartitions(*_PLACE)
     read = _ReadBlocks(way.reading(), way.numbers(metadata), name, settings.encoding)

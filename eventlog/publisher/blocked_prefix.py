@@ -21,7 +21,7 @@ from eventlog.sql.log.pending import OBJECT, Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from eventlog.sql.log.by_column import PickedColumns
+    from eventlog.sql.log.picked_columns import PickedColumns
 
 ENOUGH = 20_000  # rows that may not go, before it is worth knowing them
 ROUTINE = 19  # times as long as a whole look took until the next one: a twentieth of the time

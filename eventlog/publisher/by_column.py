@@ -23,7 +23,7 @@ from eventlog.publisher.packed_events import PackedEvents
 from eventlog.publisher.queryback import Allowance, CurrentRows
 from eventlog.sql.columns import OddBytes
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.log.by_column import PickedColumns
+from eventlog.sql.log.picked_columns import PickedColumns
 from eventlog.sql.log.position import why_ahead
 from eventlog.sql.log.snapshot import HeldObjects, Snapshot
 from eventlog.sql.readable import ReadableTable

@@ -6,8 +6,9 @@ import pytest
 import sqlfluff
 
 from eventlog.sql.dialect.dialects import ORACLE
-from eventlog.sql.log.blocked_range import BlockedRange, Lane, between
+from eventlog.sql.log.blocked_range import BlockedRange
 from eventlog.sql.log.finished_ranges import FinishedRows
+from eventlog.sql.log.lanes import Lane, between
 from eventlog.sql.log.pending import Selection, pending_statement
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries

@@ -11,35 +11,17 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
+from eventlog.sql.log.finished_ranges import FinishedRows
+from eventlog.sql.log.lanes import HIGHEST, LOWEST, Lane, between
 from eventlog.sql.queries import Queries
 
-if TYPE_CHECKING:
-    from eventlog.sql.log.finished_ranges import FinishedRows
-
-LOWEST, HIGHEST = -(2**63), 2**63 - 1
 STEP = 250_000  # record ids by which it grows at a time
 NARROW = 64  # record ids of a gap that are named one by one
 MOST_RANGES = 16  # wider gaps: a statement each
-ENDS = {"after_row": "after", "up_to_row": "upto"}  # conditions, and what they compare with
-
-
-class Lane(NamedTuple):
-    """Some of the pending rows: conditions of the pick-up, what they compare with, where they are read."""
-
-    conditions: tuple[str, ...]
-    values: dict[str, Any]
-    rows: str = "every_row"
-    new: str = "pending"  # the condition by which they are
-
-
-def between(after: int | None = None, upto: int | None = None) -> Lane:
-    """The rows behind one, up to another."""
-    given = {name: end for name, end in zip(ENDS, (after, upto), strict=True) if end is not None}
-    return Lane(tuple(given), {ENDS[name]: end for name, end in given.items()})
 
 
 class BlockedRange(NamedTuple):

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
-from eventlog.sql.log.blocked_range import ENDS, HIGHEST, Lane
+from eventlog.sql.log.lanes import ENDS, HIGHEST, Lane
 from eventlog.sql.log.ranges import Ids
 from eventlog.sql.log.status_ranges import (
     StatusRange,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from eventlog.core.errors import WrongRow
 from eventlog.sql.log import pending as pending_rows
 from eventlog.sql.log.blocked_range import BlockedRange
 from eventlog.sql.log.inserts import Ends
-from eventlog.sql.log.whole_inserts import Completed, Ints, Outline, Room, WholeInserts
-
-if TYPE_CHECKING:
-    from eventlog.sql.log.pending import Pending, Selection
+from eventlog.sql.log.pending import Pending, Selection
+from eventlog.sql.log.whole_inserts import Completed, Ints, Outline, Room, WholeInserts, hashes
 
 CHUNK = 10_000  # rows of a statement that only looks ahead
 NAMES = 2 << 20  # or fewer, of objects whose names come to so many letters
@@ -66,9 +64,9 @@ class Lookahead:
 
     def _chunk(self, choice: Selection, after: int, skip: int) -> Outline:
         if choice.limit >= pending_rows.MANY and self._pending.comes_by_column(choice, self._stretch):
-            from eventlog.sql.log import by_column  # Arrow takes a while to load
+            from eventlog.sql.log import further_columns  # Arrow takes a while to load
 
-            rows = by_column.behind(self._pending, choice, self._stretch, after)
+            rows = further_columns.outline_after(self._pending, choice, self._stretch, after)
             if rows is not None:
                 return rows
         found = self._pending.further(choice, self._stretch, after, skip)
@@ -76,11 +74,6 @@ class Lookahead:
 
     def _name(self, table_name: object, table_key: object) -> str:
         return "\0".join(self._choice.object_of(table_name, table_key))
-
-
-def hashes(names: Iterable[str]) -> Ints:
-    """A number for each name, the same in all statements of this process: 64 bits, by a secret of its own."""
-    return np.array(list(map(hash, names)), np.int64)
 
 
 def _outline(rows: Sequence[Told], objects: Ints) -> Outline:

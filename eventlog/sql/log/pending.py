@@ -1,4 +1,4 @@
-"""The pending rows of one cycle: which may go, how many, and what completes the inserts among them."""
+"""The pending rows of one cycle: which may go, and how many of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, compress
+from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,20 +15,20 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import COLUMNS, Cell
 from eventlog.core.identity import ObjectName
-from eventlog.sql.log.blocked_range import HIGHEST, LOWEST, NO_RANGE, BlockedRange, Lane, between
+from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
 from eventlog.sql.log.finished_ranges import FinishedRows, read_finished
-from eventlog.sql.log.inserts import BOUNDS, Bounds, Ends
+from eventlog.sql.log.inserts import BOUNDS, Bounds
+from eventlog.sql.log.lanes import HIGHEST, LOWEST, Lane, between
 from eventlog.sql.queries import Queries
 from eventlog.sql.stored import Storage
 
 if TYPE_CHECKING:
     from eventlog.sql.columns import ResultColumns
-    from eventlog.sql.log.by_column import Canonical, PickedColumns
+    from eventlog.sql.log.picked_columns import Canonical, PickedColumns
 
 MANY = 300  # rows, from which on columns pay (measured: 200 with query-backs, 350 without)
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
-_EVENT_TYPE = COLUMNS.index("event_type")
 
 
 def as_spelled(table_name: object, table_key: object) -> ObjectName:
@@ -76,29 +76,6 @@ class Pending:
         """What is done beside the log."""
         return read_finished(self._connection, self._queries)
 
-    def pick_up(
-        self, choice: Selection, stretch: BlockedRange = NO_RANGE, ends: Ends | None = None
-    ) -> PickUp:
-        """The pending rows that may go now, up to the limit, then the further rows of their objects among
-        as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
-        future rows do not count. What a stretch covers is not read: its rows may not go."""
-        if choice.by_column and self.comes_by_column(choice, stretch):
-            from eventlog.sql.log import by_column  # Arrow takes a while to load
-
-            found = by_column.pick_up(self, choice, stretch, ends)
-            if found is not None:
-                return found
-        picked = self._pending("pick_up", choice, stretch)
-        if len(picked) < choice.limit:
-            return PickUp(picked)
-        from eventlog.sql.log.lookahead import Lookahead  # NumPy takes a while to load
-
-        told = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
-        kept, more, reach, cut = Lookahead(self, choice, stretch, ends).complete_rows(told)
-        beside = {cells[0]: cells for cells in self.rows(more)}
-        whole = [*compress(picked, kept.tolist()), *(beside[number] for number in more)]
-        return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
-
     def comes_by_column(self, choice: Selection, stretch: BlockedRange) -> bool:
         """Whether rows can come by column: where objects can be told apart by it, the log's numbers are
         integers, in the one order, and nothing at its head is skipped."""
@@ -121,7 +98,7 @@ class Pending:
             choice = replace(choice, by_column=False)
         if sum(int(row[0]) for row in found) <= choice.most_bytes:
             return choice
-        sizes = [int(row[1]) for row in self._pending("pending_sizes", choice, stretch)]
+        sizes = [int(row[1]) for row in self.pending("pending_sizes", choice, stretch)]
         return replace(choice, limit=max(1, bisect_right(list(accumulate(sizes)), choice.most_bytes)))
 
     def every_pending(
@@ -205,9 +182,9 @@ class Pending:
         """What names the events of rows behind a pick-up: behind a row in the one order; in the other, where
         there is no single place to go on from, behind so many rows."""
         where = {"skip": skip} if choice.future else {"after": after}
-        return self._pending("further", choice, stretch, **where)
+        return self.pending("further", choice, stretch, **where)
 
-    def _pending(
+    def pending(
         self,
         name: str,
         choice: Selection,
@@ -215,6 +192,8 @@ class Pending:
         after: int = LOWEST,
         skip: int = 0,
     ) -> list[Any]:
+        """Read the first pending rows that the stretch does not cover, by a named statement."""
+
         def read(lane: Lane, most: int) -> list[Any]:
             return self._lane(name, replace(choice, limit=most), lane, skip)
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eventlog.core.entry import COLUMNS
 from eventlog.core.identity import object_hash
 from eventlog.core.tables import Table
 from eventlog.sql import current
 from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
 from eventlog.sql.dialect.dialects import literal
-from eventlog.sql.log.blocked_range import LOWEST, NO_RANGE, BlockedRange, Lane, between, grow
-from eventlog.sql.log.pending import Cells, Pending, Selection, in_lanes
+from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange, grow
+from eventlog.sql.log.inserts import Ends
+from eventlog.sql.log.lanes import LOWEST, Lane, between
+from eventlog.sql.log.pending import OBJECT, Cells, Pending, PickUp, Selection, in_lanes
 from eventlog.sql.log.position import read_sequence
 from eventlog.sql.queries import containing
 
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import NestedTransaction
 
     from eventlog.sql.columns import Ints
+
+_EVENT_TYPE = COLUMNS.index("event_type")
 
 
 class Fates(NamedTuple):
@@ -50,6 +56,29 @@ class Snapshot(Pending):
 
     _savepoint: NestedTransaction | None = None
     _views: bool | None = None  # whether the server lets us read views, where it can refuse them
+
+    def pick_up(
+        self, choice: Selection, stretch: BlockedRange = NO_RANGE, ends: Ends | None = None
+    ) -> PickUp:
+        """The pending rows that may go now, up to the limit, then the further rows of their objects among
+        as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
+        future rows do not count. What a stretch covers is not read: its rows may not go."""
+        if choice.by_column and self.comes_by_column(choice, stretch):
+            from eventlog.sql.log import by_column  # Arrow takes a while to load
+
+            rows = by_column.pick_up(self, choice, stretch, ends)
+            if rows is not None:
+                return rows
+        picked = self.pending("pick_up", choice, stretch)
+        if len(picked) < choice.limit:
+            return PickUp(picked)
+        from eventlog.sql.log.lookahead import Lookahead  # NumPy takes a while to load
+
+        outlines = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
+        kept, more, reach, cut = Lookahead(self, choice, stretch, ends).complete_rows(outlines)
+        further = {cells[0]: cells for cells in self.rows(more)}
+        whole = [*compress(picked, kept.tolist()), *(further[number] for number in more)]
+        return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
 
     def now(self) -> str:
         """The database's clock, in UTC."""

@@ -17,9 +17,9 @@ from eventlog.core.identity import object_hash
 from eventlog.core.plurals import quantity
 from eventlog.sql.connect import keepable
 from eventlog.sql.dialect.dialects import literal
-from eventlog.sql.log.blocked_range import Lane, between
 from eventlog.sql.log.finished_ranges import FinishedRanges, read_finished
 from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.lanes import Lane, between
 from eventlog.sql.log.leader import reads_ahead
 from eventlog.sql.log.overtaken import OvertakenRows
 from eventlog.sql.log.receiver_state import ReceiverState

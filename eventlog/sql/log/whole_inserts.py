@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -35,6 +35,11 @@ class Outline(NamedTuple):
     def renamed(self, names: Ints) -> Outline:
         """The same with other numbers of the objects: the one at the place of each."""
         return self._replace(objects=names[self.objects])
+
+
+def hashes(names: Iterable[str]) -> Ints:
+    """Return a 64-bit number for each name, the same number in all statements of this process."""
+    return np.array(list(map(hash, names)), np.int64)
 
 
 class Room(NamedTuple):

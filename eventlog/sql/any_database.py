@@ -24,9 +24,9 @@ from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.core.values import Kind
 from eventlog.sql.catalogue import NoSuchTable, references_of
+from eventlog.sql.common.key_types import KeyType
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import Current, KeyColumn, Sought
-from eventlog.sql.dialect.keytypes import KeyType
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import ForeignKey
 

@@ -16,11 +16,11 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.meta_identifiers import read_name
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import bounds_of, kind_of, number_of
-from eventlog.sql.dialect.dialects import Dialect, dialect_of
-from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.dialects import dialect_of
 from eventlog.sql.names import Log
 from eventlog.sql.relation import MARK, Firing, ForeignKey, Identity, Installed, Owner, Place, Relation
-from eventlog.sql.statements import templates
 
 Facts = Mapping[str, Any]
 
@@ -173,7 +173,7 @@ class Catalogue:
                 bounds=bounds_of(row["type_name"], self.dialect.name),
                 number=number_of(row["type_name"], self.dialect.name),
                 effective=read_name(column).name if view else None,
-                unread=EXPRESSIONS[self.dialect.name].of(row["type_name"]).unreadable,
+                unread=self.dialect.expressions.of(row["type_name"]).unreadable,
             )
             for row in columns
             for column in (row["column_name"],)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import sqlalchemy
@@ -15,9 +16,9 @@ from sqlalchemy.pool import NullPool
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.extras import extra
-from eventlog.sql.dialect import oracle_binds
-from eventlog.sql.dialect.dialects import DIALECTS, Dialect, dialect_named, dialect_of
-from eventlog.sql.statements import templates
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.dialects import SCHEMES, dialect_named, dialect_of
 
 
 class InvalidUrl(Misuse):
@@ -41,11 +42,8 @@ class ConnectionLost(EventlogError):
     """no connection to the database: {0}"""
 
 
-_BINDING = {"oracle": oracle_binds.listen}  # drivers that are told the types of values
 _REFUSALS: dict[int | None, type[DatabaseFailed]] = {1418: BinlogTrust, 1419: BinlogTrust}
-_GREETING = 10.0  # seconds until a server that took a connection has said who it is
 _ENCODING = "encoding"  # of a connection, kept beside it
-_ALIASES = {"postgres": "postgresql"}  # the scheme that libpq and hosting services know too
 
 
 def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
@@ -60,10 +58,10 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
     event.listen(engine, "do_connect", _dial)
     event.listen(engine, "handle_error", _translate, retval=True)
     # before SQLAlchemy looks at a session, where it learns from that how names are quoted
-    first = dialect_named(address.get_backend_name()).quotes_by_session
-    event.listen(engine, "connect", _prepare(address, connection_init), insert=first)
-    if listen := _BINDING.get(address.get_backend_name()):
-        listen(engine)
+    dialect = dialect_named(address.get_backend_name())
+    event.listen(engine, "connect", _prepare(dialect, connection_init), insert=dialect.quotes_by_session)
+    if dialect.listen is not None:
+        dialect.listen(engine)
     return engine
 
 
@@ -80,7 +78,7 @@ def connect_any(url: str | URL) -> Engine:
     """An engine for tables that are read and written in the words of every database: also SQL Server, DB2,
     Informix or SQLite, by whatever driver the URL names and is installed."""
     address = _address(url)
-    if _ALIASES.get(address.get_backend_name(), address.get_backend_name()) in DIALECTS:
+    if address.get_backend_name() in SCHEMES:
         return connect(url)
     try:
         engine = sqlalchemy.create_engine(address, poolclass=NullPool)
@@ -116,8 +114,8 @@ def read_url(url: str | URL) -> URL:
     Nothing of one that is wrong is quoted, for it may hold a password.
     """
     address = _address(url)
-    name = _ALIASES.get(address.get_backend_name(), address.get_backend_name())
-    return address if "+" in address.drivername else address.set(drivername=dialect_named(name).driver)
+    dialect = dialect_named(address.get_backend_name())
+    return address if "+" in address.drivername else address.set(drivername=dialect.driver)
 
 
 def _address(url: str | URL) -> URL:
@@ -134,19 +132,10 @@ def _address(url: str | URL) -> URL:
 
 def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """A connection of the driver; a parameter of the URL that it does not know is misuse."""
-    greeted = dialect.driver == "pymysql" and "read_timeout" not in named
-    limit = {"read_timeout": named.get("connect_timeout", _GREETING)} if greeted else {}
     try:
-        made = dialect.connect(*words, **named, **limit)
+        return dialect_named(dialect.name).dial(dialect.driver, partial(dialect.connect, *words), named)
     except (TypeError, ValueError) as fault:
         raise InvalidUrl(f"the driver does not take its parameters ({fault})") from None
-    if greeted:  # a statement may take as long as it does; the driver has one limit for both
-        made._read_timeout = None
-    if dialect.driver == "psycopg":
-        from eventlog.sql.dialect import sql_ascii
-
-        sql_ascii.prepare(made)
-    return made
 
 
 @contextmanager
@@ -162,9 +151,7 @@ def _driver(address: URL) -> Iterator[None]:
         raise DriverMissing(address.drivername, fault.name, dialect.name) from fault
 
 
-def _prepare(address: URL, connection_init: Sequence[str]) -> Any:
-    dialect = dialect_named(address.get_backend_name())
-
+def _prepare(dialect: Dialect, connection_init: Sequence[str]) -> Any:
     def prepare(connection: Any, record: Any) -> None:
         cursor = connection.cursor()
         ours = (*templates.statements(dialect, "session", {}), *dialect.own_session)

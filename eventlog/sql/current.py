@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
+from eventlog.sql.common.templates import fill
 from eventlog.sql.queries import Queries, unbound
-from eventlog.sql.statements.templates import fill
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventlog.sql.columns import Ints
-    from eventlog.sql.dialect.dialects import Dialect
+    from eventlog.sql.common.dialect import Dialect
 
 
 NO_BOUND = 1 << 62

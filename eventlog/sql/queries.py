@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.engine import Connection
 
+from eventlog.sql.common import templates
 from eventlog.sql.names import Log
-from eventlog.sql.statements import templates
 
 PIECES = (
     *("size", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids", "of_ids"),

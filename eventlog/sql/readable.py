@@ -14,12 +14,11 @@ from sqlalchemy.engine import Connection
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.tables import Column, Table
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.key_types import KeyType, key_type_of
 from eventlog.sql.current import Elsewhere, KeyColumn, Sought
-from eventlog.sql.dialect.dialects import Dialect
-from eventlog.sql.dialect.expressions import EXPRESSIONS
-from eventlog.sql.dialect.keytypes import KeyType, key_type_of
 from eventlog.sql.relation import Child, qualified
-from eventlog.sql.statements import templates
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,8 +102,8 @@ class ReadableTable:
 
     def _compared(self, column: Column) -> tuple[KeyColumn, KeyType]:
         """How a column is compared with a given value, by its type, else as text."""
-        found = key_type_of(self._dialect.name, column.type)
-        equals = EXPRESSIONS[self._dialect.name].equals
+        found = key_type_of(self._dialect.key_types, column.type)
+        equals = self._dialect.expressions.equals
         if found is None or ("{collation}" in found.matches and column.name not in self._collations):
             as_text = KeyType(self._dialect.text_type, f"{{c}} {equals} {{k}}")
             return KeyColumn(self._key_text_of(column), as_text.declared, as_text.matches), as_text
@@ -116,17 +115,17 @@ class ReadableTable:
     @property
     def functions(self) -> str:
         """Those of our functions that the texts call, as a query begins with them."""
-        called = EXPRESSIONS[self._dialect.name].called_by(self.expressions)
+        called = self._dialect.expressions.called_by(self.expressions)
         made = "\n".join(templates.statement(self._dialect, name) for name in called)
         return f"with\n{made}\n" if made else ""
 
     def _text_of(self, column: Column) -> str:
         """The expression of the column's text."""
-        return EXPRESSIONS[self._dialect.name].queried(self._read(column), "t", self._dialect)
+        return self._dialect.expressions.queried(self._read(column), "t", self._dialect.quote)
 
     def _key_text_of(self, column: Column) -> str:
         """The expression of the column's text as a key has it."""
-        expressions = EXPRESSIONS[self._dialect.name]
+        expressions = self._dialect.expressions
         in_key, name = expressions.of(column.type).in_key, self._dialect.quote(self._read(column).name)
         return in_key.format(x=f"t.{name}") if in_key else self._text_of(column)
 
@@ -185,7 +184,7 @@ def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str],
             if column.of_child is not None and column.of_child[:2] == child.relation.place
         ]
         link = zip(child.link.columns, child.link.target_columns, strict=True)
-        equals = EXPRESSIONS[dialect.name].equals
+        equals = dialect.expressions.equals
         on = [f"c{number}.{quote(mine)} {equals} p.{quote(theirs)}" for mine, theirs in link]
         on += [f"n.turn = {number}"] if len(children) > 1 else []
         joins.append(f"left join {qualified(dialect, own.schema, own.name)} c{number} on {' and '.join(on)}")

@@ -23,7 +23,7 @@ from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Which

@@ -14,8 +14,8 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.common import templates
 from eventlog.sql.names import Log
-from eventlog.sql.statements import templates
 
 _LEFT_TO_THE_LOG = ("record_id", "status", "event_time")
 

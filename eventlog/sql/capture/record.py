@@ -14,13 +14,12 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.capture.choice import Choice, read_choice
-from eventlog.sql.capture.triggers import Subject
+from eventlog.sql.choice import Choice, read_choice
+from eventlog.sql.common import templates
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Identity, Place
-from eventlog.sql.statements import templates
+from eventlog.sql.triggers import Subject
 
 
 class NoRecord(EventlogError):
@@ -149,7 +148,7 @@ def write_record(subject: Subject) -> Iterator[str]:
     """The statements that put a subject on record, in place of what was there."""
     log = subject.log
     yield from forget(log, subject.relation.place)
-    constant = EXPRESSIONS[log.dialect.name].constant
+    constant = log.dialect.expressions.constant
     for entry in entries_of(subject):
         holes = {
             "schema_name": constant(entry.schema),
@@ -164,6 +163,6 @@ def write_record(subject: Subject) -> Iterator[str]:
 
 def forget(log: Log, place: Place) -> Iterator[str]:
     """The statements after which a table is tracked no longer; its name stays its own."""
-    constant = EXPRESSIONS[log.dialect.name].constant
+    constant = log.dialect.expressions.constant
     holes = {"of_schema": constant(place[0]), "of_table": constant(place[1])}
     yield from templates.statements(log.dialect, "unrecord", log.names() | holes)

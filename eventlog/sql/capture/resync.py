@@ -17,7 +17,6 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
-from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.log.store import Store
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.relation import qualified
@@ -124,7 +123,7 @@ class _Run:
         table, dialect = self._wanted.table, self._store.log.dialect
         named = [(name, table.columns[name]) for name in table.key]
         return {
-            "key_text": unbound(EXPRESSIONS[dialect.name].key(named, "t", dialect)),
+            "key_text": unbound(dialect.expressions.key(named, "t", dialect.quote)),
             "keys": ", ".join(self._keys),
             "source": unbound(qualified(dialect, table.schema, table.name)),
             "within": "\n  and ".join(within) or "1 = 1",

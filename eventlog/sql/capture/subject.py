@@ -8,13 +8,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.record import TrackRecord, columns_of
-from eventlog.sql.capture.triggers import EVENTS, Subject
-from eventlog.sql.capture.writers import writer_of
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
+from eventlog.sql.choice import Choice
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Child, ForeignKey, Installed, Place, Relation
+from eventlog.sql.triggers import EVENTS, Subject
 
 
 class NoChild(EventlogError):
@@ -99,7 +98,7 @@ def installed_of(
 
 def trigger_names(log: Log, table: str, parents: Iterable[str | None]) -> set[str]:
     """The names that triggers of ours have on a table; a parent is named where it is a child."""
-    writer = writer_of(log.dialect)
+    writer = log.dialect.triggers
     events = (*EVENTS, *writer.more)
     return {writer.name(log, table, event, parent) for parent in parents for event in events}
 

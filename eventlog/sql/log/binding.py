@@ -10,9 +10,10 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError
 from eventlog.sql.catalogue import Catalogue, LogColumn
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.storage import storage_of
 from eventlog.sql.names import Log
-from eventlog.sql.stored import READABLE, REMEDIES, Stored, demand_time, storage_of
+from eventlog.sql.stored import READABLE, REMEDIES, Stored, demand_time
 
 # The original's first manuals list the columns as `entry.COLUMNS` does; from 3.5 on table_key is the second.
 LAYOUTS: dict[str, tuple[str, ...]] = {
@@ -56,7 +57,7 @@ def bind(connection: Connection, log: Log, layout: str | None = None) -> Log:
 
 
 def _stored(column: LogColumn, dialect: Dialect) -> Stored:
-    return Stored(storage_of(column.type, dialect), column.type, column.exact)
+    return Stored(storage_of(column.type, dialect.storages), column.type, column.exact)
 
 
 def _refuse_unreadable(log: Log, columns: Mapping[str, str], stored: Mapping[str, Stored]) -> None:

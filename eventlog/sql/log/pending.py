@@ -15,12 +15,12 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import COLUMNS, Cell
 from eventlog.core.identity import ObjectName
+from eventlog.sql.common.storage import Storage
 from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
 from eventlog.sql.log.finished_ranges import FinishedRows, read_finished
 from eventlog.sql.log.inserts import BOUNDS, Bounds
 from eventlog.sql.log.lanes import HIGHEST, LOWEST, Lane, between
 from eventlog.sql.queries import Queries
-from eventlog.sql.stored import Storage
 
 if TYPE_CHECKING:
     from eventlog.sql.columns import ResultColumns

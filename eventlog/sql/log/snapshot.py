@@ -12,8 +12,8 @@ from eventlog.core.entry import COLUMNS
 from eventlog.core.identity import object_hash
 from eventlog.core.tables import Table
 from eventlog.sql import current
+from eventlog.sql.common.expression import literal
 from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
-from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange, grow
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.lanes import LOWEST, Lane, between

@@ -15,8 +15,8 @@ from eventlog.core.entry import Cell, Letter, read_event_time, read_integer
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import object_hash
 from eventlog.core.plurals import quantity
+from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import keepable
-from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.log.finished_ranges import FinishedRanges, read_finished
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.lanes import Lane, between

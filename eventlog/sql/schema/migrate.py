@@ -11,10 +11,10 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
 from eventlog.sql.capture.track import tracked
+from eventlog.sql.common import templates
+from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
-from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.names import Log
-from eventlog.sql.statements import templates
 from eventlog.sql.stored import demand_time
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from eventlog.sql.capture.checks.finding import Checked, Finding
 from eventlog.sql.capture.record import Recorded
+from eventlog.sql.common import templates
 from eventlog.sql.log.finished_ranges import why_of_other
 from eventlog.sql.log.leader import holder_of
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Identity
-from eventlog.sql.statements import templates
 
 
 def _lock(seen: Checked) -> Iterator[Finding]:

@@ -10,9 +10,8 @@ from eventlog.sql.capture import track
 from eventlog.sql.capture.checks.finding import Checked, Finding, Watched
 from eventlog.sql.capture.refusals import refuse
 from eventlog.sql.capture.subject import installed_of, read_subject
-from eventlog.sql.capture.triggers import Subject
-from eventlog.sql.capture.writers import writer_of
 from eventlog.sql.relation import Installed, qualified
+from eventlog.sql.triggers import Subject, triggers_of
 
 
 def _drift(seen: Checked, watched: Watched) -> Iterator[Finding]:
@@ -48,7 +47,7 @@ def _hidden(seen: Checked, subject: Subject, watched: Watched) -> list[str]:
 
 
 def _differences(seen: Checked, subject: Subject, watched: Watched) -> Iterator[str]:
-    triggers = {(t.schema, t.table, t.name): t for t in writer_of(seen.log.dialect).write(subject)}
+    triggers = {(t.schema, t.table, t.name): t for t in triggers_of(subject)}
     expected = {place: trigger.body for place, trigger in triggers.items()}
     children = [entry.place for entry in seen.record.children(watched.relation.place)]
     installed = list(installed_of(seen.catalogue, seen.record, seen.log, watched.relation, children))
@@ -95,7 +94,7 @@ def _renamed(seen: Checked, watched: Watched, trigger: Installed) -> str:
 
 
 def _cascades(seen: Checked, watched: Watched) -> Iterator[Finding]:
-    if writer_of(seen.log.dialect).cascades_fire:
+    if seen.log.dialect.triggers.cascades_fire:
         return
     for foreign in watched.relation.foreign_keys:
         if foreign.cascades:
@@ -122,7 +121,7 @@ def _replicated(seen: Checked, watched: Watched) -> Iterator[Finding]:
 def _ways_round(seen: Checked, watched: Watched) -> Iterator[Finding]:
     if watched.choice.replicated:
         return  # the one way round where there is such a choice
-    for way, remedy in writer_of(seen.log.dialect).ways_round:
+    for way, remedy in seen.log.dialect.triggers.ways_round:
         yield Finding(str(watched.relation.table), way, remedy, fault=False)
 
 

@@ -1,13 +1,20 @@
-"""How the values of one column type become text, and what is made of such texts: conditions and keys."""
+"""How the values of one column type become text, and what is made of such texts: conditions and keys.
+
+Triggers and query-back use the same expression, so a value removed always equals the value that was added.
+An expression depends on no setting of the session except those that our sessions and our trigger functions
+pin (`session`, a named statement of the dialect).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
 
 from eventlog.core.tables import Column
-from eventlog.sql.dialect.dialects import Dialect, literal
+
+T = TypeVar("T")
+Quote = Callable[[str], str]  # a name as an identifier
 
 
 class Expression(NamedTuple):
@@ -53,27 +60,27 @@ class Expressions(NamedTuple):
                 return self.by_type[known]
         return self.other
 
-    def text(self, column: Column, alias: str, dialect: Dialect) -> str:
+    def text(self, column: Column, alias: str, quote: Quote) -> str:
         """The text of a column's value in the row that the alias names."""
-        return self.of(column.type).text.format(x=f"{alias}.{dialect.quote(column.name)}")
+        return self.of(column.type).text.format(x=f"{alias}.{quote(column.name)}")
 
-    def queried(self, column: Column, alias: str, dialect: Dialect) -> str:
+    def queried(self, column: Column, alias: str, quote: Quote) -> str:
         """The same in the result of a query."""
         expression = self.of(column.type)
-        return (expression.queried or expression.text).format(x=f"{alias}.{dialect.quote(column.name)}")
+        return (expression.queried or expression.text).format(x=f"{alias}.{quote(column.name)}")
 
-    def differ(self, column: Column, old: str, new: str, dialect: Dialect) -> str:
+    def differ(self, column: Column, old: str, new: str, quote: Quote) -> str:
         """Whether the column has another text in the new row than in the old one."""
         expression = self.of(column.type)
         if expression.differs:
-            name = dialect.quote(column.name)
+            name = quote(column.name)
             return expression.differs.format(a=f"{old}.{name}", b=f"{new}.{name}", name=literal(column.name))
-        texts = {"a": self.text(column, old, dialect), "b": self.text(column, new, dialect)}
+        texts = {"a": self.text(column, old, quote), "b": self.text(column, new, quote)}
         return self.texts_differ.format(**texts)
 
-    def key(self, columns: Iterable[tuple[str, Column]], alias: str, dialect: Dialect) -> str:
+    def key(self, columns: Iterable[tuple[str, Column]], alias: str, quote: Quote) -> str:
         """The table_key of a row: each column under the name that the key gives it."""
-        return self.key_of((n, self.of(c.type), f"{alias}.{dialect.quote(c.name)}") for n, c in columns)
+        return self.key_of((n, self.of(c.type), f"{alias}.{quote(c.name)}") for n, c in columns)
 
     def key_of(self, parts: Iterable[tuple[str, Expression, str]]) -> str:
         """The table_key of named values, each with the expression of its type."""
@@ -100,6 +107,11 @@ class Expressions(NamedTuple):
         return [name for name in self.functions if f"{name}(" in joined]
 
 
+def literal(text: str) -> str:
+    """Return the text as a string constant of standard SQL; for names of ours, never for data."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def split_type(type_name: str) -> tuple[str, str]:
     """The name of a type, and what stands in its parentheses."""
     name, _, rest = type_name.lower().partition("(")
@@ -107,6 +119,6 @@ def split_type(type_name: str) -> tuple[str, str]:
     return " ".join(f"{name} {tail}".split()), arguments.replace(" ", "")
 
 
-def each(names: str, expression: Expression) -> dict[str, Expression]:
-    """The same expression for several types."""
-    return {name.strip(): expression for name in names.split(",")}
+def each(names: str, value: T) -> dict[str, T]:
+    """Return the same value for several types."""
+    return {name.strip(): value for name in names.split(",")}

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
-from eventlog.sql.capture.triggers import Subject, TriggerRow, TriggerRows, indent
 from eventlog.sql.relation import Child, Place, qualified
+from eventlog.sql.triggers import Subject, TriggerRow, TriggerRows, indent
 
 OLD, NEW = "eventlog_old", "eventlog_new"
 _INSERTED = f"{NEW} n"

@@ -8,13 +8,11 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from eventlog.core.tables import Column
-from eventlog.sql.capture.triggers import indent
-from eventlog.sql.dialect.dialects import literal
-from eventlog.sql.dialect.expression import Expression
-from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.common import templates
+from eventlog.sql.common.expression import Expression, literal
 from eventlog.sql.names import Log
 from eventlog.sql.relation import qualified
-from eventlog.sql.statements import templates
+from eventlog.sql.triggers import indent
 
 KeyParts = Sequence[tuple[str, Column]]  # the name that the key gives a value, and its column
 
@@ -33,7 +31,7 @@ class Package:
         self.log = log
         self.name = name
         self.quoted = qualified(log.dialect, log.place, name)
-        self._expressions = EXPRESSIONS[log.dialect.name]
+        self._expressions = log.dialect.expressions
         self._table_text = table_text
         self._key = key
         self._types: list[Expression] = []

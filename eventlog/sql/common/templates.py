@@ -15,7 +15,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from itertools import chain
 
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
 
 _HOLE = re.compile(r"\{([a-z_]+)\}")
 _END = re.compile(r"^/$", re.MULTILINE)
@@ -42,7 +42,7 @@ def fill(text: str, names: Mapping[str, str]) -> str:
 @functools.cache
 def read(folder: str) -> dict[str, tuple[str, ...]]:
     """The statements of all files of a folder, by their names."""
-    files = resources.files("eventlog.sql.statements").joinpath(folder).iterdir()
+    files = resources.files("eventlog.sql").joinpath(folder).iterdir()
     found: dict[str, tuple[str, ...]] = {}
     for name, purpose, body in chain.from_iterable(map(_named, files)):
         if name in found or not purpose:

@@ -13,11 +13,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
 
-from eventlog.sql.capture.postgresql_bodies import NEW, OLD, Bodies
-from eventlog.sql.capture.triggers import REPLICATED, Subject, Trigger, TriggerWriter, indent, object_name
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import TriggerWriter
 from eventlog.sql.names import Log
+from eventlog.sql.postgresql.trigger_bodies import NEW, OLD, Bodies
 from eventlog.sql.relation import Firing, Place, qualified
-from eventlog.sql.statements import templates
+from eventlog.sql.triggers import REPLICATED, Subject, Trigger, indent, object_name
 
 _WAKE_CLASS = 0x6576_6C67  # "evlg"
 _REFERENCING = {
@@ -137,7 +138,7 @@ def _guard(first: str, table: str) -> str:
     )
 
 
-WRITER = TriggerWriter(
+TRIGGERS = TriggerWriter(
     write,
     name_of,
     ways_round=(

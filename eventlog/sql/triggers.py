@@ -1,25 +1,24 @@
-"""What the triggers of a table log, row by row; how each database writes that stands beside it.
+"""What the triggers of a table log, row by row; `triggers.py` of each dialect writes it in statements.
 
-Pure: from the log's names, the table as the catalogue tells it and the choice to the rows, their
-conditions and their texts as SQL. The writer of each database makes statements of them.
+Pure: from the log's names, the table as the catalogue describes it and the choice to the rows, their
+conditions and their texts as SQL.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from eventlog.core.tables import Column, Table
-from eventlog.sql.capture.choice import Choice
-from eventlog.sql.dialect.dialects import Dialect, literal
-from eventlog.sql.dialect.expression import Expressions
-from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.choice import Choice
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.expression import Expressions, literal
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Child, Firing, Relation, qualified
-from eventlog.sql.statements import templates
 
 VALUES = frozenset((1, 2, 3))  # the event types that carry values
 PER_FIELD = VALUES | {7, 8}
@@ -58,7 +57,7 @@ class Subject:
     @property
     def per_field(self) -> tuple[Column, ...]:
         """The columns that rows of their own can tell: those with a text."""
-        of = EXPRESSIONS[self.dialect.name].of
+        of = self.dialect.expressions.of
         return tuple(column for column in self.columns if not of(column.type).unreadable)
 
 
@@ -83,18 +82,9 @@ class Trigger(NamedTuple):
     firing: Firing = Firing.ORIGIN
 
 
-class TriggerWriter(NamedTuple):
-    """How one database writes triggers."""
-
-    write: Callable[[Subject], Iterator[Trigger]]
-    name: Callable[[Log, str, str, str | None], str]  # of the trigger of a table, for an event, for a parent
-    ways_round: tuple[tuple[str, str], ...]  # changes that no trigger sees, each with what to do
-    cascades_fire: bool = True  # what a cascading foreign key changes fires triggers
-    replicates: bool = False  # triggers can log what replication writes
-    no_name_with: str = ""  # a name that holds all of these cannot stand in a trigger
-    reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
-    more: tuple[str, ...] = ()  # what `name` takes for an event, of further triggers of a wide table
-    package: Callable[[Log, str | None, str], str] | None = None  # behind a trigger, by its schema and name
+def triggers_of(subject: Subject) -> Iterator[Trigger]:
+    """Yield the triggers of a subject, as its database writes them."""
+    yield from subject.dialect.triggers.write(subject)
 
 
 class TriggerRows:
@@ -103,15 +93,15 @@ class TriggerRows:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.dialect = subject.dialect
-        self.expressions: Expressions = EXPRESSIONS[self.dialect.name]
+        self.expressions: Expressions = self.dialect.expressions
 
     def key(self, alias: str) -> str:
-        return self.expressions.key(self.subject.relation.key, alias, self.dialect)
+        return self.expressions.key(self.subject.relation.key, alias, self.dialect.quote)
 
     def moved(self, old: str, new: str) -> str:
         """Whether an update gave the row another key."""
         return " or ".join(
-            self.expressions.differ(column, old, new, self.dialect)
+            self.expressions.differ(column, old, new, self.dialect.quote)
             for column in self.subject.table.key_columns
         )
 
@@ -129,7 +119,7 @@ class TriggerRows:
         """A row with other values: as one event if any column changed, or the columns that did."""
         kind = self.subject.choice.update
         changed = [
-            (column, self.expressions.differ(column, old, new, self.dialect))
+            (column, self.expressions.differ(column, old, new, self.dialect.quote))
             for column in self.subject.columns
         ]
         if kind not in PER_FIELD:
@@ -145,12 +135,13 @@ class TriggerRows:
         own = dict(zip(child.link.target_columns, child.link.columns, strict=True))
         columns = child.relation.table.columns
         pairs = ((name, columns[own[name]]) for name in self.subject.table.key)
-        return self.expressions.key(pairs, alias, self.dialect)
+        return self.expressions.key(pairs, alias, self.dialect.quote)
 
     def child_moved(self, child: Child, old: str, new: str) -> str:
         columns = child.relation.table.columns
         return " or ".join(
-            self.expressions.differ(columns[name], old, new, self.dialect) for name in child.link.columns
+            self.expressions.differ(columns[name], old, new, self.dialect.quote)
+            for name in child.link.columns
         )
 
     def linked(self, child: Child, alias: str) -> str:
@@ -171,7 +162,7 @@ class TriggerRows:
         rows = []
         for column in child.columns:
             if old and new:
-                when = self.expressions.differ(column, old, new, self.dialect)
+                when = self.expressions.differ(column, old, new, self.dialect.quote)
             else:
                 when = self._given(old or new or "", column)
             row = self._row(kind, column, old, new, when)
@@ -180,7 +171,7 @@ class TriggerRows:
 
     def _row(self, kind: int, column: Column, old: str | None, new: str | None, when: str) -> TriggerRow:
         def text(alias: str | None, carried: bool) -> str | None:
-            return self.expressions.text(column, alias, self.dialect) if alias and carried else None
+            return self.expressions.text(column, alias, self.dialect.quote) if alias and carried else None
 
         return TriggerRow(kind, column.name, text(old, kind == 2), text(new, kind in VALUES), when)
 
@@ -207,7 +198,7 @@ ROUTINES = (
 def routines(log: Log, file: str = "routines", **more: str) -> Iterator[str]:
     """What belongs to the log as a whole, made any number of times; or taken away, by drop_routines."""
     holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in ROUTINES}
-    quoted = EXPRESSIONS[log.dialect.name].quoted.format(v="value")
+    quoted = log.dialect.expressions.quoted.format(v="value")
     holes["event_label"] = log.dialect.quote(log.beside("event"))
     holes["routine_texts"] = ", ".join(literal(log.beside(name)) for name in ROUTINES)
     filled = log.names() | holes | {"quoted": quoted, "off": holes["capture_is_off"]} | more

@@ -16,24 +16,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from eventlog.core.tables import Table
-from eventlog.sql.capture.triggers import (
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import TriggerWriter
+from eventlog.sql.common.expression import literal
+from eventlog.sql.names import Log
+from eventlog.sql.relation import Child, qualified
+from eventlog.sql.triggers import (
     Subject,
     Trigger,
     TriggerRow,
     TriggerRows,
-    TriggerWriter,
     indent,
     object_name,
 )
-from eventlog.sql.dialect import dialects
-from eventlog.sql.dialect.dialects import Dialect, literal
-from eventlog.sql.names import Log
-from eventlog.sql.relation import Child, qualified
-from eventlog.sql.statements import templates
-
-# MySQL cannot keep the text of a trigger in which a name holds its own quotes: with letters beyond ASCII it
-# fails (3507), else its catalogue tells another text. Such a name stands in the other quotes.
-_IN_TRIGGERS = {"mysql": replace(dialects.MYSQL, second_mark='"')}
 
 USER = "left(user(), char_length(user()) - locate('@', reverse(user())))"
 
@@ -55,7 +50,7 @@ def name_of(log: Log, table: str, event: str, parent: str | None) -> str:
 
 class _Writer:
     def __init__(self, subject: Subject) -> None:
-        self.dialect: Dialect = _IN_TRIGGERS.get(subject.dialect.name, subject.dialect)
+        self.dialect = replace(subject.dialect, second_mark=subject.dialect.trigger_second_mark)
         self.subject = replace(subject, log=replace(subject.log, dialect=self.dialect))
         self.rows = TriggerRows(self.subject)
         self.names = subject.log.names()
@@ -143,7 +138,7 @@ def as_told(body: str) -> str:
     return body.replace("'", "")
 
 
-MARIADB = TriggerWriter(
+MARIADB_TRIGGERS = TriggerWriter(
     write,
     name_of,
     ways_round=(
@@ -159,4 +154,4 @@ MARIADB = TriggerWriter(
     cascades_fire=False,
 )
 
-MYSQL = MARIADB._replace(no_name_with='`"')
+TRIGGERS = MARIADB_TRIGGERS._replace(no_name_with='`"')

@@ -1,13 +1,13 @@
-"""The texts of Oracle's types, as expressions that a trigger's package and a query-back share.
+"""Oracle: the texts of its types, as expressions that a trigger's package and a query-back share.
 
-A name that a user might have given to something of his own stands behind `sys.`.
+A name that a user may have given to something of their own is written after `sys.`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eventlog.sql.dialect.expression import Expression, Expressions, each
+from eventlog.sql.common.expression import Expression, Expressions, each
 
 _TM9 = "to_char({x}, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,''')"
 _LEADING_ZERO = rf"regexp_replace({_TM9}, '^(-?)\.', '\10.')"  # TM9 writes .5
@@ -83,7 +83,7 @@ def _span(nothing: str, parts: tuple[tuple[str, str, str], ...], parameter: str)
     return Expression(text, False, _UNEQUAL, parameter=parameter)
 
 
-ORACLE = Expressions(
+EXPRESSIONS = Expressions(
     by_type={
         **dict.fromkeys(("number(n)", "number(n,0)"), Expression(_TM9, True, _UNEQUAL, parameter="number")),
         **each("number, float", Expression(_LEADING_ZERO, True, _UNEQUAL, parameter="number")),

@@ -11,21 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from eventlog.core.tables import Column, Table
-from eventlog.sql.capture.oracle_package import KeyParts, Package, package_of
-from eventlog.sql.capture.triggers import (
-    CHILD_TYPES,
-    PER_FIELD,
-    Subject,
-    Trigger,
-    TriggerWriter,
-    indent,
-    object_name,
-)
-from eventlog.sql.dialect.dialects import literal
-from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import TriggerWriter
+from eventlog.sql.common.expression import literal
 from eventlog.sql.names import Log
+from eventlog.sql.oracle.package import KeyParts, Package, package_of
 from eventlog.sql.relation import Child, qualified
-from eventlog.sql.statements import templates
+from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, Subject, Trigger, indent, object_name
 
 LARGEST = 30_000  # bytes of a trigger's text, with room to the limit of 32 K
 MOST = 250  # triggers of one table
@@ -71,7 +63,7 @@ class _Writer:
         self.subject = subject
         self.shape = shape
         self.log = subject.log
-        self.expressions = EXPRESSIONS[self.log.dialect.name]
+        self.expressions = self.log.dialect.expressions
         self.old, self.new = (":o", ":n") if shape.table.name in ("OLD", "NEW") else (":old", ":new")
 
     def triggers(self) -> Iterator[Trigger]:
@@ -258,7 +250,7 @@ def branches(*cases: tuple[str, str]) -> str:
     return "els".join(told) + "end if;\n"
 
 
-WRITER = TriggerWriter(
+TRIGGERS = TriggerWriter(
     write,
     name_of,
     ways_round=(

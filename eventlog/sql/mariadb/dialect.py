@@ -1,0 +1,26 @@
+"""MariaDB as a dialect: MySQL with other collations, texts of numbers and trigger names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eventlog.sql.mysql.dialect import MYSQL, collated
+from eventlog.sql.mysql.expressions import MARIADB_EXPRESSIONS
+from eventlog.sql.mysql.triggers import MARIADB_TRIGGERS
+
+MARIADB = collated(
+    "utf8mb4_nopad_bin",
+    replace(
+        MYSQL,
+        name="mariadb",
+        title="MariaDB",
+        folders=("mariadb", "mysql", "common"),
+        driver="mariadb+pymysql",
+        server_attribute="is_mariadb",
+        expressions=MARIADB_EXPRESSIONS,
+        triggers=MARIADB_TRIGGERS,
+        capacity=replace(MYSQL.capacity, title="MariaDB"),
+        trigger_second_mark="",
+        replaces_routines=True,
+    ),
+)

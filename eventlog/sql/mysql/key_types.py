@@ -34,7 +34,7 @@ _CHARACTERS = KeyType(
 KEY_TYPES: Mapping[str, KeyType] = {
     **each("tinyint, smallint, mediumint, int, bigint", integer_of("bigint", 64)),
     "bigint unsigned": integer_of("bigint unsigned", 65),
-    **each("tinyint(1), _bit(1)", KeyType("integer", sent=_bit)),
+    **each("tinyint(1), bit(1)", KeyType("integer", sent=_bit)),
     "decimal": KeyType("decimal(65,30)", sent=number),
     "float": KeyType("double", "{c} = cast({k} as float)", double),
     "double": KeyType("double", sent=double),

@@ -35,6 +35,11 @@ class TriggerWriter(NamedTuple):
     package: Callable[[Any, str | None, str], str] | None = None  # from a Log, a schema and a trigger
 
 
+def as_it_is(statement: str) -> Iterable[str]:
+    """Return a statement of the schema alone, unchanged."""
+    return (statement,)
+
+
 def dial_plainly(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     """Return a connection of the driver, with no more arguments than these."""
     return connect(**arguments)
@@ -62,6 +67,8 @@ class Dialect:
     server_attribute: str = ""  # by which SQLAlchemy's dialect tells that a server is this one
     listen: Callable[[Engine], None] | None = None  # adds what an engine does before statements
     dial: Callable[[str, Callable[..., Any], Mapping[str, Any]], Any] = dial_plainly  # opens a connection
+    schema_words: Mapping[str, str] = field(default_factory=dict)  # fill the holes of the common schema
+    ddl: Callable[[str], Iterable[str]] = as_it_is  # says `if exists` in the words of the database
     own_session: tuple[str, ...] = ()  # what begins our own sessions, and no trigger
     sees_all: tuple[str, ...] = ()  # makes an error of what would be hidden from a session of a log
     pinned_path: tuple[str, ...] = ()  # has such a session find only the server's own by bare names

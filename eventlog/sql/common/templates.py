@@ -2,8 +2,8 @@
 
 A .sql file holds statements under their names: a line `-- name --`, a line that says what the statement is
 for, then its text up to the next name. Where one name runs several statements, a line with nothing but a
-slash ends each. What stands in braces is filled in; every other brace is text. Values are never filled in:
-they are bound.
+slash ends each; `@name` there includes the statements of another name. A name in braces is filled in; every
+other brace is text. Values are never filled in: they are bound.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from itertools import chain
 from eventlog.sql.common.dialect import Dialect
 
 _HOLE = re.compile(r"\{([a-z_]+)\}")
+_INCLUDE = "@"
+_DDL = re.compile(r"(?:--.*\n)*(?:create|alter|drop) ")
 _END = re.compile(r"^/$", re.MULTILINE)
 _NAME = re.compile(r"^-- (\w+) --\n(?:-- (\S.*)\n)?", re.MULTILINE)
 
@@ -31,7 +33,17 @@ def statement(dialect: Dialect, name: str, **names: str) -> str:
 def statements(dialect: Dialect, name: str, names: Mapping[str, str]) -> Iterator[str]:
     """The statements of a name, each without its end; those of the dialect's first folder that has some."""
     for text in _found(dialect.folders, name):
-        yield fill(text, names)
+        if text.startswith(_INCLUDE):
+            yield from statements(dialect, text.removeprefix(_INCLUDE), names)
+        else:
+            yield from (fill(ddl, names) for ddl in _own_ddl(dialect, text))
+
+
+def _own_ddl(dialect: Dialect, text: str) -> Iterable[str]:
+    """Return a statement of the schema in the words of the dialect, and any other as it is."""
+    if _DDL.match(text) is None:
+        return (text,)
+    return dialect.ddl(_HOLE.sub(lambda hole: dialect.schema_words.get(hole[1], hole[0]), text))
 
 
 def fill(text: str, names: Mapping[str, str]) -> str:

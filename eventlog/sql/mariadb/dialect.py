@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from eventlog.sql.common.dialect import as_it_is
 from eventlog.sql.mysql.dialect import MYSQL, collated
 from eventlog.sql.mysql.expressions import MARIADB_EXPRESSIONS
 from eventlog.sql.mysql.triggers import MARIADB_TRIGGERS
@@ -16,6 +17,7 @@ MARIADB = collated(
         title="MariaDB",
         folders=("mariadb", "mysql", "common"),
         driver="mariadb+pymysql",
+        ddl=as_it_is,
         server_attribute="is_mariadb",
         expressions=MARIADB_EXPRESSIONS,
         triggers=MARIADB_TRIGGERS,

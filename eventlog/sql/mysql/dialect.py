@@ -9,9 +9,10 @@ from typing import Any
 from eventlog.sql.common.capacity import Capacity
 from eventlog.sql.common.dialect import ISO_TIME, POSITIVE_INTEGER, Dialect
 from eventlog.sql.common.storage import Storage
+from eventlog.sql.mysql.ddl import conditional
 from eventlog.sql.mysql.expressions import EXPRESSIONS
 from eventlog.sql.mysql.key_types import KEY_TYPES
-from eventlog.sql.mysql.triggers import TRIGGERS
+from eventlog.sql.mysql.triggers import TRIGGERS, USER
 
 _UNMADE = (
     # names: too long, of a table, of a column, not in its character set; two alike
@@ -72,6 +73,24 @@ def collated(collation: str, dialect: Dialect) -> Dialect:
     )
 
 
+_SCHEMA_WORDS = {
+    "type_small": "smallint",
+    "type_integer": "integer",
+    "type_bigint": "bigint",
+    "type_identity": "bigint not null auto_increment",
+    "type_flag": "smallint not null default 0",
+    "type_text": "text",
+    "type_long": "longtext",
+    "type_key": "longtext",
+    "type_word": "varchar(9)",
+    "type_table": "varchar(255)",
+    "type_time_text": "varchar(40)",
+    "type_moment": "datetime(6)",
+    "type_written_at": "datetime(6) not null default (utc_timestamp(6))",
+    "type_written_by": f"text not null default ({USER})",
+    "table_end": " engine = InnoDB character set utf8mb4 collate {collation}",
+}
+
 MYSQL = collated(
     "utf8mb4_0900_bin",
     Dialect(
@@ -82,6 +101,8 @@ MYSQL = collated(
         expressions=EXPRESSIONS,
         key_types=KEY_TYPES,
         triggers=TRIGGERS,
+        schema_words=_SCHEMA_WORDS,
+        ddl=conditional,
         storages={"timestamp": Storage.ZONED},
         dial=_dial,
         driver="mysql+pymysql",

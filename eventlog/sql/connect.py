@@ -33,16 +33,10 @@ class DatabaseFailed(EventlogError):
     """the database refused: {0}"""
 
 
-class BinlogTrust(DatabaseFailed):
-    """the database refused: {0} Let an administrator run `set persist log_bin_trust_function_creators = on`
-    (MariaDB: set global, and the same in its configuration), or install and track as a user with SUPER"""
-
-
 class ConnectionLost(EventlogError):
     """no connection to the database: {0}"""
 
 
-_REFUSALS: dict[int | None, type[DatabaseFailed]] = {1418: BinlogTrust, 1419: BinlogTrust}
 _ENCODING = "encoding"  # of a connection, kept beside it
 
 
@@ -188,13 +182,14 @@ def _translate(context: Any) -> EventlogError | None:
         return ConnectionLost(words)
     if context.sqlalchemy_exception is None:
         return None
-    return _REFUSALS.get(_number(context.original_exception), DatabaseFailed)(words)
+    return DatabaseFailed(" ".join((words, *_advice(context.dialect.name, context.original_exception))))
 
 
-def _number(fault: BaseException) -> int | None:
-    """The number that MySQL's errors begin with."""
+def _advice(scheme: str, fault: BaseException) -> Iterator[str]:
+    """Yield what the dialect advises, for an error that begins with its number."""
     number = fault.args[0] if fault.args else None
-    return number if isinstance(number, int) else None
+    if scheme in SCHEMES and isinstance(number, int) and number in SCHEMES[scheme].advice:
+        yield SCHEMES[scheme].advice[number]
 
 
 def _words(fault: BaseException) -> str:

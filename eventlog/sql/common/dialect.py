@@ -111,6 +111,7 @@ class Dialect:
     holds_zero: bool = True  # texts may hold the character U+0000
     fraction: int = 6  # digits behind the second of a time type that does not say how many
     stage_prefix: str = ""  # begins the names of tables that only our session sees
+    advice: Mapping[int, str] = field(default_factory=dict)  # what to do, by the number of an error
     rows_as_json: bool = (
         False  # many rows reach a statement as one JSON text, for its driver sends them singly
     )

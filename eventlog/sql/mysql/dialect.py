@@ -50,6 +50,10 @@ _SESSION = (
     "set sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1",
     "set session transaction isolation level repeatable read",
 )
+_TRUST = (
+    "Let an administrator run `set persist log_bin_trust_function_creators = on` (MariaDB: set global, and"
+    " the same in its configuration), or install and track as a user with SUPER"
+)
 _GREETING = 10.0  # seconds until a server that took a connection has said who it is
 
 
@@ -121,6 +125,7 @@ MYSQL = collated(
         text_type="longtext",
         long_text="longtext",
         fraction=0,
+        advice={1418: _TRUST, 1419: _TRUST},
         refusals=_REFUSALS,
         conflicts=frozenset(("1020", "1205", "1213")),  # changed meanwhile, waited too long, a deadlock
         current_schema="database()",

@@ -17,6 +17,7 @@ MARIADB = collated(
         title="MariaDB",
         folders=("mariadb", "mysql", "common"),
         driver="mariadb+pymysql",
+        schema_words={**MYSQL.schema_words, "guard_ids": "set insert_id = 0;"},
         ddl=as_it_is,
         server_attribute="is_mariadb",
         expressions=MARIADB_EXPRESSIONS,

@@ -1,4 +1,7 @@
-"""MySQL: columns and indexes that are added unless they exist, for which it has no words."""
+"""MySQL: columns and indexes that are added unless they exist, and routines that are replaced.
+
+It has no words for either.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ _COLUMN = re.compile(
 _INDEX = re.compile(
     _COMMENTS + r"create index if not exists \{(?P<name>\w+)\} on \{(?P<table>\w+)\} (?P<rest>.*)"
 )
+_ROUTINE = re.compile(r"create or replace (procedure|function) (\{\w+\})(.*)", re.DOTALL)
 _MISSING = """{comments}set @missing = (
   select count(*) = 0 from information_schema.{view}
   where table_schema = {{schema_text}} and table_name = {{{table}_text}} and {condition})"""
@@ -22,7 +26,10 @@ _RUN = (
 
 
 def conditional(statement: str) -> tuple[str, ...]:
-    """Return what runs a statement of the schema if what it adds is missing."""
+    """Return what runs a statement if what it adds is missing, or replaces a routine."""
+    if routine := _ROUTINE.fullmatch(statement):
+        kind, name, rest = routine.groups()
+        return (f"drop {kind} if exists {name}", f"create {kind} {name}{rest}")
     if addition := _COLUMN.fullmatch(statement):
         view, condition = "columns", "column_name = '{name}'"
         plain = "alter table {{{table}}} add column {name} {rest}"

@@ -92,6 +92,11 @@ _SCHEMA_WORDS = {
     "type_moment": "datetime(6)",
     "type_written_at": "datetime(6) not null default (utc_timestamp(6))",
     "type_written_by": f"text not null default ({USER})",
+    # a session may choose the next number of a table, and so use up those of the log
+    "guard_ids": "if @@session.insert_id <> 0 then\n"
+    "    signal sqlstate '45000' set message_text ="
+    " 'insert_id is set, from which the event log would number its rows';\n"
+    "  end if;",
     "table_end": " engine = InnoDB character set utf8mb4 collate {collation}",
 }
 

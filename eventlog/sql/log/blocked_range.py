@@ -75,23 +75,23 @@ NO_RANGE = BlockedRange()
 
 
 def grow(
-    connection: Connection, queries: Queries, done: FinishedRows, known: BlockedRange, upto: int, enough: int
+    connection: Connection, queries: Queries, done: FinishedRows, old: BlockedRange, upto: int, enough: int
 ) -> BlockedRange | None:
     """The stretch made longer, up to a row at most; None where fewer than `enough` pending rows
     stand there: then a full scan is cheaper."""
     survey = _Survey(connection, queries, done)
-    start = known.end if known.end > LOWEST else survey.begin()
+    start = old.end if old.end > LOWEST else survey.begin()
     if start is None or survey.pending(start, upto, enough) < enough:
         return None
     first, _ = survey.edges(start, upto)
     _, last = survey.edges(start, min(upto, first + STEP))
     size = queries.log.dialect.chunk
-    gaps = [(known.end + 1, first - 1)] if first > known.end + 1 else []
-    found = survey.gaps(first - 1, last, size)
-    if len(found) == size:
-        last = found[-1][0] - 1
-    longer = known.grown(last, [*gaps, *found], size)
-    return longer if longer.end > max(known.end, start) else None
+    gaps = [(old.end + 1, first - 1)] if first > old.end + 1 else []
+    new_gaps = survey.gaps(first - 1, last, size)
+    if len(new_gaps) == size:
+        last = new_gaps[-1][0] - 1
+    grown = old.grown(last, [*gaps, *new_gaps], size)
+    return grown if grown.end > max(old.end, start) else None
 
 
 class _Survey(NamedTuple):
@@ -103,8 +103,8 @@ class _Survey(NamedTuple):
 
     def begin(self) -> int | None:
         """Behind which record_id the pending rows begin."""
-        found = self._pending("stretch_begin", between())
-        return min((int(first) - 1 for first in found if first is not None), default=None)
+        firsts = self._pending("stretch_begin", between())
+        return min((int(first) - 1 for first in firsts if first is not None), default=None)
 
     def pending(self, after: int, upto: int, most: int) -> int:
         """How many pending rows stand there, counted up to `most` or a little beyond."""
@@ -117,12 +117,12 @@ class _Survey(NamedTuple):
 
     def gaps(self, after: int, upto: int, most: int) -> list[tuple[int, int]]:
         """Where no row is seen between two others."""
-        found = self._run("stretch_gaps", after=after, upto=upto, most=most)
-        return [(int(low), int(high)) for low, high in found]
+        rows = self._run("stretch_gaps", after=after, upto=upto, most=most)
+        return [(int(low), int(high)) for low, high in rows]
 
-    def _pending(self, name: str, wanted: Lane, **values: int) -> Iterator[Any]:
+    def _pending(self, name: str, lane_asked: Lane, **values: int) -> Iterator[Any]:
         """What a statement says of the pending rows of each lane."""
-        for lane in self.done.lanes(wanted):
+        for lane in self.done.lanes(lane_asked):
             holes = {
                 "rows": self.queries.relation(lane.rows, in_order=True),
                 "conditions": self.queries.pieces(lane.new, *lane.conditions),

@@ -39,32 +39,32 @@ def _pick_up(pending: Pending, choice: Selection, stretch: BlockedRange, ends: E
         return _pick_up(pending, replace(choice, upto=None), stretch, ends)
     if choice.upto is None and picked.size < choice.limit:
         return PickUp([], columns=picked)
-    near = read_further(pending, choice, stretch, int(picked.ids[-1]))
-    both = [pa.concat_arrays([picked.texts[name], near.texts[name]]) for name in OBJECT]
-    objects = objects_of(choice, *both)
-    kept, more, reach, cut = Lookahead(pending, choice, stretch, ends).complete(
+    further = read_further(pending, choice, stretch, int(picked.ids[-1]))
+    texts = [pa.concat_arrays([picked.texts[name], further.texts[name]]) for name in OBJECT]
+    objects = objects_of(choice, *texts)
+    picked_up, further_ids, reach, cut = Lookahead(pending, choice, stretch, ends).complete(
         Outline(picked.ids, picked.kinds, objects.numbers[: picked.size]),
-        outline_of(near, objects.numbers[picked.size :]),
+        outline_of(further, objects.numbers[picked.size :]),
         objects.names,
     )
     name = choice.object_of(*(picked.texts[name][0].as_py() for name in OBJECT)) if cut else None
-    rows = picked if kept.all() else picked.some(kept)
-    many = len(more) * MANY_ALONG > picked.size
-    ahead = int(near.numbers["record_id"].max()) if many and near.size else None
-    return PickUp([], True, reach, name, _with_more(pending, rows, more), ahead)
+    rows = picked if picked_up.all() else picked.some(picked_up)
+    many = len(further_ids) * MANY_ALONG > picked.size
+    ahead = int(further.numbers["record_id"].max()) if many and further.size else None
+    return PickUp([], True, reach, name, _with_more(pending, rows, further_ids), ahead)
 
 
 def _with_more(pending: Pending, picked: PickedColumns, ids: Sequence[int]) -> PickedColumns:
     """The rows and, behind them, others by their ids."""
-    for more in pending.columns_by_id(ids, _COLUMNS, _PICKED, TEXTS) if ids else ():
-        picked = picked.with_more(_picked(more))
+    for further in pending.columns_by_id(ids, _COLUMNS, _PICKED, TEXTS) if ids else ():
+        picked = picked.with_more(_picked(further))
     return picked
 
 
-def _picked(found: ResultColumns) -> PickedColumns:
-    ids = found.numbers["record_id"]
-    timely = found.numbers["time_is_plain"] == 1
-    picked = PickedColumns(ids, found.numbers["event_type"], timely, dict(found.texts))
+def _picked(columns: ResultColumns) -> PickedColumns:
+    ids = columns.numbers["record_id"]
+    timely = columns.numbers["time_is_plain"] == 1
+    picked = PickedColumns(ids, columns.numbers["event_type"], timely, dict(columns.texts))
     if ascend(ids):
         return picked
     order = np.argsort(ids, kind="stable")

@@ -33,13 +33,13 @@ class Lookahead:
     def complete_rows(self, picked: Sequence[Told]) -> Completed:
         """What completes rows that were read one by one."""
         size = self._choice.limit
-        near = self._pending.further(self._choice, self._stretch, picked[-1][0], size)
+        further = self._pending.further(self._choice, self._stretch, picked[-1][0], size)
         numbers: dict[str, int] = {}
-        names = [self._name(*row[2:]) for row in (*picked, *near)]
+        names = [self._name(*row[2:]) for row in (*picked, *further)]
         objects = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
-        return self.complete(
-            _outline(picked, objects[: len(picked)]), _outline(near, objects[len(picked) :]), lambda: numbers
-        )
+        count = len(picked)
+        near = _outline(further, objects[count:])
+        return self.complete(_outline(picked, objects[:count]), near, lambda: numbers)
 
     def complete(self, picked: Outline, near: Outline, names: Callable[[], Iterable[str]]) -> Completed:
         """What completes a pick-up, by the rows just behind it; `names` tells those of their objects, in the
@@ -69,8 +69,8 @@ class Lookahead:
             rows = further_columns.outline_after(self._pending, choice, self._stretch, after)
             if rows is not None:
                 return rows
-        found = self._pending.further(choice, self._stretch, after, skip)
-        return _outline(found, hashes(self._name(*row[2:]) for row in found))
+        further = self._pending.further(choice, self._stretch, after, skip)
+        return _outline(further, hashes(self._name(*row[2:]) for row in further))
 
     def _name(self, table_name: object, table_key: object) -> str:
         return "\0".join(self._choice.object_of(table_name, table_key))

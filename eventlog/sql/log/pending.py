@@ -81,22 +81,21 @@ class Pending:
         integers, in the one order, and nothing at its head is skipped."""
         stored = self._queries.log.stored
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
-        known = choice.canonical is not None and not choice.future
-        return known and plain and next(iter(stretch.gaps(LOWEST)), None) is None
+        has_names = choice.canonical is not None and not choice.future
+        return has_names and plain and next(iter(stretch.gaps(LOWEST)), None) is None
 
     def fit(self, choice: Selection, stretch: BlockedRange = NO_RANGE) -> Selection:
         """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""
 
         def add_up(lane: Lane, most: int) -> list[Any]:
-            lanes = self.done.lanes(lane)
-            return [
-                row for one in lanes for row in self._read("pending_bytes", replace(choice, limit=most), one)
-            ]
+            limited = replace(choice, limit=most)
+            parts = self.done.lanes(lane)
+            return [row for part in parts for row in self._read("pending_bytes", limited, part)]
 
-        found = list(_each_lane(add_up, stretch, choice.limit))
-        if min(choice.limit, sum(int(row[1]) for row in found)) < MANY:
+        sums = list(_each_lane(add_up, stretch, choice.limit))
+        if min(choice.limit, sum(int(row[1]) for row in sums)) < MANY:
             choice = replace(choice, by_column=False)
-        if sum(int(row[0]) for row in found) <= choice.most_bytes:
+        if sum(int(row[0]) for row in sums) <= choice.most_bytes:
             return choice
         sizes = [int(row[1]) for row in self.pending("pending_sizes", choice, stretch)]
         return replace(choice, limit=max(1, bisect_right(list(accumulate(sizes)), choice.most_bytes)))
@@ -118,9 +117,9 @@ class Pending:
 
     def bounds(self, choice: Selection, size: int) -> Iterator[int]:
         """Every so-many-th of them, for those who share them out."""
-        after, one = None, replace(choice, limit=1)
-        while found := self._lane("pending_ids", one, between(after), skip=size - 1):
-            ((after,),) = found
+        after, single = None, replace(choice, limit=1)
+        while ids := self._lane("pending_ids", single, between(after), skip=size - 1):
+            ((after,),) = ids
             yield after
 
     def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
@@ -145,18 +144,18 @@ class Pending:
         """The first rows of a lane, by column; `names` are those of the statement's columns."""
         from eventlog.sql.columns import in_one, read_columns
 
-        found, left = [], choice.limit
-        for one in self.done.lanes(lane):
-            clause, values = pending_statement(self._queries, name, replace(choice, limit=left), one)
-            found.append(
+        results, room = [], choice.limit
+        for part in self.done.lanes(lane):
+            clause, values = pending_statement(self._queries, name, replace(choice, limit=room), part)
+            results.append(
                 read_columns(
                     self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
                 )
             )
-            left -= found[-1].size
-            if left <= 0:
+            room -= results[-1].size
+            if room <= 0:
                 break
-        return in_one(found, numbers, texts)
+        return in_one(results, numbers, texts)
 
     def columns_by_id(
         self, ids: Sequence[int], names: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
@@ -201,12 +200,12 @@ class Pending:
 
     def _lane(self, name: str, choice: Selection, lane: Lane, skip: int = 0) -> list[Any]:
         """The first rows of a lane, in the order of the choice."""
-        found: list[Any] = []
-        for one in self.done.lanes(lane, whole=choice.future or skip > 0):
-            found += self._read(name, replace(choice, limit=choice.limit - len(found)), one, skip)
-            if len(found) >= choice.limit:
+        rows: list[Any] = []
+        for part in self.done.lanes(lane, whole=choice.future or skip > 0):
+            rows += self._read(name, replace(choice, limit=choice.limit - len(rows)), part, skip)
+            if len(rows) >= choice.limit:
                 break
-        return found
+        return rows
 
     def _read(self, name: str, choice: Selection, lane: Lane, skip: int = 0) -> list[Any]:
         clause, values = pending_statement(self._queries, name, choice, lane, skip)
@@ -215,19 +214,19 @@ class Pending:
     def sizes(self, ids: Sequence[int]) -> list[int]:
         """The bytes of keys and values of each of these rows; 0 of one that is gone."""
         chunks = self._queries.chunks(ids)
-        found = (self._queries.run(self._connection, "sizes_by_id", ids=chunk).all() for chunk in chunks)
-        of = {int(row[0]): int(row[1]) for rows in found for row in rows}
-        return [of.get(number, 0) for number in ids]
+        results = (self._queries.run(self._connection, "sizes_by_id", ids=chunk).all() for chunk in chunks)
+        size_of = {int(row[0]): int(row[1]) for rows in results for row in rows}
+        return [size_of.get(number, 0) for number in ids]
 
 
 def in_lanes(
     read: Callable[[Lane, int], list[Any]], stretch: BlockedRange, after: int, limit: int
 ) -> list[Any]:
     """The first rows that a stretch does not cover, behind a row: in its gaps, then behind its end."""
-    found = [row for lane in stretch.gaps(after) for row in read(lane, limit)]
-    found.sort(key=itemgetter(0))
-    del found[limit:]
-    return found + read(stretch.rest(after), limit - len(found)) if len(found) < limit else found
+    rows = [row for lane in stretch.gaps(after) for row in read(lane, limit)]
+    rows.sort(key=itemgetter(0))
+    del rows[limit:]
+    return rows + read(stretch.rest(after), limit - len(rows)) if len(rows) < limit else rows
 
 
 def _each_lane(read: Callable[[Lane, int], list[Any]], stretch: BlockedRange, most: int) -> Iterator[Any]:

@@ -33,12 +33,12 @@ class PickedColumns(NamedTuple):
         texts = {name: column.filter(pa.array(which)) for name, column in self.texts.items()}
         return PickedColumns(self.ids[which], self.kinds[which], self.timely[which], texts)
 
-    def with_more(self, more: PickedColumns) -> PickedColumns:
+    def with_more(self, further: PickedColumns) -> PickedColumns:
         """Return these rows and, after them, others."""
-        texts = {name: pa.concat_arrays([column, more.texts[name]]) for name, column in self.texts.items()}
+        texts = {name: pa.concat_arrays([column, further.texts[name]]) for name, column in self.texts.items()}
         return PickedColumns(
-            np.concatenate([self.ids, more.ids]),
-            np.concatenate([self.kinds, more.kinds]),
-            np.concatenate([self.timely, more.timely]),
+            np.concatenate([self.ids, further.ids]),
+            np.concatenate([self.kinds, further.kinds]),
+            np.concatenate([self.timely, further.timely]),
             texts,
         )

@@ -75,9 +75,9 @@ class Snapshot(Pending):
         from eventlog.sql.log.lookahead import Lookahead  # NumPy takes a while to load
 
         outlines = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
-        kept, more, reach, cut = Lookahead(self, choice, stretch, ends).complete_rows(outlines)
-        further = {cells[0]: cells for cells in self.rows(more)}
-        whole = [*compress(picked, kept.tolist()), *(further[number] for number in more)]
+        picked_up, further_ids, reach, cut = Lookahead(self, choice, stretch, ends).complete_rows(outlines)
+        further = {cells[0]: cells for cells in self.rows(further_ids)}
+        whole = [*compress(picked, picked_up.tolist()), *(further[number] for number in further_ids)]
         return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
 
     def now(self) -> str:
@@ -127,19 +127,19 @@ class Snapshot(Pending):
 
     def rows_about(self, words: str) -> Iterator[Cells]:
         """Every row whose key holds these words, handled ones too."""
-        found = self._queries.run(self._connection, "rows_about", words=containing(words))
-        yield from found
+        rows = self._queries.run(self._connection, "rows_about", words=containing(words))
+        yield from rows
 
     def pending_after(self, record_id: int, limit: int) -> list[Cells]:
         """Pending rows behind a record_id, those that may not go now too."""
-        found: list[Cells] = []
+        rows: list[Cells] = []
         for lane in self.done.lanes(between(record_id)):
             holes = self._holes(lane) | {"order": self._queries.piece("by_record_id")}
-            given = lane.values | {"most": limit - len(found), "skip": 0}
-            found += self._queries.run(self._connection, "pick_up", holes, **given)
-            if len(found) >= limit:
+            values = lane.values | {"most": limit - len(rows), "skip": 0}
+            rows += self._queries.run(self._connection, "pick_up", holes, **values)
+            if len(rows) >= limit:
                 break
-        return found
+        return rows
 
     def fates(self, choice: Selection) -> dict[str, Fates]:
         """Why pending rows may not go now: how many are loopback, future, held, and how many are free."""
@@ -153,11 +153,11 @@ class Snapshot(Pending):
         values = {} if user is None else {"driver_user": user}
         fates: dict[str, Fates] = {}
         for lane in self.done.lanes(between()):
-            given = values | lane.values
-            for fate, *told in self._queries.run(
-                self._connection, "pending_fates", holes | self._holes(lane), **given
+            bound = values | lane.values
+            for fate, *counts in self._queries.run(
+                self._connection, "pending_fates", holes | self._holes(lane), **bound
             ):
-                fates[fate] = fates.get(fate, Fates()).and_others(*told)
+                fates[fate] = fates.get(fate, Fates()).and_others(*counts)
         return fates
 
     def loopback(self, driver_user: str, limit: int, stretch: BlockedRange = NO_RANGE) -> list[int]:
@@ -166,8 +166,8 @@ class Snapshot(Pending):
 
     def latest_notice(self) -> int | None:
         """The notice that somebody left last."""
-        found = self._queries.run(self._connection, "latest_notice").scalar()
-        return None if found is None else int(found)
+        notice = self._queries.run(self._connection, "latest_notice").scalar()
+        return None if notice is None else int(notice)
 
     def latest_redrive(self) -> int:
         """The notice of the last redrive, 0 where there was none."""
@@ -179,14 +179,14 @@ class Snapshot(Pending):
 
     def _ids(self, limit: int, condition: str, stretch: BlockedRange = NO_RANGE, **values: Any) -> list[int]:
         def read(lane: Lane, most: int) -> list[Any]:
-            found: list[Any] = []
-            for one in self.done.lanes(lane):
-                holes = self._holes(one, condition) | {"order": self._queries.piece("by_record_id")}
-                given = values | one.values | {"most": most - len(found)}
-                found += self._queries.run(self._connection, "ids", holes, **given)
-                if len(found) >= most:
+            rows: list[Any] = []
+            for part in self.done.lanes(lane):
+                holes = self._holes(part, condition) | {"order": self._queries.piece("by_record_id")}
+                bound = values | part.values | {"most": most - len(rows)}
+                rows += self._queries.run(self._connection, "ids", holes, **bound)
+                if len(rows) >= most:
                     break
-            return found
+            return rows
 
         return [row[0] for row in in_lanes(read, stretch, LOWEST, limit)]
 

@@ -78,10 +78,10 @@ class AnyTable(ReadableTable):
 
     def narrowed(self, table: Table) -> AnyTable:
         """The same for the table with fewer columns that may leave."""
-        made = copy(self)
-        made.table, made.columns, made.elsewhere = table, table.data, made
-        made.expressions = ("",) * len(table.data)
-        return made
+        narrow = copy(self)
+        narrow.table, narrow.columns, narrow.elsewhere = table, table.data, narrow
+        narrow.expressions = ("",) * len(table.data)
+        return narrow
 
     def sought(self, column: Column, text: str) -> Sought:
         """Nothing: objects of such a table are found by their keys alone."""
@@ -101,8 +101,8 @@ class AnyTable(ReadableTable):
     def statement(self, condition: sa.ColumnElement[bool] | None = None) -> Any:
         """What asks for the key and the columns of rows."""
         columns: Any = [sa.column(column.name) for column in (*self.table.key_columns, *self.columns)]
-        found = sa.select(*columns).select_from(sa.table(self.table.name, schema=self.table.schema))
-        return found if condition is None else found.where(condition)
+        query = sa.select(*columns).select_from(sa.table(self.table.name, schema=self.table.schema))
+        return query if condition is None else query.where(condition)
 
     def rows(self, connection: Connection) -> Iterator[tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
         """The texts of the key and of the columns of every row."""
@@ -144,15 +144,15 @@ class AnyTable(ReadableTable):
         self, connection: Connection, condition: sa.ColumnElement[bool] | None
     ) -> Iterator[tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
         columns = (*self.table.key_columns, *self.columns)
-        wanted = self.statement(condition)
+        query = self.statement(condition)
         texts_of = [self._key_text if n < len(self.key) else self._cell_text for n in range(len(columns))]
         width = len(self.key)
-        with connection.execute(wanted.execution_options(stream_results=True, yield_per=_FETCHED)) as found:
-            for row in found:
-                told = tuple(
+        with connection.execute(query.execution_options(stream_results=True, yield_per=_FETCHED)) as rows:
+            for row in rows:
+                texts = tuple(
                     [text(column, cell) for text, column, cell in zip(texts_of, columns, row, strict=True)]
                 )
-                yield told[:width], told[width:]
+                yield texts[:width], texts[width:]
 
     def _cell_text(self, column: Column, cell: Any) -> str | None:
         """The text of a cell; a moment without a clock's time, where the column has one, is midnight."""
@@ -290,10 +290,10 @@ class AnyCatalogue:
     def _type(self, declared: sa.types.TypeEngine[Any]) -> str:
         """The name of a type, as its database writes it; one that cannot be written is text."""
         try:
-            told = declared.compile(dialect=self._compiled).lower()
+            compiled = declared.compile(dialect=self._compiled).lower()
         except CompileError:
             return "text"
-        return _COLLATION.sub("", told)
+        return _COLLATION.sub("", compiled)
 
     def _foreign(self, found: Any) -> ForeignKey:
         return ForeignKey(

@@ -46,8 +46,8 @@ class Choice:
 
     def mark(self) -> str:
         """The words by which a trigger's text tells the choice: one line, no quote, no end of a comment."""
-        given = {name: value for name, value in asdict(self).items() if value != _DEFAULTS[name]}
-        return MARK + json.dumps(given, sort_keys=True).replace("'", r"\u0027").replace("*/", r"*\u002f")
+        chosen = {name: value for name, value in asdict(self).items() if value != _DEFAULTS[name]}
+        return MARK + json.dumps(chosen, sort_keys=True).replace("'", r"\u0027").replace("*/", r"*\u002f")
 
     def words(self) -> str:
         """The choice as it stands on record, where children have lines of their own."""
@@ -71,8 +71,8 @@ class Choice:
 
 def read_mark(text: str) -> Choice | None:
     """The choice that a trigger's text tells, None if the text is not ours."""
-    _, found, rest = text.partition(MARK)
-    if not found:
+    _, mark, rest = text.partition(MARK)
+    if not mark:
         return None
     try:
         return read_choice(rest)
@@ -83,9 +83,9 @@ def read_mark(text: str) -> Choice | None:
 def read_choice(words: str, children: Iterable[str] | None = None) -> Choice:
     """The choice that words begin with, and its children where they are told apart from it."""
     try:
-        found = json.JSONDecoder().raw_decode(words)[0]
-        given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in found.items()}
-        return Choice(**given) if children is None else Choice(**given, children=tuple(children))
+        entries = json.JSONDecoder().raw_decode(words)[0]
+        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in entries.items()}
+        return Choice(**values) if children is None else Choice(**values, children=tuple(children))
     except (ValueError, TypeError, AttributeError) as fault:
         raise IllegalChoice(words[:80], "what track writes") from fault
 

@@ -160,10 +160,10 @@ def _prepare(dialect: Dialect, connection_init: Sequence[str]) -> Any:
 
 def _encoding_of(connection: Any) -> str | None:
     """The encoding in which a driver sends texts; None where it sends them as bytes."""
-    told: Any = getattr(connection, "info", None)  # of psycopg, which speaks the database's own
-    if hasattr(told, "parameter_status") and told.parameter_status("server_encoding") == "SQL_ASCII":
+    info: Any = getattr(connection, "info", None)  # of psycopg, which speaks the database's own
+    if hasattr(info, "parameter_status") and info.parameter_status("server_encoding") == "SQL_ASCII":
         return None
-    return getattr(told, "encoding", "utf-8")
+    return getattr(info, "encoding", "utf-8")
 
 
 def keepable(connection: Connection, words: str) -> str:
@@ -194,5 +194,5 @@ def _advice(scheme: str, fault: BaseException) -> Iterator[str]:
 
 def _words(fault: BaseException) -> str:
     """What the database said, without the driver's wrapping."""
-    told = [argument for argument in fault.args if isinstance(argument, str)]
-    return " ".join((told[-1] if told else str(fault)).split())
+    texts = [argument for argument in fault.args if isinstance(argument, str)]
+    return " ".join((texts[-1] if texts else str(fault)).split())

@@ -63,8 +63,8 @@ class Queries:
         self, connection: Connection, name: str, holes: dict[str, str] | None = None, **values: Any
     ) -> Any:
         """The result of a named statement."""
-        found: CursorResult[Any] = connection.execute(self.clause(name, **(holes or {})), values)
-        return found
+        result: CursorResult[Any] = connection.execute(self.clause(name, **(holes or {})), values)
+        return result
 
     def run_every(self, connection: Connection, name: str, **holes: str) -> None:
         """Run all statements of a name, which bind nothing."""

@@ -38,8 +38,8 @@ class Stored(NamedTuple):
 
     def why_unusable(self, record_id: str | None) -> str:
         """Why a row with this record_id cannot be finished."""
-        told = "null" if record_id is None else repr(record_id[:40]) if self.is_text else record_id
-        return f"record_id is {told}, not a whole number from 1 to {self.most}: it changes only by hand"
+        number = "null" if record_id is None else repr(record_id[:40]) if self.is_text else record_id
+        return f"record_id is {number}, not a whole number from 1 to {self.most}: it changes only by hand"
 
 
 _TEXTS = frozenset((Storage.TEXT, Storage.PADDED))

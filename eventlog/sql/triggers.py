@@ -220,5 +220,5 @@ _QUOTED_OR_LINE_END = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\n(?=[^\n])""")
 def indent(text: str, by: int) -> str:
     """The lines of the text, moved to the right; a line end within quotes belongs to a name."""
     margin = " " * by
-    moved = _QUOTED_OR_LINE_END.sub(lambda found: found[0] + margin * (found[0] == "\n"), text)
+    moved = _QUOTED_OR_LINE_END.sub(lambda match: match[0] + margin * (match[0] == "\n"), text)
     return margin + moved.removesuffix("\n")

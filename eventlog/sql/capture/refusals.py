@@ -16,7 +16,7 @@ class CannotTrack(EventlogError):
 
 def refuse(subject: Subject) -> None:
     """CannotTrack with every reason there is."""
-    reasons = [reason for found in REFUSALS for reason in found(subject)]
+    reasons = [reason for reasons_of in REFUSALS for reason in reasons_of(subject)]
     if reasons:
         raise CannotTrack(str(subject.table), "; ".join(dict.fromkeys(reasons)))
 
@@ -99,10 +99,10 @@ def _unreadable_key(subject: Subject) -> Iterator[str]:
 
 
 def _unknown_column(subject: Subject) -> Iterator[str]:
-    known = subject.table.columns
+    columns = subject.table.columns
     for name in (*(subject.choice.columns or ()), *subject.choice.without):
-        if name not in known:
-            yield f"it has no column {name}: --columns and --without take names from {', '.join(known)}"
+        if name not in columns:
+            yield f"it has no column {name}: --columns and --without take names from {', '.join(columns)}"
         elif name in subject.relation.virtual and name not in subject.choice.without:
             yield f"column {name} is computed when it is read, so no trigger sees it: leave it out"
 

@@ -144,13 +144,13 @@ def _replacing(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> I
 def _routines(catalogue: Catalogue, log: Log) -> Iterator[str]:
     """The statements that make the log's routines; of those that lose their grants when they are made anew,
     only what does not stand as it should."""
-    made = list(routines(log))
+    statements = list(routines(log))
     if log.dialect.replaces_routines:
-        yield from made
+        yield from statements
         return
     bodies = catalogue.routines(log)
     standing = {qualified(log.dialect, log.place, name): body for name, body in bodies.items()}
-    for drop, create in zip(made[::2], made[1::2], strict=True):
+    for drop, create in zip(statements[::2], statements[1::2], strict=True):
         _, begin, body = create.partition("begin\n")
         if standing.get(drop.partition(" if exists ")[2]) != (begin + body).replace("'", ""):
             yield from (drop, create)

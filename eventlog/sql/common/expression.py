@@ -55,9 +55,9 @@ class Expressions(NamedTuple):
             return self.other
         name, arguments = split_type(type_name)
         shape = re.sub(r"[1-9]\d*", "n", arguments)
-        for known in (f"{name}({arguments})", f"{name}({shape})", name, name.partition(" ")[0]):
-            if known in self.by_type:
-                return self.by_type[known]
+        for spelling in (f"{name}({arguments})", f"{name}({shape})", name, name.partition(" ")[0]):
+            if spelling in self.by_type:
+                return self.by_type[spelling]
         return self.other
 
     def text(self, column: Column, alias: str, quote: Quote) -> str:
@@ -99,7 +99,7 @@ class Expressions(NamedTuple):
         if not size or len(text) <= size:
             return literal(text)
         cut = (literal(text[start : start + size]) for start in range(0, len(text), size))
-        return " ||\n".join(self.piece.format(v=one) for one in cut)
+        return " ||\n".join(self.piece.format(v=part) for part in cut)
 
     def called_by(self, texts: Iterable[str]) -> list[str]:
         """Those of our functions that these expressions call."""

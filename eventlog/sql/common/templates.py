@@ -75,7 +75,7 @@ def _named(file: Traversable) -> Iterator[tuple[str, str | None, str]]:
 
 
 def _found(folders: Iterable[str], name: str) -> tuple[str, ...]:
-    found = next((named[name] for named in map(read, folders) if name in named), None)
-    if found is None:
+    texts = next((named[name] for named in map(read, folders) if name in named), None)
+    if texts is None:
         raise LookupError(f"no statement {name} in {', '.join(folders)}")
-    return found
+    return texts

@@ -122,9 +122,9 @@ def has_companion(connection: Connection, log: Log, name: str) -> bool:
 
 def head() -> str:
     """The newest revision."""
-    found = _scripts().get_current_head()
-    assert found is not None
-    return found
+    newest = _scripts().get_current_head()
+    assert newest is not None
+    return newest
 
 
 def _scripts() -> ScriptDirectory:
@@ -195,9 +195,9 @@ def _execute(connection: Connection, statements: Iterator[str]) -> None:
 def _own(connection: Connection, log: Log) -> bool:
     """Whether the log is ours to create and drop: as recorded, else if there is none yet."""
     if _exists(connection, log, log.beside("state")):
-        found = connection.execute(text(f"select attached from {log.names()['state']}")).scalar()  # noqa: S608
-        if found is not None:
-            return not found
+        attached = connection.execute(text(f"select attached from {log.names()['state']}")).scalar()  # noqa: S608
+        if attached is not None:
+            return not attached
     return not exists(connection, log)
 
 

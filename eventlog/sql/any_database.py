@@ -215,7 +215,7 @@ class AnyCatalogue:
 
     def in_schema(self, schema: str) -> Iterator[Table]:
         """The tables and views of a schema."""
-        yield from (self.at(one.schema, one.name) for one in self._stubs(schema))
+        yield from (self.at(stub.schema, stub.name) for stub in self._stubs(schema))
 
     def at(self, schema: str | None, name: str) -> Table:
         """The table or view of exactly that name."""
@@ -224,28 +224,28 @@ class AnyCatalogue:
         except NoSuchTableError:
             raise NoSuchTable(name if schema is None else f"{schema}.{name}") from None
         except (SQLAlchemyError, NotImplementedError) as fault:
-            columns, key, foreign = self._told(schema, name, fault)
+            columns, key, foreign = self._described_by_standard(schema, name, fault)
         view = name in self._inspector.get_view_names(schema)
         references = references_of(foreign)
-        made = {column: self._column(column, kind, references, view=view) for column, kind in columns}
+        described = {column: self._column(column, kind, references, view=view) for column, kind in columns}
         if view:
-            key = [column for column in made if read_name(column).is_key]
-        return Table(schema, name, made, tuple(key), view=view)
+            key = [column for column in described if read_name(column).is_key]
+        return Table(schema, name, described, tuple(key), view=view)
 
     def _reflected(self, schema: str | None, name: str) -> _Described:
         """What SQLAlchemy finds out."""
         inspector = self._inspector
-        columns = [(one["name"], self._type(one["type"])) for one in inspector.get_columns(name, schema)]
+        columns = [(row["name"], self._type(row["type"])) for row in inspector.get_columns(name, schema)]
         key = inspector.get_pk_constraint(name, schema)["constrained_columns"]
-        return columns, key, [self._foreign(one) for one in inspector.get_foreign_keys(name, schema)]
+        return columns, key, [self._foreign(row) for row in inspector.get_foreign_keys(name, schema)]
 
-    def _told(self, schema: str | None, name: str, fault: Exception) -> _Described:
+    def _described_by_standard(self, schema: str | None, name: str, fault: Exception) -> _Described:
         """What the views of the SQL standard tell, where SQLAlchemy's own way fails; without references."""
         self._connection.rollback()
-        asked = {"name": name, "schema": schema}
+        values = {"name": name, "schema": schema}
         try:
-            columns = [(row[0], row[1].lower()) for row in self._connection.execute(_COLUMNS, asked)]
-            key = [row[0] for row in self._connection.execute(_KEY, asked)]
+            columns = [(row[0], row[1].lower()) for row in self._connection.execute(_COLUMNS, values)]
+            key = [row[0] for row in self._connection.execute(_KEY, values)]
         except SQLAlchemyError:
             self._connection.rollback()
             columns, key = [], []
@@ -295,10 +295,10 @@ class AnyCatalogue:
             return "text"
         return _COLLATION.sub("", compiled)
 
-    def _foreign(self, found: Any) -> ForeignKey:
+    def _foreign(self, row: Any) -> ForeignKey:
         return ForeignKey(
-            columns=tuple(found["constrained_columns"]),
-            target_schema=found["referred_schema"],
-            target=found["referred_table"],
-            target_columns=tuple(found["referred_columns"]),
+            columns=tuple(row["constrained_columns"]),
+            target_schema=row["referred_schema"],
+            target=row["referred_table"],
+            target_columns=tuple(row["referred_columns"]),
         )

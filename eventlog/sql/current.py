@@ -131,12 +131,12 @@ def current_columns(
     texts = [f"c{number}" for number in range(len(table.expressions))]
     numbers, room = ("n", "bytes"), bound
     places, results = [np.empty(0, np.int64)], []
-    for start, bound_keys in _given(keys, queries.log.dialect):
+    for start, bound_keys in _bound_keys(keys, queries.log.dialect):
         values = {**bound_keys, "most": room}
         part = read_columns(
             connection, queries, clause, values, (*numbers, *texts), numbers=numbers, texts=texts
         )
-        room = _left(bound, room, int(part.numbers["bytes"].sum()))
+        room = _room_left(bound, room, int(part.numbers["bytes"].sum()))
         places.append(start + part.numbers["n"])
         results.append(part)
     none = pa.array([], pa.string())
@@ -149,14 +149,14 @@ def _measured(
 ) -> Iterator[Current]:
     """The rows of a database that measures them."""
     holes, room = _current_holes(queries, table), bound
-    for start, bound_keys in _given(tuple(zip(*keys, strict=True)), queries.log.dialect):
+    for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
         rows = queries.run(connection, "current_measured", holes, most=room, **bound_keys)
         for place, size, *texts in rows:
-            room = _left(bound, room, size)
+            room = _room_left(bound, room, size)
             yield Current(start + place, tuple(texts))
 
 
-def _left(bound: int, room: int, taken: int) -> int:
+def _room_left(bound: int, room: int, taken: int) -> int:
     """How many bytes are left of a bound."""
     if taken >= room:
         raise TooMuch(bound)
@@ -169,7 +169,7 @@ def _streamed(
     """The rows of another database, which it sends as they are taken."""
     clause = queries.clause("current", **_current_holes(queries, table))
     streamed = clause.execution_options(stream_results=True, yield_per=_FETCHED)
-    for start, bound_keys in _given(tuple(zip(*keys, strict=True)), queries.log.dialect):
+    for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
         with connection.execute(streamed, bound_keys) as rows:
             for place, *texts in rows:
                 yield Current(start + place, tuple(texts))
@@ -180,7 +180,7 @@ def _counted(rows: Generator[Current, None, None], bound: int) -> Iterator[Curre
     room = bound
     with closing(rows):  # lest a statement be left open that nobody reads to its end
         for row in rows:
-            room = _left(bound, room, sum(map(len, filter(None, row.texts))))
+            room = _room_left(bound, room, sum(map(len, filter(None, row.texts))))
             yield row
 
 
@@ -201,19 +201,19 @@ def search(
     return [tuple(row) for row in rows]
 
 
-def _given(columns: Sequence[Sequence[str]], dialect: Dialect) -> Iterator[tuple[int, dict[str, str]]]:
+def _bound_keys(columns: Sequence[Sequence[str]], dialect: Dialect) -> Iterator[tuple[int, dict[str, str]]]:
     """What the statement is given of keys, whose values stand by column: some keys at a time, and the place
     of the first of them."""
     size = dialect.chunk if dialect.measures_rows else min(dialect.chunk, _COUNTED)
     for start in range(0, len(columns[0]) if columns else 0, size):
-        some = [column[start : start + size] for column in columns]
-        given: object = {f"k{i}": values for i, values in enumerate(some)}
+        chunk = [column[start : start + size] for column in columns]
+        key_list: object = {f"k{i}": values for i, values in enumerate(chunk)}
         if not dialect.keys_by_column:
-            given = [
+            key_list = [
                 {"n": n} | {f"k{i}": value for i, value in enumerate(key)}
-                for n, key in enumerate(zip(*some, strict=True))
+                for n, key in enumerate(zip(*chunk, strict=True))
             ]
-        yield start, {"keys": json.dumps(given, ensure_ascii=False)}
+        yield start, {"keys": json.dumps(key_list, ensure_ascii=False)}
 
 
 def _current_holes(queries: Queries, table: Readable) -> dict[str, str]:

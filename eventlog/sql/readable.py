@@ -73,10 +73,10 @@ class ReadableTable:
         for name, value in values:
             column = self.table.column(name)
             if column is None or column.name not in self._sent or column.name in named:
-                raise WrongRow(f"table_key names {name!r}, and the key of {self.table} is {self._told}")
+                raise WrongRow(f"table_key names {name!r}, and the key of {self.table} is {self._key_names}")
             named[column.name] = self._load(column, value)
         if missing := self._sent.keys() - named.keys():
-            raise WrongRow(f"table_key lacks {min(missing)}: the key of {self.table} is {self._told}")
+            raise WrongRow(f"table_key lacks {min(missing)}: the key of {self.table} is {self._key_names}")
         return tuple(named[name] for name in self.table.key)
 
     def load_values(self, texts: Sequence[str]) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ class ReadableTable:
         return replace(column, name=self._read_as.get(column.name, column.name))
 
     @property
-    def _told(self) -> str:
+    def _key_names(self) -> str:
         return ", ".join(self.table.key)
 
 

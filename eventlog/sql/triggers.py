@@ -57,8 +57,8 @@ class Subject:
     @property
     def per_field(self) -> tuple[Column, ...]:
         """The columns that rows of their own can tell: those with a text."""
-        of = self.dialect.expressions.of
-        return tuple(column for column in self.columns if not of(column.type).unreadable)
+        expression_of = self.dialect.expressions.of
+        return tuple(column for column in self.columns if not expression_of(column.type).unreadable)
 
 
 class TriggerRow(NamedTuple):

@@ -95,7 +95,7 @@ class OvertakenRows:
         holes = {"conditions": self._queries.pieces(condition)}
         first = min(json.loads(chunk))
         last = self._queries.run(self._connection, "last_of_objects", holes, ids=chunk, first=first)
-        published = Published(_told(last))
+        published = Published(_overtaking_rows(last))
         return {row.record_id for row in self._rows(chunk) if published.overtook(row)}
 
     def leave(self, ids: Ids, *conditions: str) -> None:
@@ -151,16 +151,16 @@ class OvertakenRows:
         of_objects = self._queries.clause("failed_of").bindparams(bindparam("objects", expanding=True))
         for start in range(0, len(hashes), OBJECTS):
             values = {"objects": hashes[start : start + OBJECTS]}
-            yield from _told(self._connection.execute(of_objects, values))
+            yield from _overtaking_rows(self._connection.execute(of_objects, values))
 
     def _rows(self, chunk: str, *conditions: str) -> Iterator[OvertakingRow]:
-        return _told(self._read(self._queries.pieces("of_ids", *conditions), ids=chunk))
+        return _overtaking_rows(self._read(self._queries.pieces("of_ids", *conditions), ids=chunk))
 
     def _pages(self, condition: str, after: int) -> Iterator[Iterator[OvertakingRow]]:
         """The published rows behind one that a condition finds, a page of them at a time."""
         conditions = f"{self._queries.pieces('after_row', 'was_published')} and ({unbound(condition)}\n)"
         while rows := self._read(conditions, after=after).all():
-            yield _told(rows)
+            yield _overtaking_rows(rows)
             after = int(rows[-1][0])
 
     def _read(self, conditions: str, **values: Any) -> Any:
@@ -172,7 +172,7 @@ class OvertakenRows:
         return self._queries.run(self._connection, name, **values)
 
 
-def _told(rows: Iterable[Any]) -> Iterator[OvertakingRow]:
+def _overtaking_rows(rows: Iterable[Any]) -> Iterator[OvertakingRow]:
     """Rows as they are read, without those that name no object."""
     for record_id, kind, table, key, column in rows:
         if table is not None and key is not None:

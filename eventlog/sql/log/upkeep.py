@@ -274,13 +274,13 @@ class Upkeep:
     def backlog(self) -> Unpublished:
         """How much waits."""
         done = read_finished(self._connection, self._queries, same=False)
-        counts = [self._told(lane) for lane in done.lanes(between())]
+        counts = [self._backlog_of(lane) for lane in done.lanes(between())]
         oldest = min((time for _, text, _ in counts if (time := read_time(text))), default=None)
         next_retry, waiting = self._run("next_retry").one()
         pending, unusable = (sum(count[place] for count in counts) for place in (0, 2))
         return Unpublished(pending, oldest, waiting, next_retry, unusable)
 
-    def _told(self, lane: Lane) -> Any:
+    def _backlog_of(self, lane: Lane) -> Any:
         """How many rows of a lane are pending, their earliest time, and how many cannot be finished."""
         holes = {
             "rows": self._queries.relation(lane.rows),

@@ -74,13 +74,13 @@ class _Writer:
         rows = self.rows
         old, new = rows.child_key(child, "old"), rows.child_key(child, "new")
         parent = qualified(self.dialect, self.subject.table.schema, self.subject.table.name)
-        found = f"exists (select 1 from {parent} p where {rows.same_key(child, 'old', 'p')})"  # noqa: S608
-        taken = self.only(found, self.log(rows.child_rows(child, "old", None), old))
-        given = self.only(rows.linked(child, "new"), self.log(rows.child_rows(child, None, "new"), new))
-        kept = self.only(rows.linked(child, "new"), self.log(rows.child_rows(child, "old", "new"), new))
-        yield "insert", given
-        yield "update", self.either(rows.child_moved(child, "old", "new"), taken + given, kept)
-        yield "delete", taken
+        parent_exists = f"exists (select 1 from {parent} p where {rows.same_key(child, 'old', 'p')})"  # noqa: S608
+        removed = self.only(parent_exists, self.log(rows.child_rows(child, "old", None), old))
+        added = self.only(rows.linked(child, "new"), self.log(rows.child_rows(child, None, "new"), new))
+        changed = self.only(rows.linked(child, "new"), self.log(rows.child_rows(child, "old", "new"), new))
+        yield "insert", added
+        yield "update", self.either(rows.child_moved(child, "old", "new"), removed + added, changed)
+        yield "delete", removed
 
     def either(self, condition: str, then: str, otherwise: str) -> str:
         lines = [f"if {condition} then", indent(then, 2)]
@@ -114,7 +114,7 @@ class _Writer:
         }
         body = templates.statement(self.dialect, "capture_body", **holes)
         name = name_of(log, table.name, event, parent)
-        there = {
+        place_holes = {
             "schema": self.dialect.quote(table.schema or ""),
             "trigger": self.dialect.quote(name),
             "trial": self.dialect.quote(object_name(self.dialect, name, "trial")),
@@ -123,13 +123,13 @@ class _Writer:
             "body": body,
         }
         file = "trigger_in_ansi_mode" if self._needs_second_mark(table) else "trigger"
-        made = tuple(templates.statements(self.dialect, file, there))
-        return Trigger(name, table.schema, table.name, as_told(body), made)
+        statements = tuple(templates.statements(self.dialect, file, place_holes))
+        return Trigger(name, table.schema, table.name, as_told(body), statements)
 
     def _needs_second_mark(self, table: Table) -> bool:
         """Whether a name stands in other quotes, which sessions of ours do not allow otherwise."""
         parent = self.subject.table
-        names = (table.schema or "", *(name for of in (table, parent) for name in (of.name, *of.columns)))
+        names = (table.schema or "", table.name, *table.columns, parent.name, *parent.columns)
         return self.dialect.second_mark != "" and any(self.dialect.quote_mark in name for name in names)
 
 

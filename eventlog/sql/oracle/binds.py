@@ -20,14 +20,14 @@ def listen(engine: Engine) -> None:
 
 def types_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The parameters of whose type the driver must be told, with its name of that type."""
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for row in rows:
         for name, value in row.items():
             if isinstance(value, datetime):
-                found[name] = "DB_TYPE_TIMESTAMP"
+                types[name] = "DB_TYPE_TIMESTAMP"
             elif isinstance(value, str) and _is_long(value):
-                found[name] = "DB_TYPE_CLOB"
-    return found
+                types[name] = "DB_TYPE_CLOB"
+    return types
 
 
 def _is_long(text: str) -> bool:

@@ -73,13 +73,13 @@ def _spans() -> Iterator[tuple[str, Expression]]:
 
 
 def _span(nothing: str, parts: tuple[tuple[str, str, str], ...], parameter: str) -> Expression:
-    told = "".join(
+    pieces = "".join(
         (f" || '{before}'" if before else "")
         + f" || to_char(abs(extract({part} from {{x}})), 'FM{form}', 'NLS_NUMERIC_CHARACTERS=''.,''')"
         for part, before, form in parts
     )
     sign = f"case when {{x}} < {nothing} then '-' else '+' end"
-    text = f"case when {{x}} is not null then {sign}{told} end"
+    text = f"case when {{x}} is not null then {sign}{pieces} end"
     return Expression(text, False, _UNEQUAL, parameter=parameter)
 
 

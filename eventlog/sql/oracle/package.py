@@ -45,7 +45,7 @@ class Package:
 
     def statements(self) -> tuple[str, ...]:
         """What makes the package: its head and its body."""
-        parts = [self._routines(number, one) for number, one in enumerate(self._types, 1)]
+        parts = [self._routines(number, expression) for number, expression in enumerate(self._types, 1)]
         key = [
             (name, self._expressions.of(column.type), f"k{number}")
             for number, (name, column) in enumerate(self._key, 1)
@@ -54,7 +54,7 @@ class Package:
             "package": self.quoted,
             "switch": qualified(self.log.dialect, self.log.place, self.log.beside("switch")),
             "table_text": literal(self._table_text),
-            "key_parameters": ", ".join(f"{value} {one.parameter}" for _, one, value in key),
+            "key_parameters": ", ".join(f"{value} {expression.parameter}" for _, expression, value in key),
             "key": self._expressions.key_of(key),
             "declared": "".join(f"{declared}\n" for declared, _ in parts).rstrip("\n"),
             "defined": "\n".join((*self._functions(), *(f"\n{defined}" for _, defined in parts))),
@@ -63,19 +63,19 @@ class Package:
 
     def _functions(self) -> Iterator[str]:
         """Those of our functions that the texts call."""
-        for name in self._expressions.called_by(one.text for one in self._types):
+        for name in self._expressions.called_by(expression.text for expression in self._types):
             yield "\n" + indent(templates.statement(self.log.dialect, name), 2)
 
-    def _routines(self, number: int, one: Expression) -> tuple[str, str]:
+    def _routines(self, number: int, expression: Expression) -> tuple[str, str]:
         """The routines for values of one type: what the package's head declares, and what its body has."""
-        if one.differs:
-            differ = one.differs.format(a="old_value", b="new_value")
+        if expression.differs:
+            differ = expression.differs.format(a="old_value", b="new_value")
         else:
             texts = {"a": f"text{number}(old_value)", "b": f"text{number}(new_value)"}
             differ = self._expressions.texts_differ.format(**texts)
-        file = "made_by_query" if one.in_query else "made"
-        text = one.text.format(x=f"text{number}.value" if one.in_query else "value")
-        made = indent(templates.statement(self.log.dialect, file, text=text), 2)
-        holes = {"number": str(number), "type": one.parameter, "differ": differ, "made": made}
+        file = "made_by_query" if expression.in_query else "made"
+        text = expression.text.format(x=f"text{number}.value" if expression.in_query else "value")
+        text_routine = indent(templates.statement(self.log.dialect, file, text=text), 2)
+        holes = {"number": str(number), "type": expression.parameter, "differ": differ, "made": text_routine}
         declared, defined = templates.statements(self.log.dialect, "package_type", holes)
         return declared, defined

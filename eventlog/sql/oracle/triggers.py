@@ -92,10 +92,10 @@ class _Writer:
     def call(self, package: Package, kind: int, key: str, name: str, old: str, new: str, moved: str) -> str:
         """A line that notes a column, where its texts differ."""
         column = self.shape.table.columns[name]
-        told = name if self.shape.parent is None else f"{self.shape.table.name}.{name}"
+        logged_name = name if self.shape.parent is None else f"{self.shape.table.name}.{name}"
         return (
             f"{package.quoted}.change{package.number(column)}"
-            f"(arrived, {moved}, said, {kind}, {key}, {literal(told)}, {old}, {new});\n"
+            f"(arrived, {moved}, said, {kind}, {key}, {literal(logged_name)}, {old}, {new});\n"
         )
 
     def value(self, alias: str, name: str) -> str:
@@ -117,7 +117,7 @@ class _Writer:
     def _body(self, package: Package, columns: Sequence[Column], *, first: bool) -> str:
         parts = [self.part(package, column) for column in columns]
         rows = self.rows(package, parts, first=first)
-        made = "".join(package.statements())
+        statements = "".join(package.statements())
         mark = self.subject.choice.mark()
         keys = {
             name: ",\n      ".join(self.value(alias, column.name) for _, column in self.shape.key)
@@ -130,7 +130,7 @@ class _Writer:
             **keys,
             mark=mark if len(mark) < 1000 else mark[: mark.index("{") + 1] + "... }",
             package=package.quoted,
-            digest=hashlib.sha256(made.encode()).hexdigest()[:16],
+            digest=hashlib.sha256(statements.encode()).hexdigest()[:16],
             rows=indent(rows.rstrip("\n"), 2),
         )
 
@@ -246,8 +246,8 @@ def _grant(package: Package, schema: str) -> str:
 
 def branches(*cases: tuple[str, str]) -> str:
     """What is done in the first of these cases that holds."""
-    told = (f"if {when} then\n{indent(then.removesuffix(END), 2)}\n" for when, then in cases)
-    return "els".join(told) + "end if;\n"
+    texts = (f"if {when} then\n{indent(then.removesuffix(END), 2)}\n" for when, then in cases)
+    return "els".join(texts) + "end if;\n"
 
 
 TRIGGERS = TriggerWriter(

@@ -57,8 +57,8 @@ class _TextDumper(StrDumper):
 class _Cursor(psycopg.Cursor[Any]):
     """A cursor whose statements are sent in UTF-8."""
 
-    def execute(self, query: Query, params: Params | None = None, **given: Any) -> _Cursor:
-        return super().execute(_query(query), params, **given)
+    def execute(self, query: Query, params: Params | None = None, **options: Any) -> _Cursor:
+        return super().execute(_query(query), params, **options)
 
-    def executemany(self, query: Query, params_seq: Iterable[Params], **given: Any) -> None:
-        super().executemany(_query(query), params_seq, **given)
+    def executemany(self, query: Query, params_seq: Iterable[Params], **options: Any) -> None:
+        super().executemany(_query(query), params_seq, **options)

@@ -185,24 +185,24 @@ class Bodies:
     def _still(self, taken: str) -> str:
         """Whether another row has the old key now, but for those that moved to it."""
         table = qualified(self.dialect, self.subject.table.schema, self.subject.table.name)
-        there = f"exists (select from {table} t where {self._same_row('t', 'o')})"
+        exists = f"exists (select from {table} t where {self._same_row('t', 'o')})"
         if not taken:
-            return there
-        return f"{there} and not exists (select from {taken} t where {self._same_row('t', 'o')})"
+            return exists
+        return f"{exists} and not exists (select from {taken} t where {self._same_row('t', 'o')})"
 
     def _taken(self, pairs: str, moved: str) -> str:
         """The new keys of rows that moved."""
         names = ", ".join(f"n.{self.dialect.quote(name)}" for name in self.subject.table.key)
         return f"(select {names} from {pairs} where {moved})"  # noqa: S608
 
-    def _same_row(self, one: str, other: str) -> str:
+    def _same_row(self, first: str, second: str) -> str:
         """Whether two rows have one key; a type that is not the server's own has no operator that is safe."""
         expressions, quote = self.rows.expressions, self.dialect.quote
-        known = all(expressions.of(c.type) is not expressions.other for c in self.subject.table.key_columns)
+        safe = all(expressions.of(c.type) is not expressions.other for c in self.subject.table.key_columns)
         names = [quote(name) for name in self.subject.table.key]
-        if known:
-            return " and ".join(f"{one}.{name} operator(pg_catalog.=) {other}.{name}" for name in names)
-        rows = [f"row({', '.join(f'{alias}.{name}' for name in names)})" for alias in (one, other)]
+        if safe:
+            return " and ".join(f"{first}.{name} operator(pg_catalog.=) {second}.{name}" for name in names)
+        rows = [f"row({', '.join(f'{alias}.{name}' for name in names)})" for alias in (first, second)]
         return f"{rows[0]} operator(pg_catalog.*=) {rows[1]}"
 
     def child_given(self, child: Child, source: str, where: str = "") -> str:
@@ -215,9 +215,9 @@ class Bodies:
         """What child rows took from their parents; the parent's own delete says it all."""
         rows = self.rows
         parent = qualified(self.dialect, self.subject.table.schema, self.subject.table.name)
-        there = f"exists (select from {parent} p where {rows.same_key(child, 'o', 'p')})"
+        parent_exists = f"exists (select from {parent} p where {rows.same_key(child, 'o', 'p')})"
         conditions = [f"({where})"] if where else []
-        conditions += [rows.linked(child, "o"), there]
+        conditions += [rows.linked(child, "o"), parent_exists]
         key = rows.child_key(child, "o")
         return self._log(rows.child_rows(child, "o", None), key, source, " and ".join(conditions))
 

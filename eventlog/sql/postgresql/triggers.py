@@ -107,17 +107,17 @@ class _Writer:
             "granularity": "row" if by_row else "statement",
             "firing": fires.value,
         }
-        made = tuple(templates.statements(self.dialect, "capture", holes))
+        statements = tuple(templates.statements(self.dialect, "capture", holes))
         if owner := self.subject.owner:
             belongs = holes | {"owner": self.dialect.quote(owner)}
-            made += tuple(templates.statements(self.dialect, "capture_owner", belongs))
+            statements += tuple(templates.statements(self.dialect, "capture_owner", belongs))
         for place in places:
-            there = holes | {"table": qualified(self.dialect, *place)}
-            create = (*made, *templates.statements(self.dialect, "trigger", there))
+            place_holes = holes | {"table": qualified(self.dialect, *place)}
+            create = (*statements, *templates.statements(self.dialect, "trigger", place_holes))
             if fires is not Firing.ORIGIN:
-                create += tuple(templates.statements(self.dialect, "trigger_firing", there))
+                create += tuple(templates.statements(self.dialect, "trigger_firing", place_holes))
             yield Trigger(name, *place, text, create, fires)
-            made = ()
+            statements = ()
 
     def _body(self, event: str, body: str, by_row: bool) -> str:
         holes = {

@@ -1,4 +1,4 @@
-"""A stretch at the head of the log that a pick-up skips: only in its gaps may rows be that can be published.
+"""A range at the head of the log that a pick-up skips: only its gaps may contain rows that can be published.
 
 Rows that may not go now (held, loopback) stand before the others and would be passed over each time. Up
 to `end` every row that some snapshot showed is known; a record_id that it did not show, because its
@@ -57,7 +57,7 @@ class BlockedRange(NamedTuple):
         return between(None if start == LOWEST else start, upto)
 
     def grown(self, end: int, gaps: Iterable[tuple[int, int]], most_ids: int) -> BlockedRange:
-        """The stretch up to a new end, or up to the gap that would be one too many."""
+        """Return the range up to a new end, or up to the gap that would be one too many."""
         ids, ranges = list(self.ids), list(self.ranges)
         for low, high in gaps:
             wide = high - low >= NARROW
@@ -77,8 +77,8 @@ NO_RANGE = BlockedRange()
 def grow(
     connection: Connection, queries: Queries, done: FinishedRows, old: BlockedRange, upto: int, enough: int
 ) -> BlockedRange | None:
-    """The stretch made longer, up to a row at most; None where fewer than `enough` pending rows
-    stand there: then a full scan is cheaper."""
+    """Return the range made longer, up to a row at most; None if it would have fewer than `enough` pending
+    rows, because a full scan is cheaper then."""
     survey = _Survey(connection, queries, done)
     start = old.end if old.end > LOWEST else survey.begin()
     if start is None or survey.pending(start, upto, enough) < enough:

@@ -24,25 +24,25 @@ _PICKED = (*NUMBERS, "time_is_plain")
 _COLUMNS = (*_PICKED, *TEXTS)
 
 
-def pick_up(pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None) -> PickUp | None:
+def pick_up(pending: Pending, choice: Selection, blocked: BlockedRange, ends: Ends | None) -> PickUp | None:
     """The pending rows that may go now, and what completes them; None where texts are not in UTF-8."""
     try:
-        return _pick_up(pending, choice, stretch, ends)
+        return _pick_up(pending, choice, blocked, ends)
     except OddBytes:
         return None
 
 
-def _pick_up(pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None) -> PickUp:
-    lane = stretch.rest(LOWEST, choice.upto)
+def _pick_up(pending: Pending, choice: Selection, blocked: BlockedRange, ends: Ends | None) -> PickUp:
+    lane = blocked.rest(LOWEST, choice.upto)
     picked = _picked(pending.columns("columns_picked", choice, lane, _COLUMNS, _PICKED, TEXTS))
     if choice.upto is not None and not picked.size:
-        return _pick_up(pending, replace(choice, upto=None), stretch, ends)
+        return _pick_up(pending, replace(choice, upto=None), blocked, ends)
     if choice.upto is None and picked.size < choice.limit:
         return PickUp([], columns=picked)
-    further = read_further(pending, choice, stretch, int(picked.ids[-1]))
+    further = read_further(pending, choice, blocked, int(picked.ids[-1]))
     texts = [pa.concat_arrays([picked.texts[name], further.texts[name]]) for name in OBJECT]
     objects = objects_of(choice, *texts)
-    picked_up, further_ids, reach, cut = Lookahead(pending, choice, stretch, ends).complete(
+    picked_up, further_ids, reach, cut = Lookahead(pending, choice, blocked, ends).complete(
         Outline(picked.ids, picked.kinds, objects.numbers[: picked.size]),
         outline_of(further, objects.numbers[picked.size :]),
         objects.names,

@@ -24,19 +24,19 @@ class RowObjects(NamedTuple):
     names: Callable[[], list[str]]  # the names of the objects, by number
 
 
-def outline_after(pending: Pending, choice: Selection, stretch: BlockedRange, after: int) -> Outline | None:
+def outline_after(pending: Pending, choice: Selection, blocked: BlockedRange, after: int) -> Outline | None:
     """Return the rows after one row, with the `hashes` of their objects; None if texts are not in UTF-8."""
     try:
-        rows = read_further(pending, choice, stretch, after)
+        rows = read_further(pending, choice, blocked, after)
     except OddBytes:
         return None
     objects = objects_of(choice, *(rows.texts[name] for name in OBJECT))
     return outline_of(rows, objects.numbers).renamed(hashes(objects.names()))
 
 
-def read_further(pending: Pending, choice: Selection, stretch: BlockedRange, after: int) -> ResultColumns:
+def read_further(pending: Pending, choice: Selection, blocked: BlockedRange, after: int) -> ResultColumns:
     """Read what names the events of the rows after one row."""
-    lane = stretch.rest(after)
+    lane = blocked.rest(after)
     return pending.columns("further", choice, lane, (*NUMBERS, *OBJECT), NUMBERS, OBJECT)
 
 

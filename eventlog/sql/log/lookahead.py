@@ -25,15 +25,15 @@ Told = Sequence[Any]  # record_id, event_type, table_name and table_key of a row
 class Lookahead:
     """Completes the pick-ups of a choice by what stands behind them."""
 
-    def __init__(self, pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None) -> None:
-        self._pending, self._choice, self._stretch = pending, choice, stretch
+    def __init__(self, pending: Pending, choice: Selection, blocked: BlockedRange, ends: Ends | None) -> None:
+        self._pending, self._choice, self._blocked = pending, choice, blocked
         room = Room(choice.most_bytes, choice.inserts, choice.bounds)
         self._completing = WholeInserts(room, Ends() if ends is None else ends, pending.sizes)
 
     def complete_rows(self, picked: Sequence[Told]) -> Completed:
         """What completes rows that were read one by one."""
         size = self._choice.limit
-        further = self._pending.further(self._choice, self._stretch, picked[-1][0], size)
+        further = self._pending.further(self._choice, self._blocked, picked[-1][0], size)
         numbers: dict[str, int] = {}
         names = [self._name(*row[2:]) for row in (*picked, *further)]
         objects = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
@@ -63,13 +63,13 @@ class Lookahead:
             after, skip = int(rows.ids[-1]), skip + size
 
     def _chunk(self, choice: Selection, after: int, skip: int) -> Outline:
-        if choice.limit >= pending_rows.MANY and self._pending.comes_by_column(choice, self._stretch):
+        if choice.limit >= pending_rows.MANY and self._pending.comes_by_column(choice, self._blocked):
             from eventlog.sql.log import further_columns  # Arrow takes a while to load
 
-            rows = further_columns.outline_after(self._pending, choice, self._stretch, after)
+            rows = further_columns.outline_after(self._pending, choice, self._blocked, after)
             if rows is not None:
                 return rows
-        further = self._pending.further(choice, self._stretch, after, skip)
+        further = self._pending.further(choice, self._blocked, after, skip)
         return _outline(further, hashes(self._name(*row[2:]) for row in further))
 
     def _name(self, table_name: object, table_key: object) -> str:

@@ -76,15 +76,15 @@ class Pending:
         """What is done beside the log."""
         return read_finished(self._connection, self._queries)
 
-    def comes_by_column(self, choice: Selection, stretch: BlockedRange) -> bool:
+    def comes_by_column(self, choice: Selection, blocked: BlockedRange) -> bool:
         """Whether rows can come by column: where objects can be told apart by it, the log's numbers are
         integers, in the one order, and nothing at its head is skipped."""
         stored = self._queries.log.stored
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
         has_names = choice.canonical is not None and not choice.future
-        return has_names and plain and next(iter(stretch.gaps(LOWEST)), None) is None
+        return has_names and plain and next(iter(blocked.gaps(LOWEST)), None) is None
 
-    def fit(self, choice: Selection, stretch: BlockedRange = NO_RANGE) -> Selection:
+    def fit(self, choice: Selection, blocked: BlockedRange = NO_RANGE) -> Selection:
         """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""
 
         def add_up(lane: Lane, most: int) -> list[Any]:
@@ -92,12 +92,12 @@ class Pending:
             parts = self.done.lanes(lane)
             return [row for part in parts for row in self._read("pending_bytes", limited, part)]
 
-        sums = list(_each_lane(add_up, stretch, choice.limit))
+        sums = list(_each_lane(add_up, blocked, choice.limit))
         if min(choice.limit, sum(int(row[1]) for row in sums)) < MANY:
             choice = replace(choice, by_column=False)
         if sum(int(row[0]) for row in sums) <= choice.most_bytes:
             return choice
-        sizes = [int(row[1]) for row in self.pending("pending_sizes", choice, stretch)]
+        sizes = [int(row[1]) for row in self.pending("pending_sizes", choice, blocked)]
         return replace(choice, limit=max(1, bisect_right(list(accumulate(sizes)), choice.most_bytes)))
 
     def every_pending(
@@ -177,26 +177,26 @@ class Pending:
             for chunk in self._queries.chunks(ids)
         ]
 
-    def further(self, choice: Selection, stretch: BlockedRange, after: int, skip: int) -> list[Any]:
+    def further(self, choice: Selection, blocked: BlockedRange, after: int, skip: int) -> list[Any]:
         """What names the events of rows behind a pick-up: behind a row in the one order; in the other, where
         there is no single place to go on from, behind so many rows."""
         where = {"skip": skip} if choice.future else {"after": after}
-        return self.pending("further", choice, stretch, **where)
+        return self.pending("further", choice, blocked, **where)
 
     def pending(
         self,
         name: str,
         choice: Selection,
-        stretch: BlockedRange = NO_RANGE,
+        blocked: BlockedRange = NO_RANGE,
         after: int = LOWEST,
         skip: int = 0,
     ) -> list[Any]:
-        """Read the first pending rows that the stretch does not cover, by a named statement."""
+        """Read the first pending rows outside the blocked range, by a named statement."""
 
         def read(lane: Lane, most: int) -> list[Any]:
             return self._lane(name, replace(choice, limit=most), lane, skip)
 
-        return in_lanes(read, stretch, after, choice.limit)
+        return in_lanes(read, blocked, after, choice.limit)
 
     def _lane(self, name: str, choice: Selection, lane: Lane, skip: int = 0) -> list[Any]:
         """The first rows of a lane, in the order of the choice."""
@@ -220,17 +220,17 @@ class Pending:
 
 
 def in_lanes(
-    read: Callable[[Lane, int], list[Any]], stretch: BlockedRange, after: int, limit: int
+    read: Callable[[Lane, int], list[Any]], blocked: BlockedRange, after: int, limit: int
 ) -> list[Any]:
-    """The first rows that a stretch does not cover, behind a row: in its gaps, then behind its end."""
-    rows = [row for lane in stretch.gaps(after) for row in read(lane, limit)]
+    """Return the first rows after a row that are not blocked: those in the gaps, then those after the end."""
+    rows = [row for lane in blocked.gaps(after) for row in read(lane, limit)]
     rows.sort(key=itemgetter(0))
     del rows[limit:]
-    return rows + read(stretch.rest(after), limit - len(rows)) if len(rows) < limit else rows
+    return rows + read(blocked.rest(after), limit - len(rows)) if len(rows) < limit else rows
 
 
-def _each_lane(read: Callable[[Lane, int], list[Any]], stretch: BlockedRange, most: int) -> Iterator[Any]:
-    for lane in (*stretch.gaps(LOWEST), stretch.rest(LOWEST)):
+def _each_lane(read: Callable[[Lane, int], list[Any]], blocked: BlockedRange, most: int) -> Iterator[Any]:
+    for lane in (*blocked.gaps(LOWEST), blocked.rest(LOWEST)):
         yield from read(lane, most)
 
 

@@ -58,24 +58,24 @@ class Snapshot(Pending):
     _views: bool | None = None  # whether the server lets us read views, where it can refuse them
 
     def pick_up(
-        self, choice: Selection, stretch: BlockedRange = NO_RANGE, ends: Ends | None = None
+        self, choice: Selection, blocked: BlockedRange = NO_RANGE, ends: Ends | None = None
     ) -> PickUp:
-        """The pending rows that may go now, up to the limit, then the further rows of their objects among
-        as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
-        future rows do not count. What a stretch covers is not read: its rows may not go."""
-        if choice.by_column and self.comes_by_column(choice, stretch):
+        """Read the pending rows that may go now, up to the limit, then further rows of their objects among as
+        many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
+        future rows do not count. Blocked rows are not read."""
+        if choice.by_column and self.comes_by_column(choice, blocked):
             from eventlog.sql.log import by_column  # Arrow takes a while to load
 
-            rows = by_column.pick_up(self, choice, stretch, ends)
+            rows = by_column.pick_up(self, choice, blocked, ends)
             if rows is not None:
                 return rows
-        picked = self.pending("pick_up", choice, stretch)
+        picked = self.pending("pick_up", choice, blocked)
         if len(picked) < choice.limit:
             return PickUp(picked)
         from eventlog.sql.log.lookahead import Lookahead  # NumPy takes a while to load
 
         outlines = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
-        picked_up, further_ids, reach, cut = Lookahead(self, choice, stretch, ends).complete_rows(outlines)
+        picked_up, further_ids, reach, cut = Lookahead(self, choice, blocked, ends).complete_rows(outlines)
         further = {cells[0]: cells for cells in self.rows(further_ids)}
         whole = [*compress(picked, picked_up.tolist()), *(further[number] for number in further_ids)]
         return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
@@ -92,9 +92,9 @@ class Snapshot(Pending):
         """The name by which other sessions see what this one sees, where the dialect can do that."""
         return str(self._queries.run(self._connection, "share_snapshot").scalar())
 
-    def grow(self, stretch: BlockedRange, upto: int, enough: int) -> BlockedRange | None:
-        """The stretch made longer, up to a row; None where fewer pending rows than `enough` follow."""
-        return grow(self._connection, self._queries, self.done, stretch, upto, enough)
+    def grow(self, blocked: BlockedRange, upto: int, enough: int) -> BlockedRange | None:
+        """Return the range made longer, up to a row; None if fewer pending rows than `enough` follow."""
+        return grow(self._connection, self._queries, self.done, blocked, upto, enough)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -160,9 +160,9 @@ class Snapshot(Pending):
                 fates[fate] = fates.get(fate, Fates()).and_others(*counts)
         return fates
 
-    def loopback(self, driver_user: str, limit: int, stretch: BlockedRange = NO_RANGE) -> list[int]:
-        """The pending rows of the driver's own user, without those that a stretch covers."""
-        return self._ids(limit, "loopback", stretch, driver_user=driver_user)
+    def loopback(self, driver_user: str, limit: int, blocked: BlockedRange = NO_RANGE) -> list[int]:
+        """Return the pending rows of the driver's own user that are not blocked."""
+        return self._ids(limit, "loopback", blocked, driver_user=driver_user)
 
     def latest_notice(self) -> int | None:
         """The notice that somebody left last."""
@@ -177,7 +177,7 @@ class Snapshot(Pending):
         """The pending rows without event_time, which a pick-up by time never sees."""
         return self._ids(limit, "timeless")
 
-    def _ids(self, limit: int, condition: str, stretch: BlockedRange = NO_RANGE, **values: Any) -> list[int]:
+    def _ids(self, limit: int, condition: str, blocked: BlockedRange = NO_RANGE, **values: Any) -> list[int]:
         def read(lane: Lane, most: int) -> list[Any]:
             rows: list[Any] = []
             for part in self.done.lanes(lane):
@@ -188,7 +188,7 @@ class Snapshot(Pending):
                     break
             return rows
 
-        return [row[0] for row in in_lanes(read, stretch, LOWEST, limit)]
+        return [row[0] for row in in_lanes(read, blocked, LOWEST, limit)]
 
     def _holes(self, lane: Lane, *conditions: str) -> dict[str, str]:
         """What fills the holes of a statement on the pending rows of a lane, in the order of their ids."""

@@ -35,7 +35,7 @@ from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.receiver_state import Base
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.queries import unbound
 from eventlog.sql.schema import migrate
 

@@ -37,7 +37,7 @@ from eventlog.sinks.files import FilesSink
 from eventlog.sql.catalogue import Catalogue, Directory
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 

@@ -23,7 +23,7 @@ from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect, execute_plain
 from eventlog.sql.names import Log, log_named
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.postgresql.triggers import wake_key
 from eventlog.sql.schema import migrate
 

@@ -23,8 +23,8 @@ from sqlalchemy.engine import make_url
 from eventlog.core.errors import EventlogError
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.sql.connect import connect
-from eventlog.sql.mariadb.dialect import MARIADB
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.mariadb import MARIADB
+from eventlog.sql.postgresql import POSTGRESQL
 from tests.databases import Database
 
 

@@ -18,7 +18,7 @@ from bench.peers.installing import PACKAGES, Skipped, python
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import log_named
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.schema import migrate
 
 CHUNK = 1_000  # jobs of one statement

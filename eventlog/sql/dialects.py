@@ -8,11 +8,11 @@ from typing import Any
 
 from eventlog.core.errors import Misuse
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.mariadb.dialect import MARIADB
-from eventlog.sql.mysql.dialect import MYSQL
+from eventlog.sql.mariadb import MARIADB
+from eventlog.sql.mysql import MYSQL
 from eventlog.sql.names import log_named
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.oracle import ORACLE
+from eventlog.sql.postgresql import POSTGRESQL
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect

@@ -17,9 +17,9 @@ from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Undecoded
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.mariadb.dialect import MARIADB
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.mariadb import MARIADB
+from eventlog.sql.oracle import ORACLE
+from eventlog.sql.postgresql import POSTGRESQL
 
 pytestmark = pytest.mark.quick
 

@@ -8,7 +8,7 @@ import sqlfluff
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.templates import read, statements
 from eventlog.sql.dialects import DIALECTS
-from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.oracle import ORACLE
 
 pytestmark = pytest.mark.quick
 

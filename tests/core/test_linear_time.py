@@ -28,7 +28,7 @@ from eventlog.qlik import mask, sequence, sqltypes
 from eventlog.qlik.headertimes import check_form, read_header_time
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.web.receiver import incoming
 from eventlog.xds import answers, split
 

@@ -15,7 +15,7 @@ from eventlog.publisher.postpoll import UnsafeStatement, check_safe, unseen
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.postgresql import POSTGRESQL
 from tests.publisher.world import World, key
 
 pytestmark = pytest.mark.quick

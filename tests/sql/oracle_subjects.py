@@ -8,7 +8,7 @@ from eventlog.core.tables import Column, Table
 from eventlog.core.typenames import kind_of
 from eventlog.sql.choice import Choice
 from eventlog.sql.names import Log
-from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.oracle import ORACLE
 from eventlog.sql.relation import Relation
 from eventlog.sql.triggers import Subject
 

@@ -14,7 +14,7 @@ from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.store import Store
-from eventlog.sql.postgresql.expressions import EXPRESSIONS
+from eventlog.sql.postgresql.column_types import EXPRESSIONS
 from eventlog.sql.readable import readable
 from tests.sql.tracked import Logged, Tracked
 

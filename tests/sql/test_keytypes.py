@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventlog.sql.common.key_types import KeyType
 from eventlog.sql.dialects import DIALECTS
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.postgresql import POSTGRESQL
 
 pytestmark = pytest.mark.quick
 

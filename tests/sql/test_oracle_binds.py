@@ -14,7 +14,7 @@ from eventlog.sql import connect
 from eventlog.sql.capture.resync import _values
 from eventlog.sql.common.templates import read
 from eventlog.sql.names import Log
-from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.oracle import ORACLE
 from eventlog.sql.queries import Queries
 
 pytestmark = pytest.mark.quick

@@ -11,8 +11,8 @@ from eventlog.core.errors import InvalidValue
 from eventlog.sql.common import templates
 from eventlog.sql.common.key_types import key_type_of
 from eventlog.sql.names import COMPANIONS, Log
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.oracle import ORACLE
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import install_script
 from eventlog.sql.triggers import routines

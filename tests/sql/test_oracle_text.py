@@ -12,7 +12,7 @@ from eventlog.sql.log.finished_ranges import FinishedRows
 from eventlog.sql.log.lanes import Lane, between
 from eventlog.sql.log.pending import Selection, pending_statement
 from eventlog.sql.names import Log
-from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.oracle import ORACLE
 from eventlog.sql.queries import Queries
 from eventlog.sql.stored import OURS, Stored
 

@@ -20,7 +20,7 @@ from eventlog.sql.capture.subject import trigger_names
 from eventlog.sql.choice import Choice, read_mark
 from eventlog.sql.current import _current_holes
 from eventlog.sql.names import Log
-from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.oracle import ORACLE
 from eventlog.sql.queries import Queries
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import Relation

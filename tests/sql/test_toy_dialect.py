@@ -12,7 +12,7 @@ from eventlog.sql import dialects
 from eventlog.sql.choice import Choice
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.names import Log
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.schema.migrate import install_script
 from eventlog.sql.triggers import triggers_of
 from tests.sql.samples import subject

@@ -1,13 +1,17 @@
-"""Oracle: the texts of its types, as expressions that a trigger's package and a query-back share.
+"""Oracle: how values of each type become texts, and how the text of a key finds its row.
 
 A name that a user may have given to something of their own is written after `sys.`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from eventlog.core import values
+from eventlog.core.errors import InvalidValue
+from eventlog.core.values import Kind
 from eventlog.sql.common.expression import Expression, Expressions, each
+from eventlog.sql.common.key_types import WITHOUT_ZERO, KeyType, double, moment, number, text_value
 
 _TM9 = "to_char({x}, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,''')"
 _LEADING_ZERO = rf"regexp_replace({_TM9}, '^(-?)\.', '\10.')"  # TM9 writes .5
@@ -122,3 +126,31 @@ EXPRESSIONS = Expressions(
     longest_constant=1000,
     piece="to_clob({v})",
 )
+
+
+def _hex_digits(text: str) -> str:
+    return values.load_base64(text).hex()
+
+
+def _never_sought(text: str) -> str:
+    raise InvalidValue(text[:40], "a value of a type that can be looked for")
+
+
+_MOMENT = "to_timestamp({k}, 'YYYY-MM-DD HH24:MI:SSXFF', 'NLS_NUMERIC_CHARACTERS=''.,''')"
+KEY_TYPES: Mapping[str, KeyType] = {
+    **each("number, float", KeyType("number", sent=number)),
+    "binary_float": KeyType("varchar2(40)", "{c} = to_binary_float({k})", double),
+    "binary_double": KeyType("varchar2(40)", "{c} = to_binary_double({k})", double),
+    **each("varchar2, nvarchar2", KeyType("varchar2(4000)", sent=text_value, as_it_is=WITHOUT_ZERO)),
+    **each(
+        "char, nchar", KeyType("varchar2(4000)", "{c} = rpad({k}, length({c}))", text_value, WITHOUT_ZERO)
+    ),
+    "date": KeyType("varchar2(40)", f"{{c}} = cast({_MOMENT} as date)", moment(Kind.TIMESTAMP)),
+    "timestamp": KeyType("varchar2(40)", f"{{c}} = {_MOMENT}", moment(Kind.TIMESTAMP)),
+    # as hexadecimal digits: 2000 bytes, the most that a query has of a raw, are 4000 of them
+    "raw": KeyType("varchar2(4000)", "{c} = hextoraw({k})", _hex_digits),
+    **each(
+        "clob, nclob", KeyType("varchar2(4000)", "sys.dbms_lob.compare({c}, to_clob({k})) = 0", text_value)
+    ),
+    **each("blob, xmltype, json, vector", KeyType("varchar2(1)", "1 = 0", _never_sought)),
+}

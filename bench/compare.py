@@ -31,11 +31,11 @@ from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import read_readable, read_tables
 from eventlog.sql.connect import connect
-from eventlog.sql.dialect.dialects import POSTGRESQL
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.receiver_state import Base
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.queries import unbound
 from eventlog.sql.schema import migrate
 

@@ -37,15 +37,15 @@ from eventlog.publisher.fold import Reader
 from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
-from eventlog.sql.capture.choice import Choice as Tracked
 from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.choice import Choice as Tracked
 from eventlog.sql.connect import connect
-from eventlog.sql.dialect.dialects import POSTGRESQL
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 

@@ -35,9 +35,9 @@ from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.catalogue import Catalogue, Directory
-from eventlog.sql.dialect.dialects import POSTGRESQL
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 

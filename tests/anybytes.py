@@ -16,7 +16,7 @@ from eventlog.files import csv, jsonlines
 from eventlog.original import export
 from eventlog.original.translate import translate
 from eventlog.original.write import write
-from eventlog.sql.dialect.keytypes import KEY_TYPES
+from eventlog.sql.dialects import DIALECTS
 from eventlog.xds import answers, split
 
 _PIECE = 7  # bytes of a chunk
@@ -95,10 +95,10 @@ def _without_blanks(data: bytes) -> bytes:
 def check_query_back_key(data: bytes) -> None:
     """A key's text is sent as text, or refused."""
     text = data.decode("utf-8", "surrogateescape")
-    for types in KEY_TYPES.values():
-        for known in set(types.values()):
+    for dialect in DIALECTS.values():
+        for key_type in set(dialect.key_types.values()):
             with suppress(InvalidValue, EventlogError):
-                assert "\0" not in known.sent(text)
+                assert "\0" not in key_type.sent(text)
 
 
 def check_import_config(data: bytes) -> None:

@@ -21,7 +21,8 @@ from sqlalchemy.engine import URL, Engine, make_url
 
 from eventlog.demo.embedded import FAST, Server, embedded_postgres
 from eventlog.sql import connect
-from eventlog.sql.dialect.dialects import DIALECTS, Dialect
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 

@@ -23,7 +23,8 @@ from sqlalchemy.engine import make_url
 from eventlog.core.errors import EventlogError
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.sql.connect import connect
-from eventlog.sql.dialect.dialects import MARIADB, POSTGRESQL
+from eventlog.sql.mariadb import MARIADB
+from eventlog.sql.postgresql import POSTGRESQL
 from tests.databases import Database
 
 

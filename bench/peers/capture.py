@@ -27,9 +27,9 @@ from eventlog.publisher.fold import Reader
 from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.choice import Choice
 from eventlog.sql.connect import dialect_at, execute_plain
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store

@@ -15,10 +15,10 @@ from sqlalchemy.engine import URL, Engine
 from bench.peers import workload
 from bench.peers.capture import published
 from bench.peers.installing import PACKAGES, Skipped, python
-from eventlog.sql.dialect.dialects import POSTGRESQL
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import log_named
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.schema import migrate
 
 CHUNK = 1_000  # jobs of one statement

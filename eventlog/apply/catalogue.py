@@ -23,11 +23,11 @@ from eventlog.apply.validity import without_validity
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.common import templates
+from eventlog.sql.common.capacity import IllegalName
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed, execute_plain
-from eventlog.sql.dialect.capacity import IllegalName
-from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.relation import qualified
-from eventlog.sql.statements import templates
 
 OWN = ("eventlog_applied", "eventlog_applied_marks", "eventlog_applied_ddl")
 Shape = tuple[str | None, str, tuple[str, ...]]  # of changes: their table, and the columns that they need

@@ -16,7 +16,7 @@ from eventlog.apply.cells import SIZES, Cell, text_length
 from eventlog.core.change import ABSENT, Absent
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind, Precision
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
 
 Cells = Sequence[Cell | Absent]
 ToColumn = Callable[[Sequence[Any]], Cells | None]

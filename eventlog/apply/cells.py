@@ -18,7 +18,7 @@ from eventlog.core.change import Absent, Scalar, Undecoded, Value
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind, Precision, plain_text, read_moment
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
 
 Cell = bool | int | float | str | bytes | None
 ToCell = Callable[[Value], Cell]

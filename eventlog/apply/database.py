@@ -27,10 +27,10 @@ from eventlog.apply.versions import VersionSteps
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.common import templates
 from eventlog.sql.connect import DatabaseFailed, dialect_at
 from eventlog.sql.queries import unbound
 from eventlog.sql.relation import qualified
-from eventlog.sql.statements import templates
 
 LOGGER = logging.getLogger(__name__)
 PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)  # seconds before a group that met another transaction is done again

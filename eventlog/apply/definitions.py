@@ -18,9 +18,9 @@ from eventlog.core.tables import Tables
 from eventlog.places.sql_cells import SQL_TYPES
 from eventlog.qlik.sqltypes import spec_of
 from eventlog.qlik.types import Spec
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.relation import qualified
-from eventlog.sql.statements import templates
 
 _LONGEST_KEY = 250  # characters of a text in a key that no source declared
 _UNBOUNDED = frozenset(("STRING", "WSTRING", "CLOB", "NCLOB", "BYTES"))

@@ -11,7 +11,7 @@ from eventlog.apply.errors import refuse
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.files.output_files import is_file_name
-from eventlog.sql.dialect.capacity import Capacity, IllegalName
+from eventlog.sql.common.capacity import Capacity, IllegalName
 
 CAPACITY = Capacity(title="a Delta table", name=200, columns=10_000, digits=38, twins=False)
 

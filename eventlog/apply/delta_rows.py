@@ -13,7 +13,8 @@ import pyarrow.dataset as ds
 from eventlog.apply.reduction import Effect
 from eventlog.apply.table_target import Act, Emptied, Moved, RowAction, RowKey, Step, TableTarget
 from eventlog.core.change import ABSENT, Change, Op
-from eventlog.sql.dialect.dialects import POSTGRESQL, literal
+from eventlog.sql.common.expression import literal
+from eventlog.sql.postgresql import POSTGRESQL
 
 # As they are, Arrow compares values of these types with the statistics of files, which are views, and fails.
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}

@@ -22,7 +22,7 @@ from eventlog.core.tables import Column, Table
 from eventlog.core.typenames import kind_of, number_of
 from eventlog.qlik.sqltypes import spec_of
 from eventlog.qlik.types import Spec
-from eventlog.sql.dialect.dialects import POSTGRESQL
+from eventlog.sql.postgresql import POSTGRESQL
 
 _WITH_ZERO = replace(POSTGRESQL, holds_zero=True)  # what to_cell asks of a dialect, as Delta has it
 _DIGITS = 38

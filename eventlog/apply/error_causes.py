@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.dialect.dialects import Dialect
 
 
 def blames_row(fault: DatabaseFailed, connection: Connection, dialect: Dialect) -> bool:

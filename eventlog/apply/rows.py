@@ -16,10 +16,10 @@ from eventlog.apply.staging import Stage
 from eventlog.apply.table_target import Act, Emptied, Moved, RowAction, RowKey, Step, TableTarget
 from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.core.change import ABSENT, Change, Op
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.queries import unbound
-from eventlog.sql.statements import templates
 
 
 class RowSteps:

@@ -16,9 +16,9 @@ from eventlog.apply.errors import FixedNumber
 from eventlog.apply.reduction import ASKED, UNASKED, Effect
 from eventlog.apply.table_target import TableTarget
 from eventlog.core.change import ABSENT, Absent
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.queries import unbound
-from eventlog.sql.statements import templates
 
 _OWN = ("n", "expected", "gone", "act", "lacks", "mask")
 _NOTHING = "-"  # an empty text is null in Oracle, and equals nothing

@@ -9,7 +9,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import InvalidValue, NotExpressible
 from eventlog.core.tables import Table
 from eventlog.core.values import Kind, read_moment
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
 
 FROM_SEQ, TO_SEQ, FROM_TIME, TO_TIME, OP = "_from_seq", "_to_seq", "_from_time", "_to_time", "_op"
 SPAN = (FROM_SEQ, TO_SEQ, FROM_TIME, TO_TIME, OP)

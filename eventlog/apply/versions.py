@@ -17,7 +17,7 @@ from eventlog.apply.table_target import Act, Emptied, Moved, RowKey, Step, Table
 from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.apply.validity import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME, sequence_of, time_of
 from eventlog.core.change import ABSENT, Change
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
 
 _COLUMNS = {"from_seq": FROM_SEQ, "to_seq": TO_SEQ, "from_time": FROM_TIME, "to_time": TO_TIME, "op": OP}
 _NAMES = ("n", "expected", "gone", "act", "mask", *_COLUMNS, "base_seq")

@@ -11,9 +11,10 @@ from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.terminal import print_line, put
 from eventlog.core.errors import Misuse
 from eventlog.publisher.comparing import MODES
-from eventlog.sql.capture import track, triggers
+from eventlog.sql import triggers
+from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.dialect.dialects import DIALECTS, dialect_named
+from eventlog.sql.dialects import DIALECTS, dialect_named
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Engine
 from eventlog.cli.database import database_options, read_place
 from eventlog.cli.terminal import print_line, put
 from eventlog.sql.capture import track as tracking
-from eventlog.sql.capture.choice import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
+from eventlog.sql.choice import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
 from eventlog.sql.names import Log
 
 F = TypeVar("F", bound=Callable[..., Any])

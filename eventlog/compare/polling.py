@@ -23,9 +23,8 @@ from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import read_table
 from eventlog.compare.version_column import digest_by, texts_of, with_only_column
 from eventlog.core.tables import Column, Table
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.current import Current
-from eventlog.sql.dialect.dialects import Dialect
-from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.log.receiver_state import read_receiver_state, unseal
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.readable import ReadableTable
@@ -189,7 +188,7 @@ def _streamed(connection: Connection, statement: str, name: str) -> Iterator[Seq
 def _filled(queries: Queries, name: str, source: ReadableTable, **holes: str) -> str:
     """A statement over a table's rows."""
     dialect = queries.log.dialect
-    key = EXPRESSIONS[dialect.name].key(((c.name, c) for c in source.table.key_columns), "t", dialect)
+    key = dialect.expressions.key(((c.name, c) for c in source.table.key_columns), "t", dialect.quote)
     texts = "".join(f", {text} as c{number}" for number, text in enumerate(source.expressions))
     known = {
         "known": queries.name("known"),

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from eventlog.compare.digest import LETTERS, heading
 from eventlog.core.tables import Column
-from eventlog.sql.dialect.dialects import Dialect, literal
-from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.expression import literal
 
 
 def digest_of(dialect: Dialect, columns: Iterable[tuple[Column, str]]) -> str:
     """The digest of columns whose texts these expressions are."""
-    own, columns = EXPRESSIONS[dialect.name], tuple(columns)
+    own, columns = dialect.expressions, tuple(columns)
     head = heading([column for column, _ in columns])
     parts = [literal(head), *(_part(dialect, column, text) for column, text in columns)]
     return dialect.digest.format(x=own.wrapped.format(parts=own.joined.join(parts)))
@@ -25,6 +25,6 @@ def key_hash_of(dialect: Dialect, key_text: str) -> str:
 
 def _part(dialect: Dialect, column: Column, text: str) -> str:
     """What stands for one value: null makes the whole of it null."""
-    own = EXPRESSIONS[dialect.name]
+    own = dialect.expressions
     pieces = (literal(LETTERS[column.kind]), dialect.octets.format(x=text), "':'", text, "';'")
     return f"coalesce({own.wrapped.format(parts=own.joined.join(pieces))}, 'n;')"

@@ -14,10 +14,10 @@ from eventlog.compare import rows
 from eventlog.core.errors import InvalidTables
 from eventlog.core.tables import Table
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.dialect.dialects import dialect_of
+from eventlog.sql.common import templates
+from eventlog.sql.dialects import dialect_of
 from eventlog.sql.queries import unbound
 from eventlog.sql.readable import ReadableTable, readable
-from eventlog.sql.statements import templates
 
 _FETCHED = 1_000  # rows at a time
 

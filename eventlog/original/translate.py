@@ -16,8 +16,8 @@ from eventlog.original.secrets import looks_secret
 from eventlog.original.unneeded import Unneeded
 from eventlog.publisher.config import statements
 from eventlog.publisher.postpoll import check_safe
-from eventlog.sql.dialect.dialects import DIALECTS
-from eventlog.sql.names import check_log_name, log_named
+from eventlog.sql.dialects import DIALECTS, check_log_name
+from eventlog.sql.names import log_named
 
 
 class LeftOut(NamedTuple):

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from eventlog.sql.dialect.dialects import DIALECTS
+from eventlog.sql.dialects import DIALECTS
 
 # what the SQL standard has no word for, or a database another one
 _SPOKEN = {name: dialect.utc_now for name, dialect in DIALECTS.items()} | {

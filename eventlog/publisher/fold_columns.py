@@ -24,7 +24,7 @@ from eventlog.publisher.read_back import Allowance, CurrentRows
 from eventlog.publisher.reading import Reading
 from eventlog.sql.columns import OddBytes
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.log.by_column import PickedColumns
+from eventlog.sql.log.picked_columns import PickedColumns
 from eventlog.sql.log.position import why_ahead
 from eventlog.sql.log.snapshot import HeldObjects, Snapshot
 from eventlog.sql.readable import ReadableTable

@@ -23,15 +23,16 @@ from eventlog.publisher.former_tables import former_tables, with_former
 from eventlog.publisher.published import Absent, published
 from eventlog.publisher.references import refer
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import connect_to_log, read_url
-from eventlog.sql.dialect.dialects import Dialect, dialect_of
+from eventlog.sql.dialects import check_log_name, dialect_of
 from eventlog.sql.log.binding import LAYOUTS, bind
 from eventlog.sql.log.receiver_state import Base
 from eventlog.sql.log.store import Store
-from eventlog.sql.names import Log, check_log_name, log_named
+from eventlog.sql.names import Log, log_named
 from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.schema.migrate import exists
-from eventlog.sql.statements import templates
 
 if TYPE_CHECKING:
     from eventlog.publisher.source import TableSource

@@ -18,10 +18,10 @@ from typing import Any
 import psycopg
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.sql.capture.postgresql_triggers import wake_key
+from eventlog.sql.common import templates
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.names import Log
-from eventlog.sql.statements import templates
+from eventlog.sql.postgresql.triggers import wake_key
 
 
 class Signals:

@@ -20,7 +20,7 @@ from eventlog.sql.any_database import AnyCatalogue, AnyTable
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.connect import connect_any, dialect_at
 from eventlog.sql.current import Current, Sought
-from eventlog.sql.dialect.dialects import DIALECTS
+from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.readable import ReadableTable, readable

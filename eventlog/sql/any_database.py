@@ -24,9 +24,9 @@ from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.core.values import Kind
 from eventlog.sql.catalogue import NoSuchTable, references_of
+from eventlog.sql.common.key_types import KeyType
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import Current, KeyColumn, Sought
-from eventlog.sql.dialect.keytypes import KeyType
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import ForeignKey
 
@@ -78,10 +78,10 @@ class AnyTable(ReadableTable):
 
     def narrowed(self, table: Table) -> AnyTable:
         """The same for the table with fewer columns that may leave."""
-        made = copy(self)
-        made.table, made.columns, made.elsewhere = table, table.data, made
-        made.expressions = ("",) * len(table.data)
-        return made
+        narrow = copy(self)
+        narrow.table, narrow.columns, narrow.elsewhere = table, table.data, narrow
+        narrow.expressions = ("",) * len(table.data)
+        return narrow
 
     def sought(self, column: Column, text: str) -> Sought:
         """Nothing: objects of such a table are found by their keys alone."""
@@ -101,8 +101,8 @@ class AnyTable(ReadableTable):
     def statement(self, condition: sa.ColumnElement[bool] | None = None) -> Any:
         """What asks for the key and the columns of rows."""
         columns: Any = [sa.column(column.name) for column in (*self.table.key_columns, *self.columns)]
-        found = sa.select(*columns).select_from(sa.table(self.table.name, schema=self.table.schema))
-        return found if condition is None else found.where(condition)
+        query = sa.select(*columns).select_from(sa.table(self.table.name, schema=self.table.schema))
+        return query if condition is None else query.where(condition)
 
     def rows(self, connection: Connection) -> Iterator[tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
         """The texts of the key and of the columns of every row."""
@@ -144,15 +144,15 @@ class AnyTable(ReadableTable):
         self, connection: Connection, condition: sa.ColumnElement[bool] | None
     ) -> Iterator[tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
         columns = (*self.table.key_columns, *self.columns)
-        wanted = self.statement(condition)
+        query = self.statement(condition)
         texts_of = [self._key_text if n < len(self.key) else self._cell_text for n in range(len(columns))]
         width = len(self.key)
-        with connection.execute(wanted.execution_options(stream_results=True, yield_per=_FETCHED)) as found:
-            for row in found:
-                told = tuple(
+        with connection.execute(query.execution_options(stream_results=True, yield_per=_FETCHED)) as rows:
+            for row in rows:
+                texts = tuple(
                     [text(column, cell) for text, column, cell in zip(texts_of, columns, row, strict=True)]
                 )
-                yield told[:width], told[width:]
+                yield texts[:width], texts[width:]
 
     def _cell_text(self, column: Column, cell: Any) -> str | None:
         """The text of a cell; a moment without a clock's time, where the column has one, is midnight."""
@@ -215,7 +215,7 @@ class AnyCatalogue:
 
     def in_schema(self, schema: str) -> Iterator[Table]:
         """The tables and views of a schema."""
-        yield from (self.at(one.schema, one.name) for one in self._stubs(schema))
+        yield from (self.at(stub.schema, stub.name) for stub in self._stubs(schema))
 
     def at(self, schema: str | None, name: str) -> Table:
         """The table or view of exactly that name."""
@@ -224,28 +224,28 @@ class AnyCatalogue:
         except NoSuchTableError:
             raise NoSuchTable(name if schema is None else f"{schema}.{name}") from None
         except (SQLAlchemyError, NotImplementedError) as fault:
-            columns, key, foreign = self._told(schema, name, fault)
+            columns, key, foreign = self._described_by_standard(schema, name, fault)
         view = name in self._inspector.get_view_names(schema)
         references = references_of(foreign)
-        made = {column: self._column(column, kind, references, view=view) for column, kind in columns}
+        described = {column: self._column(column, kind, references, view=view) for column, kind in columns}
         if view:
-            key = [column for column in made if read_name(column).is_key]
-        return Table(schema, name, made, tuple(key), view=view)
+            key = [column for column in described if read_name(column).is_key]
+        return Table(schema, name, described, tuple(key), view=view)
 
     def _reflected(self, schema: str | None, name: str) -> _Described:
         """What SQLAlchemy finds out."""
         inspector = self._inspector
-        columns = [(one["name"], self._type(one["type"])) for one in inspector.get_columns(name, schema)]
+        columns = [(row["name"], self._type(row["type"])) for row in inspector.get_columns(name, schema)]
         key = inspector.get_pk_constraint(name, schema)["constrained_columns"]
-        return columns, key, [self._foreign(one) for one in inspector.get_foreign_keys(name, schema)]
+        return columns, key, [self._foreign(row) for row in inspector.get_foreign_keys(name, schema)]
 
-    def _told(self, schema: str | None, name: str, fault: Exception) -> _Described:
+    def _described_by_standard(self, schema: str | None, name: str, fault: Exception) -> _Described:
         """What the views of the SQL standard tell, where SQLAlchemy's own way fails; without references."""
         self._connection.rollback()
-        asked = {"name": name, "schema": schema}
+        values = {"name": name, "schema": schema}
         try:
-            columns = [(row[0], row[1].lower()) for row in self._connection.execute(_COLUMNS, asked)]
-            key = [row[0] for row in self._connection.execute(_KEY, asked)]
+            columns = [(row[0], row[1].lower()) for row in self._connection.execute(_COLUMNS, values)]
+            key = [row[0] for row in self._connection.execute(_KEY, values)]
         except SQLAlchemyError:
             self._connection.rollback()
             columns, key = [], []
@@ -290,15 +290,15 @@ class AnyCatalogue:
     def _type(self, declared: sa.types.TypeEngine[Any]) -> str:
         """The name of a type, as its database writes it; one that cannot be written is text."""
         try:
-            told = declared.compile(dialect=self._compiled).lower()
+            compiled = declared.compile(dialect=self._compiled).lower()
         except CompileError:
             return "text"
-        return _COLLATION.sub("", told)
+        return _COLLATION.sub("", compiled)
 
-    def _foreign(self, found: Any) -> ForeignKey:
+    def _foreign(self, row: Any) -> ForeignKey:
         return ForeignKey(
-            columns=tuple(found["constrained_columns"]),
-            target_schema=found["referred_schema"],
-            target=found["referred_table"],
-            target_columns=tuple(found["referred_columns"]),
+            columns=tuple(row["constrained_columns"]),
+            target_schema=row["referred_schema"],
+            target=row["referred_table"],
+            target_columns=tuple(row["referred_columns"]),
         )

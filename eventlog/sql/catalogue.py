@@ -16,11 +16,11 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.meta_identifiers import read_name
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import bounds_of, kind_of, number_of
-from eventlog.sql.dialect.dialects import Dialect, dialect_of
-from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.dialects import dialect_of
 from eventlog.sql.names import Log
 from eventlog.sql.relation import MARK, Firing, ForeignKey, Identity, Installed, Owner, Place, Relation
-from eventlog.sql.statements import templates
 
 Facts = Mapping[str, Any]
 
@@ -52,8 +52,8 @@ class Catalogue:
 
     def names(self, schema: str | None = None) -> list[tuple[str, str, str]]:
         """Schema, name and kind of every table and view of a schema, or of those that need no naming."""
-        found = self._ask("tables", schema=schema)
-        return [(row["schema_name"], row["table_name"], row["kind"]) for row in found]
+        rows = self._ask("tables", schema=schema)
+        return [(row["schema_name"], row["table_name"], row["kind"]) for row in rows]
 
     def home(self) -> str:
         """The schema of what is named without one."""
@@ -61,10 +61,10 @@ class Catalogue:
 
     def log(self, log: Log) -> list[LogColumn]:
         """The columns of a log in their order; none where there is no such table."""
-        found = self.connection.execute(
+        rows = self.connection.execute(
             text(templates.statement(self.dialect, "catalogue_log", **log.names()))
         )
-        return [LogColumn(row[0], row[1], *map(bool, row[2:])) for row in found]
+        return [LogColumn(row[0], row[1], *map(bool, row[2:])) for row in rows]
 
     def find(self, name: str) -> Relation:
         """The table of that name, which may carry its schema: exactly, else uniquely without case."""
@@ -81,10 +81,10 @@ class Catalogue:
         A name that stands in two schemas of ours is nobody's, lest another log be taken for this one."""
         if log.schema:
             return log
-        found = self.places(log.dialect.fold(log.table))
-        if len(found) > 1:
-            raise AmbiguousLog(log.table, " and ".join(found), found[0])
-        return replace(log, schema=found[0] if found else self.home())
+        schemas = self.places(log.dialect.fold(log.table))
+        if len(schemas) > 1:
+            raise AmbiguousLog(log.table, " and ".join(schemas), schemas[0])
+        return replace(log, schema=schemas[0] if schemas else self.home())
 
     def places(self, name: str) -> list[str]:
         """The schemas among those that need no naming in which something has that name."""
@@ -92,15 +92,15 @@ class Catalogue:
 
     def owner(self, log: Log) -> Owner:
         """To whom a log belongs: whoever owns the record of what is tracked."""
-        found = self._ask("owner", schema=log.place, table_name=log.beside("tracked"))
-        return next((Owner(row["owner"], bool(row["almighty"])) for row in found), Owner())
+        rows = self._ask("owner", schema=log.place, table_name=log.beside("tracked"))
+        return next((Owner(row["owner"], bool(row["almighty"])) for row in rows), Owner())
 
     def marked(self, log: Log) -> dict[Place, bool]:
         """The tables with triggers that say they are of that log, and whether those belong to its owner."""
         names = log.names()
-        given = {"log_schema": log.place, "record": log.beside("tracked")}
-        found = self._ask("marked", mark=f"{MARK}{{", log=names["log"], **given)
-        return {(row["schema_name"], row["table_name"]): bool(row["ours"]) for row in found}
+        place = {"log_schema": log.place, "record": log.beside("tracked")}
+        rows = self._ask("marked", mark=f"{MARK}{{", log=names["log"], **place)
+        return {(row["schema_name"], row["table_name"]): bool(row["ours"]) for row in rows}
 
     def routines(self, log: Log) -> dict[str, str]:
         """The bodies of the routines in a log's schema, as far as we may see them, without single quotes."""
@@ -110,9 +110,9 @@ class Catalogue:
         """Whether we may see the triggers of a table; not, where that cannot be told."""
         if not self.dialect.hides_triggers:
             return True
-        found = self._ask("shows_triggers", schema=place[0], table_name=place[1])
-        ours = {row["privilege"] for row in found if row["grantee"].replace("'", "") == row["ours"]}
-        return "TRIGGER" in ours
+        rows = self._ask("shows_triggers", schema=place[0], table_name=place[1])
+        privileges = {row["privilege"] for row in rows if row["grantee"].replace("'", "") == row["ours"]}
+        return "TRIGGER" in privileges
 
     def subscriptions(self, schema: str | None, name: str) -> list[str]:
         """The replications that write to a table without firing its triggers."""
@@ -120,31 +120,32 @@ class Catalogue:
 
     def relation(self, schema: str, name: str) -> Relation:
         """The table of exactly that name, with what stands on it."""
-        here = {"schema": schema, "table_name": name}
-        identity = next((Identity(**row) for row in self._ask("identity", **here)), None)
+        where = {"schema": schema, "table_name": name}
+        identity = next((Identity(**row) for row in self._ask("identity", **where)), None)
         if identity is None:
             raise NoSuchTable(f"{schema}.{name}")
-        kind, columns, key = identity.kind, list(self._ask("columns", **here)), list(self._ask("key", **here))
-        partitions = list(self._ask("partitions", **here)) if kind == "partitioned" else []
-        foreign_keys = tuple(_foreign_keys(self._ask("foreign_keys", **here)))
+        kind = identity.kind
+        columns, key = list(self._ask("columns", **where)), list(self._ask("key", **where))
+        partitions = list(self._ask("partitions", **where)) if kind == "partitioned" else []
+        foreign_keys = tuple(_foreign_keys(self._ask("foreign_keys", **where)))
         below = [(row["schema_name"], row["table_name"], row["leaf"]) for row in partitions]
         return Relation(
             table=self._table(schema, name, kind, columns, key, foreign_keys),
             foreign_keys=foreign_keys,
-            triggers=tuple(_trigger(row) for row in self._ask("triggers", **here)),
+            triggers=tuple(_trigger(row) for row in self._ask("triggers", **where)),
             partitioned=kind == "partitioned",
             leaves=tuple((place, own) for place, own, leaf in below if leaf),
             below=tuple((place, own) for place, own, _ in below),
             virtual=tuple(row["column_name"] for row in columns if row["virtual"]),
             identity=identity,
             deferrable=any(row.get("is_deferrable") for row in key),
-            family=tuple((row["name"], row["kin"]) for row in self._ask("family", **here)),
+            family=tuple((row["name"], row["kin"]) for row in self._ask("family", **where)),
         )
 
     def tables(self, schema: str | None = None) -> Tables:
         """Every table and view, as a tables file holds them."""
-        found = (self.relation(*named[:2]).table for named in self.names(schema))
-        return Tables(found, self.dialect.name)
+        every = (self.relation(*named[:2]).table for named in self.names(schema))
+        return Tables(every, self.dialect.name)
 
     def schemas(self) -> frozenset[str]:
         """The names of all schemas."""
@@ -173,7 +174,7 @@ class Catalogue:
                 bounds=bounds_of(row["type_name"], self.dialect.name),
                 number=number_of(row["type_name"], self.dialect.name),
                 effective=read_name(column).name if view else None,
-                unread=EXPRESSIONS[self.dialect.name].of(row["type_name"]).unreadable,
+                unread=self.dialect.expressions.of(row["type_name"]).unreadable,
             )
             for row in columns
             for column in (row["column_name"],)
@@ -183,9 +184,9 @@ class Catalogue:
             key = tuple(column for column in described if read_name(column).is_key)
         return Table(schema, name, described, key, view=view)
 
-    def _ask(self, question: str, **given: str | None) -> Iterator[Facts]:
+    def _ask(self, question: str, **values: str | None) -> Iterator[Facts]:
         statement = text(templates.statement(self.dialect, f"catalogue_{question}"))
-        for row in self.connection.execute(statement, given).mappings():
+        for row in self.connection.execute(statement, values).mappings():
             yield {str(name): value for name, value in row.items()}
 
 
@@ -222,7 +223,7 @@ class Directory:
         """The tables that need no schema, and those of some schemas, without columns."""
         if further not in self._listed:
             named = [row for schema in (None, *further) for row in self._catalogue.names(schema)]
-            stubs = (Table(schema, known, {}) for schema, known, _ in dict.fromkeys(named))
+            stubs = (Table(schema, name, {}) for schema, name, _ in dict.fromkeys(named))
             self._listed[further] = Tables(stubs)
         return self._listed[further]
 
@@ -236,13 +237,13 @@ class Directory:
 
 def references_of(foreign_keys: Iterable[ForeignKey]) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:
     """The table to which each column refers, and by which columns: by itself where it does that too."""
-    found: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
+    references: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
     for foreign in sorted(foreign_keys, key=lambda foreign: len(foreign.columns)):
         target = Table(foreign.target_schema, foreign.target, {})
         by = tuple(zip(foreign.columns, foreign.target_columns, strict=True))
         for column in foreign.columns:
-            found.setdefault(column, (str(target), by))
-    return found
+            references.setdefault(column, (str(target), by))
+    return references
 
 
 def _foreign_keys(rows: Iterator[Facts]) -> Iterator[ForeignKey]:

@@ -35,14 +35,14 @@ class ResultColumns:
         return max(map(len, self.numbers.values()), default=0)
 
 
-def in_one(found: Sequence[ResultColumns], numbers: Sequence[str], texts: Sequence[str]) -> ResultColumns:
+def in_one(results: Sequence[ResultColumns], numbers: Sequence[str], texts: Sequence[str]) -> ResultColumns:
     """These columns of several results, one behind the other."""
-    if len(found) == 1:
-        return found[0]
+    if len(results) == 1:
+        return results[0]
     return ResultColumns(
-        {name: np.concatenate([_NONE, *(one.numbers[name] for one in found)]) for name in numbers},
+        {name: np.concatenate([_NONE, *(result.numbers[name] for result in results)]) for name in numbers},
         {
-            name: pa.concat_arrays([pa.array([], pa.string()), *(one.texts[name] for one in found)])
+            name: pa.concat_arrays([pa.array([], pa.string()), *(result.texts[name] for result in results)])
             for name in texts
         },
     )
@@ -106,8 +106,8 @@ def _packing(
 
 def _unpacked(row: Sequence[Any], numbers: Sequence[str], texts: Sequence[str]) -> ResultColumns | None:
     """Return the columns of that row; None if its texts are not in UTF-8."""
-    told = row[len(numbers) :]
-    lengths, data = told[::2], [(text or "").encode() for text in told[1::2]]
+    packed = row[len(numbers) :]
+    lengths, data = packed[::2], [(text or "").encode() for text in packed[1::2]]
     sizes = [np.frombuffer(size or b"", ">i4").astype(np.int64) for size in lengths]
     if any(int(np.maximum(size, 0).sum()) != len(text) for size, text in zip(sizes, data, strict=True)):
         return None
@@ -119,8 +119,8 @@ def _unpacked(row: Sequence[Any], numbers: Sequence[str], texts: Sequence[str]) 
 
 def _texts(sizes: Ints, data: bytes) -> pa.Array:
     """The texts of these sizes that stand one behind the other; -1 is null."""
-    there = sizes >= 0
+    present = sizes >= 0
     ends = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(np.maximum(sizes, 0), out=ends[1:])
-    mask = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little").tobytes())
+    mask = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little").tobytes())
     return pa.Array.from_buffers(pa.string(), len(sizes), [mask, pa.py_buffer(ends), pa.py_buffer(data)])

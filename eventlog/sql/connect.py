@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import sqlalchemy
@@ -15,9 +16,9 @@ from sqlalchemy.pool import NullPool
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.extras import extra
-from eventlog.sql.dialect import oracle_binds
-from eventlog.sql.dialect.dialects import DIALECTS, Dialect, dialect_named, dialect_of
-from eventlog.sql.statements import templates
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.dialects import SCHEMES, dialect_named, dialect_of
 
 
 class InvalidUrl(Misuse):
@@ -32,20 +33,11 @@ class DatabaseFailed(EventlogError):
     """the database refused: {0}"""
 
 
-class BinlogTrust(DatabaseFailed):
-    """the database refused: {0} Let an administrator run `set persist log_bin_trust_function_creators = on`
-    (MariaDB: set global, and the same in its configuration), or install and track as a user with SUPER"""
-
-
 class ConnectionLost(EventlogError):
     """no connection to the database: {0}"""
 
 
-_BINDING = {"oracle": oracle_binds.listen}  # drivers that are told the types of values
-_REFUSALS: dict[int | None, type[DatabaseFailed]] = {1418: BinlogTrust, 1419: BinlogTrust}
-_GREETING = 10.0  # seconds until a server that took a connection has said who it is
 _ENCODING = "encoding"  # of a connection, kept beside it
-_ALIASES = {"postgres": "postgresql"}  # the scheme that libpq and hosting services know too
 
 
 def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
@@ -60,10 +52,10 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
     event.listen(engine, "do_connect", _dial)
     event.listen(engine, "handle_error", _translate, retval=True)
     # before SQLAlchemy looks at a session, where it learns from that how names are quoted
-    first = dialect_named(address.get_backend_name()).quotes_by_session
-    event.listen(engine, "connect", _prepare(address, connection_init), insert=first)
-    if listen := _BINDING.get(address.get_backend_name()):
-        listen(engine)
+    dialect = dialect_named(address.get_backend_name())
+    event.listen(engine, "connect", _prepare(dialect, connection_init), insert=dialect.quotes_by_session)
+    if dialect.listen is not None:
+        dialect.listen(engine)
     return engine
 
 
@@ -80,7 +72,7 @@ def connect_any(url: str | URL) -> Engine:
     """An engine for tables that are read and written in the words of every database: also SQL Server, DB2,
     Informix or SQLite, by whatever driver the URL names and is installed."""
     address = _address(url)
-    if _ALIASES.get(address.get_backend_name(), address.get_backend_name()) in DIALECTS:
+    if address.get_backend_name() in SCHEMES:
         return connect(url)
     try:
         engine = sqlalchemy.create_engine(address, poolclass=NullPool)
@@ -116,8 +108,8 @@ def read_url(url: str | URL) -> URL:
     Nothing of one that is wrong is quoted, for it may hold a password.
     """
     address = _address(url)
-    name = _ALIASES.get(address.get_backend_name(), address.get_backend_name())
-    return address if "+" in address.drivername else address.set(drivername=dialect_named(name).driver)
+    dialect = dialect_named(address.get_backend_name())
+    return address if "+" in address.drivername else address.set(drivername=dialect.driver)
 
 
 def _address(url: str | URL) -> URL:
@@ -134,19 +126,10 @@ def _address(url: str | URL) -> URL:
 
 def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """A connection of the driver; a parameter of the URL that it does not know is misuse."""
-    greeted = dialect.driver == "pymysql" and "read_timeout" not in named
-    limit = {"read_timeout": named.get("connect_timeout", _GREETING)} if greeted else {}
     try:
-        made = dialect.connect(*words, **named, **limit)
+        return dialect_named(dialect.name).dial(dialect.driver, partial(dialect.connect, *words), named)
     except (TypeError, ValueError) as fault:
         raise InvalidUrl(f"the driver does not take its parameters ({fault})") from None
-    if greeted:  # a statement may take as long as it does; the driver has one limit for both
-        made._read_timeout = None
-    if dialect.driver == "psycopg":
-        from eventlog.sql.dialect import sql_ascii
-
-        sql_ascii.prepare(made)
-    return made
 
 
 @contextmanager
@@ -162,9 +145,7 @@ def _driver(address: URL) -> Iterator[None]:
         raise DriverMissing(address.drivername, fault.name, dialect.name) from fault
 
 
-def _prepare(address: URL, connection_init: Sequence[str]) -> Any:
-    dialect = dialect_named(address.get_backend_name())
-
+def _prepare(dialect: Dialect, connection_init: Sequence[str]) -> Any:
     def prepare(connection: Any, record: Any) -> None:
         cursor = connection.cursor()
         ours = (*templates.statements(dialect, "session", {}), *dialect.own_session)
@@ -179,10 +160,10 @@ def _prepare(address: URL, connection_init: Sequence[str]) -> Any:
 
 def _encoding_of(connection: Any) -> str | None:
     """The encoding in which a driver sends texts; None where it sends them as bytes."""
-    told: Any = getattr(connection, "info", None)  # of psycopg, which speaks the database's own
-    if hasattr(told, "parameter_status") and told.parameter_status("server_encoding") == "SQL_ASCII":
+    info: Any = getattr(connection, "info", None)  # of psycopg, which speaks the database's own
+    if hasattr(info, "parameter_status") and info.parameter_status("server_encoding") == "SQL_ASCII":
         return None
-    return getattr(told, "encoding", "utf-8")
+    return getattr(info, "encoding", "utf-8")
 
 
 def keepable(connection: Connection, words: str) -> str:
@@ -201,16 +182,17 @@ def _translate(context: Any) -> EventlogError | None:
         return ConnectionLost(words)
     if context.sqlalchemy_exception is None:
         return None
-    return _REFUSALS.get(_number(context.original_exception), DatabaseFailed)(words)
+    return DatabaseFailed(" ".join((words, *_advice(context.dialect.name, context.original_exception))))
 
 
-def _number(fault: BaseException) -> int | None:
-    """The number that MySQL's errors begin with."""
+def _advice(scheme: str, fault: BaseException) -> Iterator[str]:
+    """Yield what the dialect advises, for an error that begins with its number."""
     number = fault.args[0] if fault.args else None
-    return number if isinstance(number, int) else None
+    if scheme in SCHEMES and isinstance(number, int) and number in SCHEMES[scheme].advice:
+        yield SCHEMES[scheme].advice[number]
 
 
 def _words(fault: BaseException) -> str:
     """What the database said, without the driver's wrapping."""
-    told = [argument for argument in fault.args if isinstance(argument, str)]
-    return " ".join((told[-1] if told else str(fault)).split())
+    texts = [argument for argument in fault.args if isinstance(argument, str)]
+    return " ".join((texts[-1] if texts else str(fault)).split())

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
+from eventlog.sql.common.templates import fill
 from eventlog.sql.queries import Queries, unbound
-from eventlog.sql.statements.templates import fill
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventlog.sql.columns import Ints
-    from eventlog.sql.dialect.dialects import Dialect
+    from eventlog.sql.common.dialect import Dialect
 
 
 NO_BOUND = 1 << 62
@@ -129,18 +129,18 @@ def current_columns(
         return np.array([place for place, _ in rows], np.int64), [as_texts(column) for column in cells]
     clause = queries.clause("current_measured", **_current_holes(queries, table))
     texts = [f"c{number}" for number in range(len(table.expressions))]
-    numbers, left = ("n", "bytes"), bound
-    places, found = [np.empty(0, np.int64)], []
-    for start, given in _given(keys, queries.log.dialect):
-        values = {**given, "most": left}
-        some = read_columns(
+    numbers, room = ("n", "bytes"), bound
+    places, results = [np.empty(0, np.int64)], []
+    for start, bound_keys in _bound_keys(keys, queries.log.dialect):
+        values = {**bound_keys, "most": room}
+        part = read_columns(
             connection, queries, clause, values, (*numbers, *texts), numbers=numbers, texts=texts
         )
-        left = _left(bound, left, int(some.numbers["bytes"].sum()))
-        places.append(start + some.numbers["n"])
-        found.append(some)
+        room = _room_left(bound, room, int(part.numbers["bytes"].sum()))
+        places.append(start + part.numbers["n"])
+        results.append(part)
     none = pa.array([], pa.string())
-    columns = [pa.concat_arrays([none, *(some.texts[name] for some in found)]) for name in texts]
+    columns = [pa.concat_arrays([none, *(part.texts[name] for part in results)]) for name in texts]
     return np.concatenate(places), columns
 
 
@@ -148,18 +148,19 @@ def _measured(
     connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]], bound: int
 ) -> Iterator[Current]:
     """The rows of a database that measures them."""
-    holes, left = _current_holes(queries, table), bound
-    for start, given in _given(tuple(zip(*keys, strict=True)), queries.log.dialect):
-        for place, size, *texts in queries.run(connection, "current_measured", holes, most=left, **given):
-            left = _left(bound, left, size)
+    holes, room = _current_holes(queries, table), bound
+    for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
+        rows = queries.run(connection, "current_measured", holes, most=room, **bound_keys)
+        for place, size, *texts in rows:
+            room = _room_left(bound, room, size)
             yield Current(start + place, tuple(texts))
 
 
-def _left(bound: int, left: int, taken: int) -> int:
+def _room_left(bound: int, room: int, taken: int) -> int:
     """How many bytes are left of a bound."""
-    if taken >= left:
+    if taken >= room:
         raise TooMuch(bound)
-    return left - taken
+    return room - taken
 
 
 def _streamed(
@@ -168,18 +169,18 @@ def _streamed(
     """The rows of another database, which it sends as they are taken."""
     clause = queries.clause("current", **_current_holes(queries, table))
     streamed = clause.execution_options(stream_results=True, yield_per=_FETCHED)
-    for start, given in _given(tuple(zip(*keys, strict=True)), queries.log.dialect):
-        with connection.execute(streamed, given) as found:
-            for place, *texts in found:
+    for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
+        with connection.execute(streamed, bound_keys) as rows:
+            for place, *texts in rows:
                 yield Current(start + place, tuple(texts))
 
 
 def _counted(rows: Generator[Current, None, None], bound: int) -> Iterator[Current]:
     """The rows, until their texts come to so many bytes: counted by characters, of four bytes at most."""
-    left = bound
+    room = bound
     with closing(rows):  # lest a statement be left open that nobody reads to its end
         for row in rows:
-            left = _left(bound, left, sum(map(len, filter(None, row.texts))))
+            room = _room_left(bound, room, sum(map(len, filter(None, row.texts))))
             yield row
 
 
@@ -189,30 +190,30 @@ def search(
     """The keys, as texts in key order, of the first objects that have all these values."""
     if table.elsewhere is not None:
         return table.elsewhere.search(table, sought, most)
-    wanted = {"n": 0} | {f"k{i}": one.text for i, one in enumerate(sought)}
-    found = queries.run(
+    values = {"n": 0} | {f"k{i}": value.text for i, value in enumerate(sought)}
+    rows = queries.run(
         connection,
         "search",
         _search_holes(table, sought),
-        wanted=json.dumps([wanted], ensure_ascii=False),
+        wanted=json.dumps([values], ensure_ascii=False),
         most=most,
     )
-    return [tuple(row) for row in found]
+    return [tuple(row) for row in rows]
 
 
-def _given(columns: Sequence[Sequence[str]], dialect: Dialect) -> Iterator[tuple[int, dict[str, str]]]:
+def _bound_keys(columns: Sequence[Sequence[str]], dialect: Dialect) -> Iterator[tuple[int, dict[str, str]]]:
     """What the statement is given of keys, whose values stand by column: some keys at a time, and the place
     of the first of them."""
     size = dialect.chunk if dialect.measures_rows else min(dialect.chunk, _COUNTED)
     for start in range(0, len(columns[0]) if columns else 0, size):
-        some = [column[start : start + size] for column in columns]
-        given: object = {f"k{i}": values for i, values in enumerate(some)}
+        chunk = [column[start : start + size] for column in columns]
+        key_list: object = {f"k{i}": values for i, values in enumerate(chunk)}
         if not dialect.keys_by_column:
-            given = [
+            key_list = [
                 {"n": n} | {f"k{i}": value for i, value in enumerate(key)}
-                for n, key in enumerate(zip(*some, strict=True))
+                for n, key in enumerate(zip(*chunk, strict=True))
             ]
-        yield start, {"keys": json.dumps(given, ensure_ascii=False)}
+        yield start, {"keys": json.dumps(key_list, ensure_ascii=False)}
 
 
 def _current_holes(queries: Queries, table: Readable) -> dict[str, str]:
@@ -237,12 +238,12 @@ def _current_holes(queries: Queries, table: Readable) -> dict[str, str]:
 
 def _search_holes(table: Searchable, sought: Sequence[Sought]) -> dict[str, str]:
     """A value among many need not stand in the row that has another one: each is looked for in the group."""
-    tests = _matching([one.column for one in sought])
-    single = [test for test, one in zip(tests, sought, strict=True) if not one.many]
-    many = [test for test, one in zip(tests, sought, strict=True) if one.many]
+    tests = _matching([value.column for value in sought])
+    single = [test for test, value in zip(tests, sought, strict=True) if not value.many]
+    many = [test for test, value in zip(tests, sought, strict=True) if value.many]
     every = [f"max(case when {test} then 1 else 0 end) = 1" for test in many]
     return {
-        **_typed([one.column for one in sought]),
+        **_typed([value.column for value in sought]),
         "source": unbound(table.source),
         "columns": ", ".join(map(unbound, table.key_texts)),
         "matches": " and ".join(["k.n = 0", *single, *([f"({' or '.join(many)})"] if many else ())]),

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import Misuse
 from eventlog.sql import stored
-from eventlog.sql.dialect.capacity import IllegalName
-from eventlog.sql.dialect.dialects import DIALECTS, Dialect, literal
+from eventlog.sql.common.capacity import IllegalName
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.expression import literal
+from eventlog.sql.common.storage import Storage
 from eventlog.sql.stored import OURS, Stored
 
 COMPANIONS = (
@@ -107,7 +109,7 @@ class Log:
     @property
     def ranged(self) -> bool:
         """Whether a range of record_ids holds no rows but those of its integers, one each."""
-        return self.unique and self.stored["record_id"].storage is stored.Storage.INTEGER
+        return self.unique and self.stored["record_id"].storage is Storage.INTEGER
 
     @property
     def place(self) -> str | None:
@@ -144,12 +146,6 @@ _PARTS = (
 
 def _beside(table: str, name: str) -> str:
     return f"{table}_{name}"
-
-
-def check_log_name(name: str) -> None:
-    """IllegalName for the name of a log that no database could have."""
-    roomy = max(DIALECTS.values(), key=lambda dialect: dialect.max_name)
-    log_named(roomy, name)
 
 
 def log_named(dialect: Dialect, name: str, columns: Mapping[str, str] | None = None) -> Log:

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.engine import Connection
 
+from eventlog.sql.common import templates
 from eventlog.sql.names import Log
-from eventlog.sql.statements import templates
 
 PIECES = (
     *("size", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids", "of_ids"),
@@ -63,8 +63,8 @@ class Queries:
         self, connection: Connection, name: str, holes: dict[str, str] | None = None, **values: Any
     ) -> Any:
         """The result of a named statement."""
-        found: CursorResult[Any] = connection.execute(self.clause(name, **(holes or {})), values)
-        return found
+        result: CursorResult[Any] = connection.execute(self.clause(name, **(holes or {})), values)
+        return result
 
     def run_every(self, connection: Connection, name: str, **holes: str) -> None:
         """Run all statements of a name, which bind nothing."""

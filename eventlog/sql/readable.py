@@ -14,12 +14,11 @@ from sqlalchemy.engine import Connection
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.tables import Column, Table
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.key_types import KeyType, key_type_of
 from eventlog.sql.current import Elsewhere, KeyColumn, Sought
-from eventlog.sql.dialect.dialects import Dialect
-from eventlog.sql.dialect.expressions import EXPRESSIONS
-from eventlog.sql.dialect.keytypes import KeyType, key_type_of
 from eventlog.sql.relation import Child, qualified
-from eventlog.sql.statements import templates
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,10 +51,10 @@ class ReadableTable:
 
     def narrowed(self, table: Table) -> ReadableTable:
         """The same for the table with fewer columns that may leave."""
-        made = copy(self)
-        made.table, made.columns = table, table.data
-        made.expressions = tuple(map(self._text_of, table.data))
-        return made
+        narrow = copy(self)
+        narrow.table, narrow.columns = table, table.data
+        narrow.expressions = tuple(map(self._text_of, table.data))
+        return narrow
 
     @property
     def view(self) -> bool:
@@ -69,15 +68,15 @@ class ReadableTable:
 
     def load_key(self, table_key: str) -> tuple[str, ...]:
         """The values of a table_key in key order; WrongRow if it is not exactly a key of this table."""
-        given = tablekey.read(table_key)
+        values = tablekey.read(table_key)
         named: dict[str, str] = {}
-        for name, value in given:
+        for name, value in values:
             column = self.table.column(name)
             if column is None or column.name not in self._sent or column.name in named:
-                raise WrongRow(f"table_key names {name!r}, and the key of {self.table} is {self._told}")
+                raise WrongRow(f"table_key names {name!r}, and the key of {self.table} is {self._key_names}")
             named[column.name] = self._load(column, value)
         if missing := self._sent.keys() - named.keys():
-            raise WrongRow(f"table_key lacks {min(missing)}: the key of {self.table} is {self._told}")
+            raise WrongRow(f"table_key lacks {min(missing)}: the key of {self.table} is {self._key_names}")
         return tuple(named[name] for name in self.table.key)
 
     def load_values(self, texts: Sequence[str]) -> tuple[str, ...]:
@@ -89,11 +88,11 @@ class ReadableTable:
         by itself."""
         import pyarrow.compute as pc
 
-        for column, given in zip(self.table.key_columns, texts, strict=True):
+        for column, values in zip(self.table.key_columns, texts, strict=True):
             pattern = self._sent[column.name].as_it_is
-            if pattern is None or not pc.all(pc.match_substring_regex(given, f"^(?:{pattern})$")).as_py():
+            if pattern is None or not pc.all(pc.match_substring_regex(values, f"^(?:{pattern})$")).as_py():
                 return None
-        return [given.to_pylist() for given in texts]
+        return [values.to_pylist() for values in texts]
 
     def _load(self, column: Column, value: str) -> str:
         try:
@@ -103,30 +102,30 @@ class ReadableTable:
 
     def _compared(self, column: Column) -> tuple[KeyColumn, KeyType]:
         """How a column is compared with a given value, by its type, else as text."""
-        found = key_type_of(self._dialect.name, column.type)
-        equals = EXPRESSIONS[self._dialect.name].equals
-        if found is None or ("{collation}" in found.matches and column.name not in self._collations):
+        key_type = key_type_of(self._dialect.key_types, column.type)
+        equals = self._dialect.expressions.equals
+        if key_type is None or ("{collation}" in key_type.matches and column.name not in self._collations):
             as_text = KeyType(self._dialect.text_type, f"{{c}} {equals} {{k}}")
             return KeyColumn(self._key_text_of(column), as_text.declared, as_text.matches), as_text
         charset, collation = self._collations.get(column.name, ("", ""))
-        known = {"charset": charset, "collation": collation, "equals": equals, "c": "{c}", "k": "{k}"}
+        holes = {"charset": charset, "collation": collation, "equals": equals, "c": "{c}", "k": "{k}"}
         name = self._dialect.quote(self._read_as.get(column.name, column.name))
-        return KeyColumn(f"t.{name}", found.declared, templates.fill(found.matches, known)), found
+        return KeyColumn(f"t.{name}", key_type.declared, templates.fill(key_type.matches, holes)), key_type
 
     @property
     def functions(self) -> str:
         """Those of our functions that the texts call, as a query begins with them."""
-        called = EXPRESSIONS[self._dialect.name].called_by(self.expressions)
-        made = "\n".join(templates.statement(self._dialect, name) for name in called)
-        return f"with\n{made}\n" if made else ""
+        called = self._dialect.expressions.called_by(self.expressions)
+        texts = "\n".join(templates.statement(self._dialect, name) for name in called)
+        return f"with\n{texts}\n" if texts else ""
 
     def _text_of(self, column: Column) -> str:
         """The expression of the column's text."""
-        return EXPRESSIONS[self._dialect.name].queried(self._read(column), "t", self._dialect)
+        return self._dialect.expressions.queried(self._read(column), "t", self._dialect.quote)
 
     def _key_text_of(self, column: Column) -> str:
         """The expression of the column's text as a key has it."""
-        expressions = EXPRESSIONS[self._dialect.name]
+        expressions = self._dialect.expressions
         in_key, name = expressions.of(column.type).in_key, self._dialect.quote(self._read(column).name)
         return in_key.format(x=f"t.{name}") if in_key else self._text_of(column)
 
@@ -134,7 +133,7 @@ class ReadableTable:
         return replace(column, name=self._read_as.get(column.name, column.name))
 
     @property
-    def _told(self) -> str:
+    def _key_names(self) -> str:
         return ", ".join(self.table.key)
 
 
@@ -149,14 +148,14 @@ def with_children(table: Table, children: Iterable[Child]) -> Table:
         names |= zip(child.link.columns, child.link.target_columns, strict=True)
         for column in child.columns:
             name = names[column.name]
-            known = all(beside in names for beside, _ in column.by)
+            complete = all(beside in names for beside, _ in column.by)
             columns[name] = replace(
                 column,
                 name=name,
                 published=name,
                 multivalued=True,
-                reference=column.reference if known else None,
-                by=tuple((names[beside], theirs) for beside, theirs in column.by) if known else (),
+                reference=column.reference if complete else None,
+                by=tuple((names[beside], theirs) for beside, theirs in column.by) if complete else (),
                 aliases=tuple(f"{own}.{called}" for called in (column.name, *column.aliases)),
                 of_child=(*child.relation.place, column.name),
             )
@@ -185,8 +184,8 @@ def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str],
             if column.of_child is not None and column.of_child[:2] == child.relation.place
         ]
         link = zip(child.link.columns, child.link.target_columns, strict=True)
-        equals = EXPRESSIONS[dialect.name].equals
-        on = [f"c{number}.{quote(mine)} {equals} p.{quote(theirs)}" for mine, theirs in link]
+        equals = dialect.expressions.equals
+        on = [f"c{number}.{quote(column)} {equals} p.{quote(target)}" for column, target in link]
         on += [f"n.turn = {number}"] if len(children) > 1 else []
         joins.append(f"left join {qualified(dialect, own.schema, own.name)} c{number} on {' and '.join(on)}")
     return f"(select {', '.join(columns)} from {' '.join(joins)})"  # noqa: S608 - quoted names of the catalogue
@@ -197,6 +196,6 @@ def readable(
 ) -> ReadableTable:
     """The query-back of a table, with what the catalogue alone knows of its key."""
     question = text(templates.statement(dialect, "key_collations"))
-    found = connection.execute(question, {"schema": table.schema, "table_name": table.name})
-    collations = {name: (charset, collation) for name, charset, collation in found}
+    rows = connection.execute(question, {"schema": table.schema, "table_name": table.name})
+    collations = {name: (charset, collation) for name, charset, collation in rows}
     return ReadableTable(table, dialect, collations, children)

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from eventlog.core.tables import Column, Table
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
 
 MARK = "eventlog track "  # begins the words by which a trigger tells what it logs
 

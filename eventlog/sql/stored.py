@@ -6,34 +6,18 @@ text, pad its texts, compare them without case, and keep its times as dates or t
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from eventlog.core.entry import COLUMNS, MAX_EXACT_DOUBLE, MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.storage import Storage
 
 
 class Unordered(EventlogError):
     """event_time is {0}: {1} needs a time that orders; alter it to a timestamp"""
-
-
-class Storage(enum.Enum):
-    """What a column's type means to those who read it."""
-
-    INTEGER = enum.auto()
-    NUMERIC = enum.auto()
-    DOUBLE = enum.auto()
-    SINGLE = enum.auto()
-    TEXT = enum.auto()
-    PADDED = enum.auto()  # text with blanks up to a length
-    DATE = enum.auto()
-    TIMESTAMP = enum.auto()
-    ZONED = enum.auto()  # a timestamp that knows its zone
-    BINARY = enum.auto()
-    OTHER = enum.auto()  # anything else that has a text
 
 
 class Stored(NamedTuple):
@@ -54,37 +38,13 @@ class Stored(NamedTuple):
 
     def why_unusable(self, record_id: str | None) -> str:
         """Why a row with this record_id cannot be finished."""
-        told = "null" if record_id is None else repr(record_id[:40]) if self.is_text else record_id
-        return f"record_id is {told}, not a whole number from 1 to {self.most}: it changes only by hand"
+        number = "null" if record_id is None else repr(record_id[:40]) if self.is_text else record_id
+        return f"record_id is {number}, not a whole number from 1 to {self.most}: it changes only by hand"
 
 
 _TEXTS = frozenset((Storage.TEXT, Storage.PADDED))
 _NUMBERS = frozenset((Storage.INTEGER, Storage.NUMERIC, Storage.DOUBLE, Storage.SINGLE))
 _MOST = {Storage.DOUBLE: MAX_EXACT_DOUBLE, Storage.SINGLE: 2**24}
-
-# What a type's name means where no dialect says otherwise; lengths and precisions stand apart.
-_NAMES = {
-    Storage.INTEGER: "smallint, integer, bigint, int, tinyint, mediumint",
-    Storage.NUMERIC: "numeric, decimal, number, bigint unsigned",
-    Storage.DOUBLE: "double precision, double, binary_double",
-    Storage.SINGLE: "real, float, binary_float",
-    Storage.TEXT: "text, character varying, varchar, varchar2, nvarchar2, tinytext, mediumtext, longtext,"
-    " clob, nclob, citext, name, enum",
-    Storage.PADDED: "character, char, nchar",
-    Storage.DATE: "date",
-    Storage.TIMESTAMP: "timestamp, timestamp without time zone, datetime",
-    Storage.ZONED: "timestamp with time zone, timestamp with local time zone",
-    Storage.BINARY: "bytea, blob, tinyblob, mediumblob, longblob, binary, varbinary, bit, raw, long raw,"
-    " long",
-}
-_STORAGES = {name.strip(): storage for storage, names in _NAMES.items() for name in names.split(",")}
-_ELSEWHERE: dict[str, dict[str, Storage]] = {
-    "oracle": {"float": Storage.NUMERIC, "real": Storage.NUMERIC, "number(,0)": Storage.INTEGER},
-    "mysql": {"timestamp": Storage.ZONED},
-    "mariadb": {"timestamp": Storage.ZONED},
-}
-_LENGTHS = re.compile(r"\(\s*(?:\d+|\*)?\s*(,\s*-?\d+)?[^)]*\)")
-_SINGLE_CHARACTER = re.compile(r"char(acter)?\(1\)")  # nothing to pad
 
 # What we make the columns of, and what they may be of to be read.
 OURS: dict[str, Stored] = {name: Stored(Storage.TEXT) for name in COLUMNS} | {
@@ -105,21 +65,6 @@ REMEDIES: dict[str, str] = dict.fromkeys(COLUMNS, "text") | {
     "event_type": "an integer",
     "event_time": "a timestamp",
 }
-
-
-def storage_of(type_name: str, dialect: Dialect) -> Storage:
-    """What a type of the catalogue means; one that nobody knows has a text."""
-    lower = type_name.lower()
-    if lower.endswith("[]"):
-        return Storage.OTHER
-    if _SINGLE_CHARACTER.fullmatch(lower):
-        return Storage.TEXT
-    elsewhere = _ELSEWHERE.get(dialect.name, {})
-    with_scale, bare = (_LENGTHS.sub(how, lower).strip() for how in (r"(\1)", ""))
-    for name in (with_scale, bare, bare.partition(" unsigned")[0], bare.rpartition(".")[2]):
-        if (found := elsewhere.get(name) or _STORAGES.get(name)) is not None:
-            return found
-    return Storage.OTHER
 
 
 def demand_time(stored: Mapping[str, Stored], what: str) -> None:

@@ -16,7 +16,10 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Undecoded
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
-from eventlog.sql.dialect.dialects import MARIADB, ORACLE, POSTGRESQL, Dialect
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.mariadb import MARIADB
+from eventlog.sql.oracle import ORACLE
+from eventlog.sql.postgresql import POSTGRESQL
 
 pytestmark = pytest.mark.quick
 

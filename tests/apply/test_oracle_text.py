@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import sqlfluff
 
-from eventlog.sql.dialect.dialects import DIALECTS, ORACLE, Dialect
-from eventlog.sql.statements.templates import read, statements
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.templates import read, statements
+from eventlog.sql.dialects import DIALECTS
+from eventlog.sql.oracle import ORACLE
 
 pytestmark = pytest.mark.quick
 

@@ -19,7 +19,7 @@ from eventlog.apply.settings import ApplySettings
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.sql.dialect.dialects import dialect_of
+from eventlog.sql.dialects import dialect_of
 from eventlog.streams.delivery import by_transaction
 from tests.apply.support import apply, places, rows, run
 from tests.databases import Database

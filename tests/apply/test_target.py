@@ -19,7 +19,7 @@ from eventlog.apply.target import Group
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Undecoded
 from eventlog.core.tables import Tables
-from eventlog.sql.dialect.dialects import dialect_of
+from eventlog.sql.dialects import dialect_of
 from eventlog.sql.queries import unbound
 from tests.apply.model import changed
 from tests.apply.support import TABLES, apply, places, rows, run

@@ -13,8 +13,8 @@ from lxml import etree
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import track, untrack
+from eventlog.sql.choice import Choice
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests.commands import Shell, environment

@@ -26,9 +26,9 @@ from eventlog.original import export, jdbc, lookup, secrets
 from eventlog.publisher import cleanup
 from eventlog.qlik import mask, sequence, sqltypes
 from eventlog.qlik.headertimes import check_form, read_header_time
-from eventlog.sql.dialect.dialects import POSTGRESQL
-from eventlog.sql.dialect.keytypes import KEY_TYPES
+from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.web.receiver import incoming
 from eventlog.xds import answers, split
 
@@ -206,9 +206,9 @@ for kind, syntax in product((kind for kind in values.Kind if kind in values.TIME
     TEXTS[f"{kind.value}, syntax {syntax}"] = lambda text, kind=kind, syntax=syntax: values.read_time(  # type: ignore[misc]
         kind, text, syntax
     )
-for dialect, key_types in KEY_TYPES.items():
-    for key_type in dict.fromkeys(key_types.values()):
-        TEXTS[f"key of {dialect}, {key_type.declared}"] = key_type.sent
+for dialect in DIALECTS.values():
+    for key_type in dict.fromkeys(dialect.key_types.values()):
+        TEXTS[f"key of {dialect.name}, {key_type.declared}"] = key_type.sent
 
 PIECES = [
     *"a01 \n=+,\"\\'().:-_~第\0\u202e",

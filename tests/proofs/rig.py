@@ -24,8 +24,8 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import track
+from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate

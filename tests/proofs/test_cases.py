@@ -10,8 +10,8 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL
 
 from eventlog.sql.capture import track
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.refusals import CannotTrack
+from eventlog.sql.choice import Choice
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 from eventlog.cli import cli
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
 
 PLAIN = dict.fromkeys(COLUMNS, "varchar(200)") | {
     "record_id": "bigint",

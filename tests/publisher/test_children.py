@@ -14,7 +14,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.fold import Reader
 from eventlog.publisher.open_log import read_readable, read_tables
 from eventlog.sql.capture import track
-from eventlog.sql.capture.choice import Choice
+from eventlog.sql.choice import Choice
 from eventlog.sql.log.pending import Selection
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World, key

@@ -28,8 +28,8 @@ from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown, 
 from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.sleep import Signals
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import track, untrack
+from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect
 from eventlog.sql.log.finishing import Contradiction, FinishMode
 from eventlog.web.monitor import MonitorSettings

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from eventlog.cli import cli
 from eventlog.publisher.cleanup import cleaned_rows
 from eventlog.publisher.postpoll import UnsafeStatement, check_safe, unseen
-from eventlog.sql.dialect.dialects import DIALECTS, POSTGRESQL, Dialect
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
+from eventlog.sql.postgresql import POSTGRESQL
 from tests.publisher.world import World, key
 
 pytestmark = pytest.mark.quick

@@ -11,8 +11,8 @@ from sqlalchemy.engine import URL
 
 from eventlog.cli import cli
 from eventlog.sql.capture.check import check
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import track
+from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect
 from tests.databases import fresh
 from tests.publisher.world import Receiver, World, key

@@ -9,7 +9,7 @@ from sqlalchemy.engine import make_url
 
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.publisher.sleep import Signals, make_sleeper
-from eventlog.sql.dialect.dialects import POSTGRESQL
+from eventlog.sql.postgresql import POSTGRESQL
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked
 

@@ -25,7 +25,7 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import Cycle
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Which

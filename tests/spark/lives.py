@@ -17,7 +17,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.reading import Reading
 from eventlog.publisher.session import make_reader, read_rules
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log

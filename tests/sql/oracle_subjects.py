@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from eventlog.core.tables import Column, Table
 from eventlog.core.typenames import kind_of
-from eventlog.sql.capture.choice import Choice
-from eventlog.sql.capture.triggers import Subject
-from eventlog.sql.dialect.dialects import ORACLE
-from eventlog.sql.dialect.oracle_expressions import ORACLE as ORACLE_TEXTS
+from eventlog.sql.choice import Choice
 from eventlog.sql.names import Log
+from eventlog.sql.oracle import ORACLE
 from eventlog.sql.relation import Relation
+from eventlog.sql.triggers import Subject
 
 # as the catalogue's statement writes them
 TYPES = (
@@ -34,7 +33,7 @@ CHOICES = {
 def table_of(
     columns: Mapping[str, str], key: tuple[str, ...], schema: str = "INDIRECT", name: str = "T"
 ) -> Table:
-    unread = {kind: ORACLE_TEXTS.of(kind).unreadable for kind in columns.values()}
+    unread = {kind: ORACLE.expressions.of(kind).unreadable for kind in columns.values()}
     made = {
         name: Column(name, kind, kind_of(kind, "oracle"), name, unread=unread[kind])
         for name, kind in columns.items()

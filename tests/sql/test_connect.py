@@ -10,10 +10,10 @@ from sqlalchemy.engine import Engine
 
 from eventlog.demo.embedded import Server
 from eventlog.sql import connect
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import track
+from eventlog.sql.choice import Choice
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, InvalidUrl
-from eventlog.sql.dialect.dialects import UnknownDialect
+from eventlog.sql.dialects import UnknownDialect
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log

@@ -6,8 +6,8 @@ import pytest
 
 from eventlog.core import values
 from eventlog.core.typenames import kind_of
-from eventlog.sql.dialect.expression import split_type
-from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.common.expression import split_type
+from eventlog.sql.dialects import DIALECTS
 from tests.sql.columns import HOSTILE
 from tests.sql.tracked import Tracked
 
@@ -78,7 +78,7 @@ def test_a_type_is_split_into_its_name_and_arguments() -> None:
 
 
 def test_every_expression_of_a_database_is_one_that_can_be_filled() -> None:
-    for expressions in EXPRESSIONS.values():
+    for expressions in (dialect.expressions for dialect in DIALECTS.values()):
         for expression in (*expressions.by_type.values(), expressions.other):
             assert bool(expression.text) != bool(expression.unreadable)
             assert "{" not in expression.text.format(x="x")

@@ -18,10 +18,10 @@ from sqlalchemy.engine import Engine
 from eventlog.core.entry import COLUMNS, Letter
 from eventlog.core.identity import object_hash
 from eventlog.sql.capture import track
-from eventlog.sql.capture.choice import Choice as TrackChoice
+from eventlog.sql.choice import Choice as TrackChoice
+from eventlog.sql.common.capacity import IllegalName
 from eventlog.sql.connect import DatabaseFailed, execute_plain
-from eventlog.sql.dialect.capacity import IllegalName
-from eventlog.sql.dialect.dialects import DIALECTS
+from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.log import binding
 from eventlog.sql.log.binding import MissingColumn, NoLog, Unreadable, WrongLayout, bind
 from eventlog.sql.log.pending import Selection

@@ -6,14 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sql.dialect.keytypes import KEY_TYPES, KeyType
+from eventlog.sql.common.key_types import KeyType
+from eventlog.sql.dialects import DIALECTS
+from eventlog.sql.postgresql import POSTGRESQL
 
 pytestmark = pytest.mark.quick
 
 AS_THEY_ARE = [
-    pytest.param(key_type, id=f"{dialect}-{name}")
-    for dialect, known in KEY_TYPES.items()
-    for name, key_type in known.items()
+    pytest.param(key_type, id=f"{dialect.name}-{name}")
+    for dialect in DIALECTS.values()
+    for name, key_type in dialect.key_types.items()
     if key_type.as_it_is is not None
 ]
 
@@ -28,6 +30,6 @@ def test_a_text_of_the_pattern_is_sent_as_it_is(key_type: KeyType, data: st.Data
 
 @pytest.mark.parametrize("text", ["-0", "007", "+7", " 7", "7 ", "2147483648", "99999999999", "", "7\n", "٧"])
 def test_other_integers_are_looked_at(text: str) -> None:
-    pattern = KEY_TYPES["postgresql"]["integer"].as_it_is
+    pattern = POSTGRESQL.key_types["integer"].as_it_is
     assert pattern is not None
     assert not re.fullmatch(pattern, text)

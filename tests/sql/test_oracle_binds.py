@@ -12,10 +12,10 @@ import pytest
 
 from eventlog.sql import connect
 from eventlog.sql.capture.resync import _values
-from eventlog.sql.dialect.dialects import ORACLE
+from eventlog.sql.common.templates import read
 from eventlog.sql.names import Log
+from eventlog.sql.oracle import ORACLE
 from eventlog.sql.queries import Queries
-from eventlog.sql.statements.templates import read
 
 pytestmark = pytest.mark.quick
 

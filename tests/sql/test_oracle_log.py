@@ -8,14 +8,14 @@ import pytest
 import sqlfluff
 
 from eventlog.core.errors import InvalidValue
-from eventlog.sql.capture.triggers import routines
-from eventlog.sql.capture.writers import WRITERS
-from eventlog.sql.dialect.dialects import ORACLE, POSTGRESQL
-from eventlog.sql.dialect.keytypes import key_type_of
+from eventlog.sql.common import templates
+from eventlog.sql.common.key_types import key_type_of
 from eventlog.sql.names import COMPANIONS, Log
+from eventlog.sql.oracle import ORACLE
+from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import install_script
-from eventlog.sql.statements import templates
+from eventlog.sql.triggers import routines
 
 pytestmark = pytest.mark.quick
 
@@ -90,7 +90,7 @@ def test_the_lock_is_no_transactions_where_the_session_can_have_it() -> None:
 
 
 def test_a_raw_of_any_length_is_looked_up_by_its_digits() -> None:
-    raw, blob = (key_type_of("oracle", kind) for kind in ("RAW(2000)", "BLOB"))
+    raw, blob = (key_type_of(ORACLE.key_types, kind) for kind in ("RAW(2000)", "BLOB"))
     assert raw is not None
     assert blob is not None
     assert raw.sent("qqo=") == "aaaa"
@@ -100,6 +100,6 @@ def test_a_raw_of_any_length_is_looked_up_by_its_digits() -> None:
 
 
 def test_what_goes_round_the_triggers_is_named() -> None:
-    told = " ".join(way for way, _ in WRITERS["oracle"].ways_round)
+    told = " ".join(way for way, _ in ORACLE.triggers.ways_round)
     for words in ("locator", "flashback table", "GoldenGate", "XStream", "direct-path"):
         assert words in told

@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-from eventlog.sql.capture import oracle_triggers
-from eventlog.sql.capture.choice import Choice
-from eventlog.sql.capture.triggers import Trigger
-from eventlog.sql.capture.writers import WRITERS
+from eventlog.sql.choice import Choice
+from eventlog.sql.oracle import triggers as oracle_triggers
+from eventlog.sql.triggers import Trigger, triggers_of
 from tests.databases import Database
 from tests.sql.samples import subject
 from tests.sql.tracked import Logged, Tracked, tracked
@@ -99,7 +98,7 @@ def oracle_mode(database: Database) -> Iterator[Tracked]:
 
 def install(tracking: Tracked, choice: Choice) -> None:
     tracking.run("set sql_mode = 'ORACLE,NO_BACKSLASH_ESCAPES'", USR)
-    for trigger in WRITERS["oracle"].write(subject("oracle", choice)):
+    for trigger in triggers_of(subject("oracle", choice)):
         head, body = (adapted(text).replace("authid definer ", "") for text in trigger.create[:2])
         tracking.run("set sql_mode = 'ORACLE,NO_BACKSLASH_ESCAPES'", head, body, *of_events(trigger))
 
@@ -164,7 +163,7 @@ def test_what_is_noted_runs(
 def test_several_triggers_log_what_one_would(oracle_mode: Tracked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oracle_triggers, "LARGEST", 2000)
     choice = Choice(insert=1, update=2)
-    assert len(list(WRITERS["oracle"].write(subject("oracle", choice)))) == 3
+    assert len(list(triggers_of(subject("oracle", choice)))) == 3
     install(oracle_mode, choice)
     quotes = "set sql_mode = 'ANSI_QUOTES'"
     first, *others = oracle_mode.after(quotes, INSERT)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 import sqlfluff
 
-from eventlog.sql.dialect.dialects import ORACLE
-from eventlog.sql.log.blocked_range import BlockedRange, Lane, between
+from eventlog.sql.common.storage import storage_of
+from eventlog.sql.common.templates import statements
+from eventlog.sql.log.blocked_range import BlockedRange
 from eventlog.sql.log.finished_ranges import FinishedRows
+from eventlog.sql.log.lanes import Lane, between
 from eventlog.sql.log.pending import Selection, pending_statement
 from eventlog.sql.names import Log
+from eventlog.sql.oracle import ORACLE
 from eventlog.sql.queries import Queries
-from eventlog.sql.statements.templates import statements
-from eventlog.sql.stored import OURS, Stored, storage_of
+from eventlog.sql.stored import OURS, Stored
 
 pytestmark = pytest.mark.quick
 
@@ -30,7 +32,7 @@ ATTACHED = Queries(
         ORACLE,
         "process_log",
         local_time=True,
-        stored=OURS | {name: Stored(storage_of(of, ORACLE), of) for name, of in OTHERS.items()},
+        stored=OURS | {name: Stored(storage_of(of, ORACLE.storages), of) for name, of in OTHERS.items()},
     )
 )
 HOLES = {

@@ -14,18 +14,17 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import sqlfluff
 
-from eventlog.sql.capture.choice import Choice, read_mark
 from eventlog.sql.capture.record import write_record
 from eventlog.sql.capture.refusals import CannotTrack, refuse
 from eventlog.sql.capture.subject import trigger_names
-from eventlog.sql.capture.triggers import Subject, Trigger, routines
-from eventlog.sql.capture.writers import WRITERS
+from eventlog.sql.choice import Choice, read_mark
 from eventlog.sql.current import _current_holes
-from eventlog.sql.dialect.dialects import ORACLE
 from eventlog.sql.names import Log
+from eventlog.sql.oracle import ORACLE
 from eventlog.sql.queries import Queries
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import Relation
+from eventlog.sql.triggers import Subject, Trigger, routines, triggers_of
 from tests.sql.oracle_subjects import CHOICES, LEFT_OUT, TYPES, every_type, subject_of, table_of, wide
 from tests.sql.samples import subject
 from tests.sql.test_trigger_texts import CHOICES as SAMPLES
@@ -45,7 +44,7 @@ UNKNOWN_TO_SQLFLUFF = {
 
 
 def write(of: Subject) -> list[Trigger]:
-    return list(WRITERS["oracle"].write(of))
+    return list(triggers_of(of))
 
 
 def parse(statement: str, end: str = "\n/") -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from eventlog.sql.capture.postgresql_triggers import wake_key
 from eventlog.sql.capture.refusals import CannotTrack
 from eventlog.sql.capture.track import untrack
 from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.postgresql.triggers import wake_key
 from tests.sql.tracked import Logged, Tracked, query_back
 
 pytestmark = pytest.mark.quick

@@ -13,13 +13,13 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import opened, read_readable, read_tables
 from eventlog.publisher.published import NothingPublished
 from eventlog.sql.capture.check import check
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.defaults import NoDefault
 from eventlog.sql.capture.record import NoRecord, TrackRecord, read_record
 from eventlog.sql.capture.refusals import CannotTrack
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.capture.track import adopt, plan_track, plan_untrack, script, tracked, untrack
 from eventlog.sql.catalogue import AmbiguousLog
+from eventlog.sql.choice import Choice
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.log.store import Store
 from eventlog.sql.schema import migrate

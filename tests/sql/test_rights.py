@@ -15,8 +15,8 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL
 
 from eventlog.cli import cli
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed, connect, execute_plain
-from eventlog.sql.dialect.dialects import Dialect
 from tests.databases import Database
 
 pytestmark = pytest.mark.quick

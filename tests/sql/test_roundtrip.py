@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed, execute_plain
-from eventlog.sql.dialect.dialects import Dialect
 from tests.sql.columns import BOUND, COLUMNS, HOSTILE, Kind
 from tests.sql.tracked import Tracked, check_texts, loaded, query_back, replay, replay_events
 from tests.tiers import drawn

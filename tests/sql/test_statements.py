@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.sql.dialect.dialects import DIALECTS
-from eventlog.sql.statements.templates import read
+from eventlog.sql.common.templates import read
+from eventlog.sql.dialects import DIALECTS
 
 pytestmark = pytest.mark.quick
 

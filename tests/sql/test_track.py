@@ -12,7 +12,6 @@ from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.capture.subject import NoChild
 from eventlog.sql.capture.track import install_routines, remove_routines, untrack
 from eventlog.sql.capture.track import tracked as tracked_names
-from eventlog.sql.capture.writers import writer_of
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import readable
@@ -249,7 +248,7 @@ def test_what_cannot_be_tracked(usr: Tracked, made: str, chosen: dict[str, Any],
 
 
 def test_what_replication_writes_is_logged_where_triggers_can(usr: Tracked) -> None:
-    if writer_of(usr.dialect).replicates:
+    if usr.dialect.triggers.replicates:
         assert usr.track("usr", replicated=True).statements
         assert usr.after(JACK) == [Logged(5, "idu=1")]
     else:

@@ -16,11 +16,10 @@ from eventlog.core.entry import Entry
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Rules, plan
 from eventlog.sql.capture import track
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.choice import Choice
+from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import execute_plain
-from eventlog.sql.dialect.dialects import Dialect
-from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema import migrate
 from tests.databases import Database
@@ -89,10 +88,10 @@ def tracked(database: Database) -> Iterator[Tracked]:
 
 def query_back(connection: Connection, dialect: Dialect, table: Table) -> dict[str, Texts]:
     """The texts of each row's columns, by its key, with the expressions that the triggers use."""
-    expressions = EXPRESSIONS[dialect.name]
-    key = expressions.key(((c.name, c) for c in table.key_columns), "q", dialect)
+    expressions = dialect.expressions
+    key = expressions.key(((c.name, c) for c in table.key_columns), "q", dialect.quote)
     columns = [c for c in table.columns.values() if c.name not in table.key]
-    selected = ", ".join((key, *(expressions.text(column, "q", dialect) for column in columns)))
+    selected = ", ".join((key, *(expressions.text(column, "q", dialect.quote) for column in columns)))
     statement = f"select {selected} from {dialect.quote(table.name)} q"
     found = connection.execution_options(no_parameters=True).exec_driver_sql(statement).all()
     return {row[0]: dict(zip((c.name for c in columns), row[1:], strict=True)) for row in found}

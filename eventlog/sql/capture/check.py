@@ -37,24 +37,24 @@ def check(
     log = catalogue.located(log)
     record = read_record(connection, log)
     tables = Tables(_recorded(catalogue, record)) if published is None else published
-    seen = Checked(
+    checked = Checked(
         connection, log, catalogue, record, tables, driver_user, patience, "" if named == Log.table else named
     )
     for of_log in (*ROW_CHECKS, *LOG_CHECKS):
-        yield from of_log(seen)
-    for watched in tracked_tables(seen):
+        yield from of_log(checked)
+    for watched in tracked_tables(checked):
         for of_table in TABLE_CHECKS:
-            yield from of_table(seen, watched)
+            yield from of_table(checked, watched)
 
 
-def tracked_tables(seen: Checked) -> Iterator[Watched]:
+def tracked_tables(checked: Checked) -> Iterator[Watched]:
     """The tables that are tracked and still what they were then, with their choices."""
-    for entry in seen.record:
-        relation = seen.catalogue.at(entry.place)
+    for entry in checked.record:
+        relation = checked.catalogue.at(entry.place)
         if relation is not None and entry.is_still(relation.identity):
-            names = trigger_names(seen.log, entry.table, [None])
+            names = trigger_names(checked.log, entry.table, [None])
             ours = tuple(trigger for trigger in relation.triggers if trigger.name in names)
-            yield Watched(relation, ours, seen.record.choice(entry))
+            yield Watched(relation, ours, checked.record.choice(entry))
 
 
 def _recorded(catalogue: Catalogue, record: TrackRecord) -> Iterator[Table]:

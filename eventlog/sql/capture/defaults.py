@@ -14,8 +14,8 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.common import templates
 from eventlog.sql.names import Log
-from eventlog.sql.statements import templates
 
 _LEFT_TO_THE_LOG = ("record_id", "status", "event_time")
 
@@ -31,22 +31,23 @@ def demand_defaults(connection: Connection, log: Log) -> None:
     missing = list(_missing(connection, log))
     if missing:
         holes = log.names()
-        remedies = (f"  {' '.join(one.split())};" for name in missing for one in _remedy(log, name, holes))
+        statements = (statement for name in missing for statement in _remedy(log, name, holes))
+        remedies = (f"  {' '.join(statement.split())};" for statement in statements)
         raise NoDefault(log.table, ", ".join(log.column(name) for name in missing), "\n".join(remedies))
 
 
 def _missing(connection: Connection, log: Log) -> Iterator[str]:
     place = log.dialect.fold(log.table)
-    here = Catalogue(connection).at((log.place or "", place))
-    if here is None or here.triggers:
+    relation = Catalogue(connection).at((log.place or "", place))
+    if relation is None or relation.triggers:
         return
     # not on our connection: for the inspector's statements errors are not translated, and it stays so
-    found = inspect(connection.engine).get_columns(
+    described = inspect(connection.engine).get_columns(
         log.reflected(place), log.place and log.reflected(log.place)
     )
-    known = {column["name"].lower(): column for column in found}
+    columns = {column["name"].lower(): column for column in described}
     for name in _LEFT_TO_THE_LOG:
-        column = known.get(log.column(name).lower())
+        column = columns.get(log.column(name).lower())
         if column is not None and not _is_filled(column):
             yield name
 

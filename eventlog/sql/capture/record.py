@@ -14,13 +14,12 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.capture.choice import Choice, read_choice
-from eventlog.sql.capture.triggers import Subject
+from eventlog.sql.choice import Choice, read_choice
+from eventlog.sql.common import templates
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Identity, Place
-from eventlog.sql.statements import templates
+from eventlog.sql.triggers import Subject
 
 
 class NoRecord(EventlogError):
@@ -55,10 +54,10 @@ class Recorded(NamedTuple):
     def of(self) -> Place:
         return self.of_schema, self.of_table
 
-    def is_still(self, found: Identity) -> bool:
+    def is_still(self, identity: Identity) -> bool:
         """Return whether a table of that name is the one that was tracked, and not a view by now."""
-        same = self.table_id in (None, found.table_id) and self.table_owner in (None, found.owner)
-        return same and found.is_table
+        same = self.table_id in (None, identity.table_id) and self.table_owner in (None, identity.owner)
+        return same and identity.is_table
 
 
 class TrackRecord:
@@ -79,8 +78,8 @@ class TrackRecord:
 
     def get(self, place: Place) -> Recorded | None:
         """The table that is tracked there."""
-        found = self._own.get(place)
-        return found if found and found.choice is not None else None
+        entry = self._own.get(place)
+        return entry if entry and entry.choice is not None else None
 
     def children(self, parent: Place) -> list[Recorded]:
         """The tables whose rows are logged as values of that one."""
@@ -99,8 +98,8 @@ class TrackRecord:
         """What the rows of a table call it: its bare name if it was the first to have it, which stays so
         for ever, else the name with the schema."""
         others = {entry.logged_as for entry in self._own.values() if entry.place != place}
-        known = self._own.get(place)
-        names = (known.logged_as if known else None, place[1], ".".join(place))
+        recorded = self._own.get(place)
+        names = (recorded.logged_as if recorded else None, place[1], ".".join(place))
         free = (name for name in names if name is not None and name not in others)
         name = next(free, None)
         if name is None:
@@ -130,26 +129,26 @@ def read_record(connection: Connection, log: Log) -> TrackRecord:
     """What is on record."""
     names = log.names()
     try:
-        found = connection.execute(text(templates.statement(log.dialect, "tracked", **names)))
+        rows = connection.execute(text(templates.statement(log.dialect, "tracked", **names)))
     except DatabaseFailed as fault:
         raise NoRecord(names["tracked"]) from fault
-    return TrackRecord(Recorded(*row) for row in found)
+    return TrackRecord(Recorded(*row) for row in rows)
 
 
 def entries_of(subject: Subject) -> Iterator[Recorded]:
     """What is put on record of a subject; the database adds what tells its tables from others."""
-    of = subject.relation.place
-    yield Recorded(*of, *of, subject.logged_as, choice=subject.choice.words())
+    parent = subject.relation.place
+    yield Recorded(*parent, *parent, subject.logged_as, choice=subject.choice.words())
     for child in subject.children:
         columns = json.dumps([column.name for column in child.columns])
-        yield Recorded(*child.relation.place, *of, None, choice=columns)
+        yield Recorded(*child.relation.place, *parent, None, choice=columns)
 
 
 def write_record(subject: Subject) -> Iterator[str]:
     """The statements that put a subject on record, in place of what was there."""
     log = subject.log
     yield from forget(log, subject.relation.place)
-    constant = EXPRESSIONS[log.dialect.name].constant
+    constant = log.dialect.expressions.constant
     for entry in entries_of(subject):
         holes = {
             "schema_name": constant(entry.schema),
@@ -164,6 +163,6 @@ def write_record(subject: Subject) -> Iterator[str]:
 
 def forget(log: Log, place: Place) -> Iterator[str]:
     """The statements after which a table is tracked no longer; its name stays its own."""
-    constant = EXPRESSIONS[log.dialect.name].constant
+    constant = log.dialect.expressions.constant
     holes = {"of_schema": constant(place[0]), "of_table": constant(place[1])}
     yield from templates.statements(log.dialect, "unrecord", log.names() | holes)

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator
 
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
-from eventlog.sql.capture.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject
-from eventlog.sql.capture.writers import writer_of
-from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.names import COMPANIONS
+from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject
 
 
 class CannotTrack(EventlogError):
@@ -18,7 +16,7 @@ class CannotTrack(EventlogError):
 
 def refuse(subject: Subject) -> None:
     """CannotTrack with every reason there is."""
-    reasons = [reason for found in REFUSALS for reason in found(subject)]
+    reasons = [reason for reasons_of in REFUSALS for reason in reasons_of(subject)]
     if reasons:
         raise CannotTrack(str(subject.table), "; ".join(dict.fromkeys(reasons)))
 
@@ -55,7 +53,7 @@ def _the_log_itself(subject: Subject) -> Iterator[str]:
 
 
 def _not_replicated(subject: Subject) -> Iterator[str]:
-    if subject.choice.replicated and not writer_of(subject.dialect).replicates:
+    if subject.choice.replicated and not subject.dialect.triggers.replicates:
         yield (
             f"no trigger of {subject.dialect.title} logs what replication writes: leave out --replicated, and"
             " track the table where it is replicated from"
@@ -78,7 +76,7 @@ def _illegal_key_name(subject: Subject) -> Iterator[str]:
 
 def _unquotable(subject: Subject) -> Iterator[str]:
     """MySQL makes no trigger with a name that holds both kinds of quotes."""
-    marks = writer_of(subject.dialect).no_name_with
+    marks = subject.dialect.triggers.no_name_with
     columns = (*subject.table.key_columns, *subject.columns)
     for name in (*(column.name for column in columns), *_names_of_children(subject)):
         if marks and all(mark in name for mark in marks):
@@ -96,15 +94,15 @@ def _names_of_children(subject: Subject) -> Iterator[str]:
 
 def _unreadable_key(subject: Subject) -> Iterator[str]:
     for column in subject.table.key_columns:
-        if unreadable := EXPRESSIONS[subject.dialect.name].of(column.type).unreadable:
+        if unreadable := subject.dialect.expressions.of(column.type).unreadable:
             yield f"key column {column.name} is of type {column.type}, which {unreadable}"
 
 
 def _unknown_column(subject: Subject) -> Iterator[str]:
-    known = subject.table.columns
+    columns = subject.table.columns
     for name in (*(subject.choice.columns or ()), *subject.choice.without):
-        if name not in known:
-            yield f"it has no column {name}: --columns and --without take names from {', '.join(known)}"
+        if name not in columns:
+            yield f"it has no column {name}: --columns and --without take names from {', '.join(columns)}"
         elif name in subject.relation.virtual and name not in subject.choice.without:
             yield f"column {name} is computed when it is read, so no trigger sees it: leave it out"
 
@@ -124,7 +122,7 @@ def _unreadable(subject: Subject) -> Iterator[str]:
     if not {subject.choice.insert, subject.choice.update} & PER_FIELD:
         return
     for column in columns:
-        if unreadable := EXPRESSIONS[subject.dialect.name].of(column.type).unreadable:
+        if unreadable := subject.dialect.expressions.of(column.type).unreadable:
             yield f"column {column.name} is of type {column.type}, which {unreadable}: leave it out"
 
 
@@ -148,7 +146,7 @@ def _children_of_values(subject: Subject) -> Iterator[str]:
 
 
 def _cascaded_children(subject: Subject) -> Iterator[str]:
-    if writer_of(subject.dialect).reads_parent or subject.choice.update not in VALUES:
+    if subject.dialect.triggers.reads_parent or subject.choice.update not in VALUES:
         return
     for child in subject.children:
         if child.link.cascades:

@@ -17,7 +17,6 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
-from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.log.store import Store
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.relation import qualified
@@ -57,11 +56,11 @@ class ResyncProgress(NamedTuple):
     done: bool = False
 
 
-def resync(store: Store, wanted: Resync, rest: Callable[[int], None]) -> Iterator[ResyncProgress]:
+def resync(store: Store, request: Resync, pause: Callable[[int], None]) -> Iterator[ResyncProgress]:
     """Log the rows chunk by chunk, from where an earlier run stopped; `rest` is told the rows of each."""
-    if not wanted.table.key:
-        raise NoKey(wanted.table)
-    run = _Run(store, wanted)
+    if not request.table.key:
+        raise NoKey(request.table)
+    run = _Run(store, request)
     last, rows = run.begin()
     while True:
         last, logged = run.chunk(last)
@@ -69,22 +68,22 @@ def resync(store: Store, wanted: Resync, rest: Callable[[int], None]) -> Iterato
         yield ResyncProgress(rows, last is None)
         if last is None:
             return
-        rest(logged)
+        pause(logged)
 
 
 class _Run:
-    def __init__(self, store: Store, wanted: Resync) -> None:
+    def __init__(self, store: Store, request: Resync) -> None:
         self._store = store
         self._queries: Queries = store.queries
-        self._wanted = wanted
-        self._keys = [unbound(f"t.{store.log.dialect.quote(name)}") for name in wanted.table.key]
+        self._wanted = request
+        self._keys = [unbound(f"t.{store.log.dialect.quote(name)}") for name in request.table.key]
 
     def begin(self) -> tuple[Key | None, int]:
         """Where an unfinished run of the same choice stopped, else the start."""
         with self._store.engine.begin() as connection:
-            found = self._run(connection, "resync_found").one_or_none()
-            if found is not None and found[0] == self._wanted.choice:
-                return load_key(found[1]), found[2]
+            record = self._run(connection, "resync_found").one_or_none()
+            if record is not None and record[0] == self._wanted.choice:
+                return load_key(record[1]), record[2]
             self._run(connection, "resync_forget")
             self._run(connection, "resync_begin", choice=self._wanted.choice)
         return None, 0
@@ -105,15 +104,15 @@ class _Run:
         """Read the keys of a chunk as texts, and the last of them as it is, None at the end."""
         values: dict[str, Any] = _values("a", last) | {"most": self._wanted.chunk, "skip": 0}
         with self._store.snapshot() as snapshot:
-            found = snapshot.keys(self._wanted.table, self._holes(last), **values)
-        end = found[-1][1:] if len(found) == self._wanted.chunk else None
-        return [str(row[0]) for row in found], None if end is None else tuple(end)
+            rows = snapshot.keys(self._wanted.table, self._holes(last), **values)
+        end = rows[-1][1:] if len(rows) == self._wanted.chunk else None
+        return [str(row[0]) for row in rows], None if end is None else tuple(end)
 
     def _log(self, connection: Connection, texts: Sequence[str]) -> None:
         """Log an event for each of these keys, of no user."""
-        said = {"event_type": self._wanted.event_type, "table_name": self._wanted.table.log_name}
+        facts = {"event_type": self._wanted.event_type, "table_name": self._wanted.table.log_name}
         nothing = dict.fromkeys(("perpetrator", "column_name", "old_value", "new_value"))
-        rows = [{**said, **nothing, "table_key": text} for text in texts]
+        rows = [{**facts, **nothing, "table_key": text} for text in texts]
         for start in range(0, len(rows), _WRITTEN):
             self._queries.run_set(connection, "compare_log", rows[start : start + _WRITTEN])
 
@@ -124,7 +123,7 @@ class _Run:
         table, dialect = self._wanted.table, self._store.log.dialect
         named = [(name, table.columns[name]) for name in table.key]
         return {
-            "key_text": unbound(EXPRESSIONS[dialect.name].key(named, "t", dialect)),
+            "key_text": unbound(dialect.expressions.key(named, "t", dialect.quote)),
             "keys": ", ".join(self._keys),
             "source": unbound(qualified(dialect, table.schema, table.name)),
             "within": "\n  and ".join(within) or "1 = 1",
@@ -171,12 +170,12 @@ _NAMED = {kind.__name__: kind for kind in _KEPT}
 
 def dump_key(table: Table, key: Key) -> str:
     """The values of a key as text."""
-    kept = []
+    values = []
     for name, value in zip(table.key, key, strict=True):
         if type(value) not in _KEPT:
             raise UnlikeKey(name, table, type(value).__name__)
-        kept.append([type(value).__name__, _KEPT[type(value)][0](value)])
-    return json.dumps(kept)
+        values.append([type(value).__name__, _KEPT[type(value)][0](value)])
+    return json.dumps(values)
 
 
 def load_key(text: str | None) -> Key | None:

@@ -8,13 +8,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.record import TrackRecord, columns_of
-from eventlog.sql.capture.triggers import EVENTS, Subject
-from eventlog.sql.capture.writers import writer_of
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
+from eventlog.sql.choice import Choice
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Child, ForeignKey, Installed, Place, Relation
+from eventlog.sql.triggers import EVENTS, Subject
 
 
 class NoChild(EventlogError):
@@ -44,10 +43,10 @@ def children_of(
 ) -> tuple[Child, ...]:
     """The child tables of a table: those that are tracked with it, but for those made anew since, with their
     tracked columns; and among the tables that somebody named those that are its children, with all."""
-    found = [(entry, catalogue.at(entry.place)) for entry in record.children(parent.place)]
+    candidates = [(entry, catalogue.at(entry.place)) for entry in record.children(parent.place)]
     tracked = {
         relation.place: linked(parent, relation, columns_of(entry))
-        for entry, relation in found
+        for entry, relation in candidates
         if relation is not None and entry.is_still(relation.identity)
     }
     whole = {relation.place: _whole(parent, relation) for relation in named if is_child(relation, parent)}
@@ -72,15 +71,15 @@ def _link(parent: Relation, relation: Relation) -> ForeignKey | None:
     key, else the one that comes first in the table."""
     own, key = parent.table, set(parent.table.key)
     order = list(relation.table.columns)
-    found = [
+    links = [
         foreign
         for foreign in relation.foreign_keys
         if key
         and (foreign.target_schema, foreign.target) == (own.schema, own.name)
         and set(foreign.target_columns) == key
     ]
-    found.sort(key=lambda foreign: (set(foreign.columns) != key, min(map(order.index, foreign.columns))))
-    return found[0] if found else None
+    links.sort(key=lambda foreign: (set(foreign.columns) != key, min(map(order.index, foreign.columns))))
+    return links[0] if links else None
 
 
 def installed_of(
@@ -99,7 +98,7 @@ def installed_of(
 
 def trigger_names(log: Log, table: str, parents: Iterable[str | None]) -> set[str]:
     """The names that triggers of ours have on a table; a parent is named where it is a child."""
-    writer = writer_of(log.dialect)
+    writer = log.dialect.triggers
     events = (*EVENTS, *writer.more)
     return {writer.name(log, table, event, parent) for parent in parents for event in events}
 
@@ -119,7 +118,7 @@ def _columns_of_children(catalogue: Catalogue, choice: Choice) -> dict[str, list
 
 def split(catalogue: Catalogue, name: str) -> tuple[str, str]:
     """The table and the column of a name that joins them by a dot; both may hold dots themselves."""
-    for dot in reversed([found.start() for found in re.finditer(r"\.", name)]):
+    for dot in reversed([match.start() for match in re.finditer(r"\.", name)]):
         with suppress(NoSuchTable):
             if name[dot + 1 :] in catalogue.find(name[:dot]).table.columns:
                 return name[:dot], name[dot + 1 :]

@@ -10,20 +10,18 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
-from eventlog.sql.capture.choice import Choice, read_mark
 from eventlog.sql.capture.defaults import demand_defaults
 from eventlog.sql.capture.record import TrackRecord, forget, read_record, write_record
 from eventlog.sql.capture.refusals import refuse
 from eventlog.sql.capture.subject import installed_of, read_subject, trigger_names
-from eventlog.sql.capture.triggers import Subject, routines
-from eventlog.sql.capture.writers import writer_of
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
+from eventlog.sql.choice import Choice, read_mark
+from eventlog.sql.common import templates
+from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
-from eventlog.sql.dialect.dialects import literal
-from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Firing, Installed, Place, qualified
-from eventlog.sql.statements import templates
+from eventlog.sql.triggers import Subject, routines, triggers_of
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ def _replacing(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> I
     children = [entry.place for entry in record.children(relation.place)]
     children += [child.relation.place for child in subject.children]
     installed = list(installed_of(catalogue, record, subject.log, relation, children))
-    expected = {(t.schema, t.table, t.name): t for t in writer_of(subject.dialect).write(subject)}
+    expected = {(t.schema, t.table, t.name): t for t in triggers_of(subject)}
     if _standing(installed) == {place: (t.body.strip(), t.firing) for place, t in expected.items()}:
         return
     stale = [t for t in installed if (t.schema, t.table, t.name) not in expected]
@@ -146,13 +144,13 @@ def _replacing(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> I
 def _routines(catalogue: Catalogue, log: Log) -> Iterator[str]:
     """The statements that make the log's routines; of those that lose their grants when they are made anew,
     only what does not stand as it should."""
-    made = list(routines(log))
+    statements = list(routines(log))
     if log.dialect.replaces_routines:
-        yield from made
+        yield from statements
         return
     bodies = catalogue.routines(log)
     standing = {qualified(log.dialect, log.place, name): body for name, body in bodies.items()}
-    for drop, create in zip(made[::2], made[1::2], strict=True):
+    for drop, create in zip(statements[::2], statements[1::2], strict=True):
         _, begin, body = create.partition("begin\n")
         if standing.get(drop.partition(" if exists ")[2]) != (begin + body).replace("'", ""):
             yield from (drop, create)
@@ -179,7 +177,7 @@ def _adopted(catalogue: Catalogue, log: Log, place: Place) -> bool:
 
 
 def _warnings(subject: Subject) -> Iterator[str]:
-    writer = writer_of(subject.dialect)
+    writer = subject.dialect.triggers
     for relation in (subject.relation, *(child.relation for child in subject.children)):
         for foreign in relation.foreign_keys:
             if foreign.cascades and not writer.cascades_fire:
@@ -190,7 +188,7 @@ def _warnings(subject: Subject) -> Iterator[str]:
     readable = set(subject.per_field)
     for column in subject.columns:
         if column not in readable:
-            unreadable = EXPRESSIONS[subject.dialect.name].of(column.type).unreadable
+            unreadable = subject.dialect.expressions.of(column.type).unreadable
             yield (
                 f"column {column.name} is of type {column.type}, which {unreadable}: no row and no document"
                 " has its value"
@@ -213,7 +211,7 @@ def _drops(log: Log, installed: Iterable[Installed], used: Collection[str] = ())
 
 def _package(log: Log, trigger: Installed) -> str:
     """The quoted name of the package behind a trigger, where there are packages."""
-    package_of = writer_of(log.dialect).package
+    package_of = log.dialect.triggers.package
     return (
         ""
         if package_of is None

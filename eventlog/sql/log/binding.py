@@ -10,9 +10,10 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError
 from eventlog.sql.catalogue import Catalogue, LogColumn
-from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.storage import storage_of
 from eventlog.sql.names import Log
-from eventlog.sql.stored import READABLE, REMEDIES, Stored, demand_time, storage_of
+from eventlog.sql.stored import READABLE, REMEDIES, Stored, demand_time
 
 # The original's first manuals list the columns as `entry.COLUMNS` does; from 3.5 on table_key is the second.
 LAYOUTS: dict[str, tuple[str, ...]] = {
@@ -44,27 +45,27 @@ class Unreadable(EventlogError):
 
 def bind(connection: Connection, log: Log, layout: str | None = None) -> Log:
     """The log with its columns as the catalogue has them; what is missing or cannot be read is named."""
-    found = {column.name: column for column in Catalogue(connection).log(log)}
-    if not found:
+    columns_of = {column.name: column for column in Catalogue(connection).log(log)}
+    if not columns_of:
         raise NoLog(log.table, _alike(connection, log))
-    names = list(found)
+    names = list(columns_of)
     columns = _by_name(log, names) if layout is None else _by_position(log, names, layout)
-    stored = {ours: _stored(found[theirs], log.dialect) for ours, theirs in columns.items()}
+    stored = {ours: _stored(columns_of[theirs], log.dialect) for ours, theirs in columns.items()}
     _refuse_unreadable(log, columns, stored)
-    number = found[columns["record_id"]]
+    number = columns_of[columns["record_id"]]
     return replace(log, columns=columns, stored=stored, keyed=number.keyed, unique=number.unique)
 
 
 def _stored(column: LogColumn, dialect: Dialect) -> Stored:
-    return Stored(storage_of(column.type, dialect), column.type, column.exact)
+    return Stored(storage_of(column.type, dialect.storages), column.type, column.exact)
 
 
 def _refuse_unreadable(log: Log, columns: Mapping[str, str], stored: Mapping[str, Stored]) -> None:
     """Unreadable where a type cannot be read as what its column should hold."""
     wrong = [
-        f"{_called(ours, columns[ours])} is {of.type}: alter it to {REMEDIES[ours]}"
-        for ours, of in stored.items()
-        if of.storage not in READABLE[ours]
+        f"{_called(ours, columns[ours])} is {column.type}: alter it to {REMEDIES[ours]}"
+        for ours, column in stored.items()
+        if column.storage not in READABLE[ours]
     ]
     if wrong:
         raise Unreadable(log.table, "; ".join(wrong))
@@ -78,31 +79,31 @@ def _called(ours: str, theirs: str) -> str:
 
 def _alike(connection: Connection, log: Log) -> str:
     """The tables of that name in another case, as words for the message."""
-    known = [name for _, name, _ in Catalogue(connection).names(log.place)]
-    found = [name for name in known if name.lower() == log.table.lower()]
-    return f"; there is {', '.join(found)}, whose case counts" if found else ""
+    names = [name for _, name, _ in Catalogue(connection).names(log.place)]
+    alike = [name for name in names if name.lower() == log.table.lower()]
+    return f"; there is {', '.join(alike)}, whose case counts" if alike else ""
 
 
-def _by_name(log: Log, found: Sequence[str]) -> Mapping[str, str]:
-    return {ours: _find(log, found, ours) for ours in COLUMNS}
+def _by_name(log: Log, names: Sequence[str]) -> Mapping[str, str]:
+    return {ours: _find(log, names, ours) for ours in COLUMNS}
 
 
-def _find(log: Log, found: Sequence[str], ours: str) -> str:
-    wanted = log.columns.get(ours, ours)
-    names = [wanted] if ours in log.columns else [wanted, *filter(None, [_ALSO_CALLED.get(ours)])]
+def _find(log: Log, present: Sequence[str], ours: str) -> str:
+    name_given = log.columns.get(ours, ours)
+    names = [name_given] if ours in log.columns else [name_given, *filter(None, [_ALSO_CALLED.get(ours)])]
     for name in names:
-        if name in found:
+        if name in present:
             return name
-        alike = [column for column in found if column.lower() == name.lower()]
+        alike = [column for column in present if column.lower() == name.lower()]
         if len(alike) == 1:
             return alike[0]
-    raise MissingColumn(log.table, wanted, ours)
+    raise MissingColumn(log.table, name_given, ours)
 
 
-def _by_position(log: Log, found: Sequence[str], layout: str) -> Mapping[str, str]:
+def _by_position(log: Log, present: Sequence[str], layout: str) -> Mapping[str, str]:
     if layout not in LAYOUTS:
         raise UnknownLayout(layout)
     order = LAYOUTS[layout]
-    if len(found) < len(order):
-        raise WrongLayout(log.table, len(found), layout, order[len(found)])
-    return dict(zip(order, found, strict=False))
+    if len(present) < len(order):
+        raise WrongLayout(log.table, len(present), layout, order[len(present)])
+    return dict(zip(order, present, strict=False))

@@ -1,4 +1,4 @@
-"""A stretch at the head of the log that a pick-up skips: only in its gaps may rows be that can be published.
+"""A range at the head of the log that a pick-up skips: only its gaps may contain rows that can be published.
 
 Rows that may not go now (held, loopback) stand before the others and would be passed over each time. Up
 to `end` every row that some snapshot showed is known; a record_id that it did not show, because its
@@ -11,35 +11,17 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
+from eventlog.sql.log.finished_ranges import FinishedRows
+from eventlog.sql.log.lanes import HIGHEST, LOWEST, Lane, between
 from eventlog.sql.queries import Queries
 
-if TYPE_CHECKING:
-    from eventlog.sql.log.finished_ranges import FinishedRows
-
-LOWEST, HIGHEST = -(2**63), 2**63 - 1
 STEP = 250_000  # record ids by which it grows at a time
 NARROW = 64  # record ids of a gap that are named one by one
 MOST_RANGES = 16  # wider gaps: a statement each
-ENDS = {"after_row": "after", "up_to_row": "upto"}  # conditions, and what they compare with
-
-
-class Lane(NamedTuple):
-    """Some of the pending rows: conditions of the pick-up, what they compare with, where they are read."""
-
-    conditions: tuple[str, ...]
-    values: dict[str, Any]
-    rows: str = "every_row"
-    new: str = "pending"  # the condition by which they are
-
-
-def between(after: int | None = None, upto: int | None = None) -> Lane:
-    """The rows behind one, up to another."""
-    given = {name: end for name, end in zip(ENDS, (after, upto), strict=True) if end is not None}
-    return Lane(tuple(given), {ENDS[name]: end for name, end in given.items()})
 
 
 class BlockedRange(NamedTuple):
@@ -75,7 +57,7 @@ class BlockedRange(NamedTuple):
         return between(None if start == LOWEST else start, upto)
 
     def grown(self, end: int, gaps: Iterable[tuple[int, int]], most_ids: int) -> BlockedRange:
-        """The stretch up to a new end, or up to the gap that would be one too many."""
+        """Return the range up to a new end, or up to the gap that would be one too many."""
         ids, ranges = list(self.ids), list(self.ranges)
         for low, high in gaps:
             wide = high - low >= NARROW
@@ -93,23 +75,23 @@ NO_RANGE = BlockedRange()
 
 
 def grow(
-    connection: Connection, queries: Queries, done: FinishedRows, known: BlockedRange, upto: int, enough: int
+    connection: Connection, queries: Queries, done: FinishedRows, old: BlockedRange, upto: int, enough: int
 ) -> BlockedRange | None:
-    """The stretch made longer, up to a row at most; None where fewer than `enough` pending rows
-    stand there: then a full scan is cheaper."""
+    """Return the range made longer, up to a row at most; None if it would have fewer than `enough` pending
+    rows, because a full scan is cheaper then."""
     survey = _Survey(connection, queries, done)
-    start = known.end if known.end > LOWEST else survey.begin()
+    start = old.end if old.end > LOWEST else survey.begin()
     if start is None or survey.pending(start, upto, enough) < enough:
         return None
     first, _ = survey.edges(start, upto)
     _, last = survey.edges(start, min(upto, first + STEP))
     size = queries.log.dialect.chunk
-    gaps = [(known.end + 1, first - 1)] if first > known.end + 1 else []
-    found = survey.gaps(first - 1, last, size)
-    if len(found) == size:
-        last = found[-1][0] - 1
-    longer = known.grown(last, [*gaps, *found], size)
-    return longer if longer.end > max(known.end, start) else None
+    gaps = [(old.end + 1, first - 1)] if first > old.end + 1 else []
+    new_gaps = survey.gaps(first - 1, last, size)
+    if len(new_gaps) == size:
+        last = new_gaps[-1][0] - 1
+    grown = old.grown(last, [*gaps, *new_gaps], size)
+    return grown if grown.end > max(old.end, start) else None
 
 
 class _Survey(NamedTuple):
@@ -121,8 +103,8 @@ class _Survey(NamedTuple):
 
     def begin(self) -> int | None:
         """Behind which record_id the pending rows begin."""
-        found = self._pending("stretch_begin", between())
-        return min((int(first) - 1 for first in found if first is not None), default=None)
+        firsts = self._pending("stretch_begin", between())
+        return min((int(first) - 1 for first in firsts if first is not None), default=None)
 
     def pending(self, after: int, upto: int, most: int) -> int:
         """How many pending rows stand there, counted up to `most` or a little beyond."""
@@ -135,12 +117,12 @@ class _Survey(NamedTuple):
 
     def gaps(self, after: int, upto: int, most: int) -> list[tuple[int, int]]:
         """Where no row is seen between two others."""
-        found = self._run("stretch_gaps", after=after, upto=upto, most=most)
-        return [(int(low), int(high)) for low, high in found]
+        rows = self._run("stretch_gaps", after=after, upto=upto, most=most)
+        return [(int(low), int(high)) for low, high in rows]
 
-    def _pending(self, name: str, wanted: Lane, **values: int) -> Iterator[Any]:
+    def _pending(self, name: str, lane_asked: Lane, **values: int) -> Iterator[Any]:
         """What a statement says of the pending rows of each lane."""
-        for lane in self.done.lanes(wanted):
+        for lane in self.done.lanes(lane_asked):
             holes = {
                 "rows": self.queries.relation(lane.rows, in_order=True),
                 "conditions": self.queries.pieces(lane.new, *lane.conditions),

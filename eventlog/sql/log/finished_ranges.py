@@ -8,13 +8,14 @@ known by one of them, which is noted with its time, stays in the log, and is com
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
-from eventlog.sql.log.blocked_range import ENDS, HIGHEST, Lane
+from eventlog.sql.log.lanes import ENDS, HIGHEST, Lane
 from eventlog.sql.log.ranges import Ids
 from eventlog.sql.log.status_ranges import (
     StatusRange,
@@ -58,13 +59,13 @@ class FinishedRows(NamedTuple):
         if whole:
             ends |= {"top": max(after, self.top), "reach": upto}
             return [Lane(others, lane.values | ends, "every_new_row", "newly_written")]
-        found = []
+        lanes = []
         if ends["above"] < ends["below"]:
-            found.append(Lane(others, lane.values | ends, "gap_rows", "newly_written"))
+            lanes.append(Lane(others, lane.values | ends, "gap_rows", "newly_written"))
         if upto > self.top:
             conditions = dict.fromkeys(("after_row", *lane.conditions))
-            found.append(Lane(tuple(conditions), lane.values | {"after": max(after, self.top)}))
-        return found
+            lanes.append(Lane(tuple(conditions), lane.values | {"after": max(after, self.top)}))
+        return lanes
 
 
 NOTHING_DONE = FinishedRows()
@@ -72,13 +73,13 @@ NOTHING_DONE = FinishedRows()
 
 def read_finished(connection: Connection, queries: Queries, *, same: bool = True) -> FinishedRows:
     """What a transaction shows of it; DoneOfOther where it must belong to the log, and does not."""
-    found = queries.run(connection, "done").one()
+    record = queries.run(connection, "done").one()
     if same:
-        _demand_same(*found)
-    if found.reaches is None:
+        _demand_same(*record)
+    if record.reaches is None:
         return NOTHING_DONE
     edges = queries.run(connection, "gap_edges", above=0, below=HIGHEST).one()
-    return FinishedRows(int(found.reaches), *(None if edge is None else int(edge) for edge in edges))
+    return FinishedRows(int(record.reaches), *(None if edge is None else int(edge) for edge in edges))
 
 
 def why_of_other(connection: Connection, queries: Queries) -> str | None:
@@ -105,13 +106,14 @@ def _demand_same(
     noted: int | None,
     reaches: int | None,
     witness: int | None,
-    told: str | None,
-    now: str | None,
+    noted_time: str | None,
+    current_time: str | None,
 ) -> None:
     if noted != reaches:
         raise DoneOfOther(f"it reached up to row {noted or 0}, and reaches up to {reaches or 0}")
-    if reaches is not None and told != now:
-        raise DoneOfOther(f"row {witness} of {told} is {'gone' if now is None else f'of {now}'}")
+    if reaches is not None and noted_time != current_time:
+        fate = "gone" if current_time is None else f"of {current_time}"
+        raise DoneOfOther(f"row {witness} of {noted_time} is {fate}")
 
 
 class FinishedRanges:
@@ -123,9 +125,10 @@ class FinishedRanges:
 
     def add(self, letters: Mapping[Letter, Ids]) -> int:
         """Give rows that are new their letters; how many that were."""
-        wanted = sorted(found for letter, ids in letters.items() for found in status_ranges(ids, str(letter)))
-        before = self._in_blocks(blocks_of(wanted))
-        new = without(wanted, before)
+        every = (status_ranges(ids, str(letter)) for letter, ids in letters.items())
+        ranges = sorted(chain.from_iterable(every))
+        before = self._in_blocks(blocks_of(ranges))
+        new = without(ranges, before)
         self._write(before, [*before, *new])
         if new:
             self._note(new[-1].last_id)
@@ -142,12 +145,12 @@ class FinishedRanges:
 
     def some(self, most: int) -> list[StatusRange]:
         """The first ranges, with so many ids or a few more."""
-        found: list[StatusRange] = []
+        ranges: list[StatusRange] = []
         for row in self._run("first_done", most=most):
-            found.append(StatusRange(*row))
-            if size_of(found) >= most:
+            ranges.append(StatusRange(*row))
+            if size_of(ranges) >= most:
                 break
-        return found
+        return ranges
 
     def drop(self, ranges: Iterable[StatusRange]) -> None:
         """Take ranges away whose letters stand in the log by now."""
@@ -166,8 +169,8 @@ class FinishedRanges:
 
     def _in_blocks(self, blocks: Iterable[int]) -> list[StatusRange]:
         chunks = self._queries.chunks(blocks)
-        found = (self._run("done_in_blocks", ids=chunk).all() for chunk in chunks)
-        return sorted(StatusRange(*row) for rows in found for row in rows)
+        results = (self._run("done_in_blocks", ids=chunk).all() for chunk in chunks)
+        return sorted(StatusRange(*row) for rows in results for row in rows)
 
     def _write(self, before: list[StatusRange], after: Iterable[StatusRange]) -> None:
         gone, changed, new = difference(before, joined(after))

@@ -31,9 +31,9 @@ def mode_named(name: str | None) -> FinishMode | None:
     return None if name is None else FinishMode(name)
 
 
-def agreed(found: FinishMode | None, delete: bool | None) -> FinishMode:
+def agreed(recorded: FinishMode | None, delete: bool | None) -> FinishMode:
     """The mode on record, else the one that delete-from-log states; Contradiction where both differ."""
     stated = None if delete is None else FinishMode.DELETE if delete else FinishMode.UPDATE
-    if found is not None and delete is not None and (found is FinishMode.DELETE) is not delete:
-        raise Contradiction(str(delete).lower(), found, stated)
-    return found or stated or FinishMode.UPDATE
+    if recorded is not None and delete is not None and (recorded is FinishMode.DELETE) is not delete:
+        raise Contradiction(str(delete).lower(), recorded, stated)
+    return recorded or stated or FinishMode.UPDATE

@@ -105,9 +105,9 @@ class Leader:
 def holder_of(connection: Connection, queries: Queries) -> Holder | None:
     """Who holds the lock: a stranger before a publisher, None where nobody does or we may not know."""
     with suppress(EventlogError), connection.begin_nested():
-        found = queries.run(connection, "lock_holders").all()
+        rows = queries.run(connection, "lock_holders").all()
         noted = queries.run(connection, "leader_session").scalar()
-        holders = [Holder(role, process, seen_as, process == noted) for role, process, seen_as in found]
+        holders = [Holder(role, process, seen_as, process == noted) for role, process, seen_as in rows]
         return min(holders, key=lambda holder: holder.publisher, default=None)
     return None
 

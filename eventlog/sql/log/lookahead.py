@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from eventlog.core.errors import WrongRow
 from eventlog.sql.log import pending as pending_rows
 from eventlog.sql.log.blocked_range import BlockedRange
 from eventlog.sql.log.inserts import Ends
-from eventlog.sql.log.whole_inserts import Completed, Ints, Outline, Room, WholeInserts
-
-if TYPE_CHECKING:
-    from eventlog.sql.log.pending import Pending, Selection
+from eventlog.sql.log.pending import Pending, Selection
+from eventlog.sql.log.whole_inserts import Completed, Ints, Outline, Room, WholeInserts, hashes
 
 CHUNK = 10_000  # rows of a statement that only looks ahead
 NAMES = 2 << 20  # or fewer, of objects whose names come to so many letters
@@ -27,21 +25,21 @@ Told = Sequence[Any]  # record_id, event_type, table_name and table_key of a row
 class Lookahead:
     """Completes the pick-ups of a choice by what stands behind them."""
 
-    def __init__(self, pending: Pending, choice: Selection, stretch: BlockedRange, ends: Ends | None) -> None:
-        self._pending, self._choice, self._stretch = pending, choice, stretch
+    def __init__(self, pending: Pending, choice: Selection, blocked: BlockedRange, ends: Ends | None) -> None:
+        self._pending, self._choice, self._blocked = pending, choice, blocked
         room = Room(choice.most_bytes, choice.inserts, choice.bounds)
         self._completing = WholeInserts(room, Ends() if ends is None else ends, pending.sizes)
 
     def complete_rows(self, picked: Sequence[Told]) -> Completed:
         """What completes rows that were read one by one."""
         size = self._choice.limit
-        near = self._pending.further(self._choice, self._stretch, picked[-1][0], size)
+        further = self._pending.further(self._choice, self._blocked, picked[-1][0], size)
         numbers: dict[str, int] = {}
-        names = [self._name(*row[2:]) for row in (*picked, *near)]
+        names = [self._name(*row[2:]) for row in (*picked, *further)]
         objects = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
-        return self.complete(
-            _outline(picked, objects[: len(picked)]), _outline(near, objects[len(picked) :]), lambda: numbers
-        )
+        count = len(picked)
+        near = _outline(further, objects[count:])
+        return self.complete(_outline(picked, objects[:count]), near, lambda: numbers)
 
     def complete(self, picked: Outline, near: Outline, names: Callable[[], Iterable[str]]) -> Completed:
         """What completes a pick-up, by the rows just behind it; `names` tells those of their objects, in the
@@ -65,22 +63,17 @@ class Lookahead:
             after, skip = int(rows.ids[-1]), skip + size
 
     def _chunk(self, choice: Selection, after: int, skip: int) -> Outline:
-        if choice.limit >= pending_rows.MANY and self._pending.comes_by_column(choice, self._stretch):
-            from eventlog.sql.log import by_column  # Arrow takes a while to load
+        if choice.limit >= pending_rows.MANY and self._pending.comes_by_column(choice, self._blocked):
+            from eventlog.sql.log import further_columns  # Arrow takes a while to load
 
-            rows = by_column.behind(self._pending, choice, self._stretch, after)
+            rows = further_columns.outline_after(self._pending, choice, self._blocked, after)
             if rows is not None:
                 return rows
-        found = self._pending.further(choice, self._stretch, after, skip)
-        return _outline(found, hashes(self._name(*row[2:]) for row in found))
+        further = self._pending.further(choice, self._blocked, after, skip)
+        return _outline(further, hashes(self._name(*row[2:]) for row in further))
 
     def _name(self, table_name: object, table_key: object) -> str:
         return "\0".join(self._choice.object_of(table_name, table_key))
-
-
-def hashes(names: Iterable[str]) -> Ints:
-    """A number for each name, the same in all statements of this process: 64 bits, by a secret of its own."""
-    return np.array(list(map(hash, names)), np.int64)
 
 
 def _outline(rows: Sequence[Told], objects: Ints) -> Outline:

@@ -70,12 +70,12 @@ class OvertakenRows:
     def overtaken(self, ids: Iterable[int]) -> set[int]:
         """The per-field rows among these whose column was published from a later row, and the deletes whose
         object was."""
-        found: set[int] = set()
+        overtaken_ids: set[int] = set()
         for chunk in self._queries.chunks(ids):
-            found |= self._behind(chunk, "was_published")
+            overtaken_ids |= self._behind(chunk, "was_published")
             # after the log: what leaves it meanwhile leaves its marks first
-            found.update(int(row[0]) for row in self._run("marked_overtaken", ids=chunk))
-        return found
+            overtaken_ids.update(int(row[0]) for row in self._run("marked_overtaken", ids=chunk))
+        return overtaken_ids
 
     def undone_by(self, ids: Iterable[int], others: Iterable[int]) -> set[int]:
         """The per-field rows and deletes among these that later ones of some other rows would undo."""
@@ -95,7 +95,7 @@ class OvertakenRows:
         holes = {"conditions": self._queries.pieces(condition)}
         first = min(json.loads(chunk))
         last = self._queries.run(self._connection, "last_of_objects", holes, ids=chunk, first=first)
-        published = Published(_told(last))
+        published = Published(_overtaking_rows(last))
         return {row.record_id for row in self._rows(chunk) if published.overtook(row)}
 
     def leave(self, ids: Ids, *conditions: str) -> None:
@@ -111,8 +111,8 @@ class OvertakenRows:
 
     def _first(self) -> int | None:
         """The first failed row that may get a mark, None where there is none."""
-        found = self._run("first_failed", most=1).scalar()
-        return None if found is None else int(found)
+        record_id = self._run("first_failed", most=1).scalar()
+        return None if record_id is None else int(record_id)
 
     def _mark(self, leaving: Iterable[Iterable[OvertakingRow]]) -> None:
         self._name_objects()
@@ -124,42 +124,43 @@ class OvertakenRows:
 
     def objects(self, ids: Iterable[int]) -> dict[int, str]:
         """The hash of the object that each of these rows names."""
-        found = dict.fromkeys(ids, NO_OBJECT)
-        for chunk in self._queries.chunks(found):
+        hashes = dict.fromkeys(ids, NO_OBJECT)
+        for chunk in self._queries.chunks(hashes):
             for row in self._rows(chunk):
-                found[row.record_id] = object_hash(*row.object)
-        return found
+                hashes[row.record_id] = object_hash(*row.object)
+        return hashes
 
     def _name_objects(self) -> None:
         """Note the objects of failed rows that an older version kept."""
         most = self._queries.log.dialect.chunk
         while unnamed := [int(row[0]) for row in self._run("unnamed_failures", most=most)]:
-            named = [{"record_id": row, "object_hash": told} for row, told in self.objects(unnamed).items()]
+            hashes = self.objects(unnamed).items()
+            named = [{"record_id": row, "object_hash": row_hash} for row, row_hash in hashes]
             self._queries.run_all(self._connection, "name_failure", named)
 
     def _failed(self, objects: Iterable[ObjectName]) -> Iterator[OvertakingRow]:
         """The failed rows of objects that are not marked yet: all of them are looked through where they are
         not more than the objects, else the objects are looked for."""
         hashes = [object_hash(*name) for name in objects]
-        found = self._run("unmarked_failures", most=len(hashes) + 1).all()
-        if len(found) <= len(hashes):
-            wanted = set(hashes)
-            for chunk in self._queries.chunks(int(row) for row, told in found if told in wanted):
+        failures = self._run("unmarked_failures", most=len(hashes) + 1).all()
+        if len(failures) <= len(hashes):
+            asked = set(hashes)
+            for chunk in self._queries.chunks(int(row) for row, row_hash in failures if row_hash in asked):
                 yield from self._rows(chunk)
             return
         of_objects = self._queries.clause("failed_of").bindparams(bindparam("objects", expanding=True))
         for start in range(0, len(hashes), OBJECTS):
-            some = {"objects": hashes[start : start + OBJECTS]}
-            yield from _told(self._connection.execute(of_objects, some))
+            values = {"objects": hashes[start : start + OBJECTS]}
+            yield from _overtaking_rows(self._connection.execute(of_objects, values))
 
     def _rows(self, chunk: str, *conditions: str) -> Iterator[OvertakingRow]:
-        return _told(self._read(self._queries.pieces("of_ids", *conditions), ids=chunk))
+        return _overtaking_rows(self._read(self._queries.pieces("of_ids", *conditions), ids=chunk))
 
     def _pages(self, condition: str, after: int) -> Iterator[Iterator[OvertakingRow]]:
         """The published rows behind one that a condition finds, a page of them at a time."""
         conditions = f"{self._queries.pieces('after_row', 'was_published')} and ({unbound(condition)}\n)"
         while rows := self._read(conditions, after=after).all():
-            yield _told(rows)
+            yield _overtaking_rows(rows)
             after = int(rows[-1][0])
 
     def _read(self, conditions: str, **values: Any) -> Any:
@@ -171,7 +172,7 @@ class OvertakenRows:
         return self._queries.run(self._connection, name, **values)
 
 
-def _told(rows: Iterable[Any]) -> Iterator[OvertakingRow]:
+def _overtaking_rows(rows: Iterable[Any]) -> Iterator[OvertakingRow]:
     """Rows as they are read, without those that name no object."""
     for record_id, kind, table, key, column in rows:
         if table is not None and key is not None:

@@ -1,13 +1,12 @@
-"""The pending rows of one cycle: which may go, how many, and what completes the inserts among them."""
+"""The pending rows of one cycle: which may go, and how many of them."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain, compress
+from itertools import accumulate, chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -17,22 +16,22 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import COLUMNS, Cell
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Tables
-from eventlog.sql.log.blocked_range import HIGHEST, LOWEST, NO_RANGE, BlockedRange, Lane, between
+from eventlog.sql.common.storage import Storage
+from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
 from eventlog.sql.log.finished_ranges import FinishedRows, read_finished
-from eventlog.sql.log.inserts import BOUNDS, Bounds, Ends
+from eventlog.sql.log.inserts import BOUNDS, Bounds
+from eventlog.sql.log.lanes import HIGHEST, LOWEST, Lane, between
 from eventlog.sql.queries import Queries
-from eventlog.sql.stored import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventlog.sql.columns import ResultColumns
-    from eventlog.sql.log.by_column import PickedColumns
+    from eventlog.sql.log.picked_columns import PickedColumns
 
 MANY = 300  # rows, from which on columns pay (measured: 200 with query-backs, 350 without)
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
-_EVENT_TYPE = COLUMNS.index("event_type")
 NO_TABLES = Tables()
 
 
@@ -105,51 +104,17 @@ class Pending:
         """What is done beside the log."""
         return read_finished(self._connection, self._queries)
 
-    def pick_up(
-        self, choice: Selection, stretch: BlockedRange = NO_RANGE, ends: Ends | None = None
-    ) -> PickUp:
-        """The pending rows that may go now, up to the limit, then the further rows of their objects among
-        as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
-        future rows do not count. What a stretch covers is not read: its rows may not go."""
-        if choice.by_column and self.comes_by_column(choice, stretch):
-            from eventlog.sql.columns import OddBytes  # Arrow takes a while to load
-            from eventlog.sql.log import by_column
-
-            with suppress(OddBytes):
-                for upto in dict.fromkeys((choice.upto, None)):
-                    lane = stretch.rest(LOWEST, upto)
-                    found = self.columns("columns_picked", choice, lane, *by_column.LAYOUT)
-                    if found.size:
-                        break
-                return by_column.complete(self, replace(choice, upto=upto), stretch, ends, found)
-        picked = self._pending("pick_up", choice, stretch)
-        if len(picked) < choice.limit:
-            return PickUp(picked)
-        return self._complete(picked, choice, stretch, ends)
-
-    def _complete(
-        self, picked: list[Cells], choice: Selection, stretch: BlockedRange, ends: Ends | None
-    ) -> PickUp:
-        """Return rows that were read one by one with what completes them."""
-        from eventlog.sql.log.lookahead import Lookahead  # NumPy takes a while to load
-
-        rows = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
-        kept, more, reach, cut = Lookahead(self, choice, stretch, ends).complete_rows(rows)
-        beside = {cells[0]: cells for cells in self.rows(more)}
-        whole = [*compress(picked, kept.tolist()), *(beside[number] for number in more)]
-        return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
-
-    def comes_by_column(self, choice: Selection, stretch: BlockedRange) -> bool:
+    def comes_by_column(self, choice: Selection, blocked: BlockedRange) -> bool:
         """Whether rows can come by column: where objects can be told apart by it, the log's numbers are
         integers, in the one order, and nothing at its head is skipped."""
         stored = self._queries.log.stored
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
         known = choice.objects is not None and not choice.future
-        return known and plain and next(iter(stretch.gaps(LOWEST)), None) is None
+        return known and plain and next(iter(blocked.gaps(LOWEST)), None) is None
 
-    def fit(self, choice: Selection, stretch: BlockedRange = NO_RANGE) -> Selection:
+    def fit(self, choice: Selection, blocked: BlockedRange = NO_RANGE) -> Selection:
         """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""
-        parts = (*stretch.gaps(LOWEST), stretch.rest(LOWEST))
+        parts = (*blocked.gaps(LOWEST), blocked.rest(LOWEST))
         found: list[Any] = []
         for lane in chain.from_iterable(map(self.done.lanes, parts)):
             statement = pending_statement(self._queries, "pending_bytes", choice, lane)
@@ -158,7 +123,7 @@ class Pending:
             choice = replace(choice, by_column=False)
         if sum(int(row[0]) for row in found) <= choice.most_bytes:
             return choice
-        sizes = [int(row[1]) for row in self._pending("pending_sizes", choice, stretch)]
+        sizes = [int(row[1]) for row in self.pending("pending_sizes", choice, blocked)]
         return replace(choice, limit=max(1, bisect_right(list(accumulate(sizes)), choice.most_bytes)))
 
     def every_pending(
@@ -238,28 +203,28 @@ class Pending:
             for chunk in self._queries.chunks(ids)
         ]
 
-    def further(self, choice: Selection, stretch: BlockedRange, after: int, skip: int) -> list[Any]:
+    def further(self, choice: Selection, blocked: BlockedRange, after: int, skip: int) -> list[Any]:
         """What names the events of rows behind a pick-up: behind a row in the one order; in the other, where
         there is no single place to go on from, behind so many rows."""
         where = {"skip": skip} if choice.future else {"after": after}
-        return self._pending("further", choice, stretch, **where)
+        return self.pending("further", choice, blocked, **where)
 
-    def _pending(
+    def pending(
         self,
         name: str,
         choice: Selection,
-        stretch: BlockedRange = NO_RANGE,
+        blocked: BlockedRange = NO_RANGE,
         after: int = LOWEST,
         skip: int = 0,
     ) -> list[Any]:
-        """Return the first rows that a stretch does not cover: in its gaps, then after its end."""
+        """Return the first rows that a blocked does not cover: in its gaps, then after its end."""
         found: list[Any] = []
-        for lane in stretch.gaps(after):
+        for lane in blocked.gaps(after):
             found += self._lane(name, choice, lane, skip)
         keep_first(found, choice.limit)
         if len(found) < choice.limit:
             rest = replace(choice, limit=choice.limit - len(found))
-            found += self._lane(name, rest, stretch.rest(after), skip)
+            found += self._lane(name, rest, blocked.rest(after), skip)
         return found
 
     def _lane(self, name: str, choice: Selection, lane: Lane, skip: int = 0) -> list[Any]:

@@ -14,10 +14,10 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
-from eventlog.sql.dialect.dialects import literal
+from eventlog.sql.common import templates
+from eventlog.sql.common.expression import literal
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries, unbound
-from eventlog.sql.statements import templates
 
 
 class IdsComeAgain(EventlogError):

@@ -30,7 +30,7 @@ def ranges_of(ids: Ids) -> list[Range]:
     ordered = sorted(set(integers(ids)))
     if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:  # as most do
         return [(ordered[0], ordered[-1])]
-    breaks = [place for place, (one, two) in enumerate(pairwise(ordered), 1) if two != one + 1]
+    breaks = [place for place, (first, second) in enumerate(pairwise(ordered), 1) if second != first + 1]
     return [
         (ordered[low], ordered[high - 1]) for low, high in pairwise([0, *breaks, len(ordered)]) if ordered
     ]
@@ -45,4 +45,4 @@ def long_ranges(ids: Ids) -> tuple[list[Range], list[int]]:
     ranges = ranges_of(ids)
     long = [(low, high - 1) for low, high in ranges if high - low >= LONG]
     rest = (range(high if high - low >= LONG else low, high + 1) for low, high in ranges)
-    return long, [number for some in rest for number in some]
+    return long, [number for ids_outside in rest for number in ids_outside]

@@ -78,20 +78,20 @@ def seal(table: str, key: str, digest: str | None, values: str | None) -> str | 
     return values if values is None else f"{_checksum(table, key, digest, values)}{values}"
 
 
-def unseal(table: str, key: str, digest: str | None, kept: str | None) -> str | None:
+def unseal(table: str, key: str, digest: str | None, sealed: str | None) -> str | None:
     """The values that `seal` wrote; StateLost where they are not what was kept. Those that were kept before
     there were checksums begin with a brace."""
-    if kept is None or kept.startswith("{"):
-        return kept
-    values = kept[_CHECKSUM:]
-    if kept[:_CHECKSUM] != _checksum(table, key, digest, values):
+    if sealed is None or sealed.startswith("{"):
+        return sealed
+    values = sealed[_CHECKSUM:]
+    if sealed[:_CHECKSUM] != _checksum(table, key, digest, values):
         raise StateLost(table, f"what is kept of {key} is damaged")
     return values
 
 
 def _checksum(table: str, key: str, digest: str | None, values: str) -> str:
-    told = f"{len(table)};{len(key)};{table}{key}{digest};{values}"
-    return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=_CHECKSUM // 2).hexdigest()
+    text = f"{len(table)};{len(key)};{table}{key}{digest};{values}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_CHECKSUM // 2).hexdigest()
 
 
 class Mark(NamedTuple):
@@ -137,16 +137,16 @@ class ReceiverState:
     def settle(self) -> dict[str, Base]:
         """Let the state follow what became of the events that were on their way. Return each table's base;
         StateLost if a table has not as many objects as it should have."""
-        found = self.counted()
+        bases = self.counted()
         for name in _STEPS:
             self._run(name)
         if self._run("known_gone").rowcount:
             counts = dict(self._run("known_counts").all())
-            for table, base in found.items():
+            for table, base in bases.items():
                 if counts[table] != base.objects:
-                    found[table] = base._replace(objects=int(counts[table]))
-                    self.put(table, found[table])
-        return found
+                    bases[table] = base._replace(objects=int(counts[table]))
+                    self.put(table, bases[table])
+        return bases
 
     def counted(self) -> dict[str, Base]:
         """Return the base of each table's state, which has as many objects as it says."""
@@ -166,8 +166,8 @@ class ReceiverState:
         """Return what is kept of the values of each object of a table, without what is damaged."""
         for key, _, digest, values, *_ in read_receiver_state(self._connection, self._queries, table):
             with suppress(StateLost):
-                if (kept := unseal(table, key, digest, values)) is not None:
-                    yield kept
+                if (unsealed := unseal(table, key, digest, values)) is not None:
+                    yield unsealed
 
     def lost(self) -> set[str]:
         """Return the tables whose state was begun and is not what was kept."""
@@ -199,16 +199,17 @@ class ReceiverState:
         """Log the rows of events, and keep to what they lead; `bases` follow with the numbers of objects.
         Where a table's base has a mark its state is so at once, for what was logged is read back later."""
         places = self._log(steps)
-        marked = {one.object_table for one in steps if bases[one.object_table].mark is not None}
-        steps = [one._replace(rows=()) if one.object_table in marked else one for one in steps]
-        self._set("known_forget", [_place(one) for one in steps if one.existed and one.forgets])
-        self._set("known_next", [_next(one, places) for one in steps if one.goes_on])
-        staying = [one for one in steps if not (one.forgets or one.goes_on)]
-        self._set("known_put", [_row(one, {} if one.object_table in marked else places) for one in staying])
-        more = Counter[str]()
-        for one in steps:
-            more[one.object_table] += (not one.forgets) - one.existed
-        for table, objects in sorted(more.items()):
+        marked = {step.object_table for step in steps if bases[step.object_table].mark is not None}
+        steps = [step._replace(rows=()) if step.object_table in marked else step for step in steps]
+        self._set("known_forget", [_place(step) for step in steps if step.existed and step.forgets])
+        self._set("known_next", [_next(step, places) for step in steps if step.goes_on])
+        staying = [step for step in steps if not (step.forgets or step.goes_on)]
+        rows = [_row(step, {} if step.object_table in marked else places) for step in staying]
+        self._set("known_put", rows)
+        growth = Counter[str]()
+        for step in steps:
+            growth[step.object_table] += (not step.forgets) - step.existed
+        for table, objects in sorted(growth.items()):
             bases[table] = bases[table]._replace(objects=bases[table].objects + objects)
             self.put(table, bases[table])
 
@@ -218,21 +219,21 @@ class ReceiverState:
             {
                 "event_type": kind,
                 "perpetrator": None,
-                "table_name": one.object_table,
-                "table_key": one.object_key,
+                "table_name": step.object_table,
+                "table_key": step.object_key,
                 "column_name": column,
                 "old_value": old,
                 "new_value": new,
             }
-            for one in steps
-            for kind, column, old, new in one.rows
+            for step in steps
+            for kind, column, old, new in step.rows
         ]
         if not written:
             return {}
         before = int(self._run("compare_newest").scalar() or 0)
         self._set("compare_log", written)
-        found = self._run("compare_logged", after=before)
-        return {(table, key): (int(first), int(last)) for table, key, first, last in found}
+        logged = self._run("compare_logged", after=before)
+        return {(table, key): (int(first), int(last)) for table, key, first, last in logged}
 
     def _set(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         self._queries.run_set(self._connection, name, rows)
@@ -241,28 +242,28 @@ class ReceiverState:
         return self._queries.run(self._connection, name, **values)
 
 
-def _place(one: StateStep) -> dict[str, Any]:
+def _place(step: StateStep) -> dict[str, Any]:
     """Where a step's object stands in the state."""
-    return {"object_table": one.object_table, "key_hash": one.key_hash}
+    return {"object_table": step.object_table, "key_hash": step.key_hash}
 
 
-def _row(one: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
+def _row(step: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
     """What the state keeps of a step's object, `places` being where the rows of its event stand."""
-    table, key = one.object_table, one.object_key
-    return _next(one, places) | {
+    table, key = step.object_table, step.object_key
+    return _next(step, places) | {
         "object_key": key,
-        "digest": one.digest,
-        "row_values": seal(table, key, one.digest, one.row_values),
+        "digest": step.digest,
+        "row_values": seal(table, key, step.digest, step.row_values),
     }
 
 
-def _next(one: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
+def _next(step: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
     """To what a step's event leads, `places` being where its rows stand."""
-    table, key = one.object_table, one.object_key
+    table, key = step.object_table, step.object_key
     first, last = places.get((table, key), (None, None))
-    return _place(one) | {
-        "next_digest": one.next_digest,
-        "next_values": seal(table, key, one.next_digest, one.next_values),
+    return _place(step) | {
+        "next_digest": step.next_digest,
+        "next_values": seal(table, key, step.next_digest, step.next_values),
         "first_id": first,
         "last_id": last,
     }
@@ -277,16 +278,16 @@ def _base(table: str, text: str | None) -> Base:
         form, mark = int(facts["format"]), facts.get("mark")
         names, key, stale = (tuple(map(str, facts.get(name) or ())) for name in ("names", "key", "stale"))
         objects, unsure = int(facts["objects"]), bool(facts.get("unsure"))
-        known = Base(objects, None if mark is None else Mark(*mark), names, key, stale, unsure, form)
+        base = Base(objects, None if mark is None else Mark(*mark), names, key, stale, unsure, form)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise StateLost(table, "its count is damaged") from None
     if form not in _FORMATS:
         raise StateLost(table, f"it has format {form}, and this version knows {FORMAT} and those before")
-    return known
+    return base
 
 
 def read_receiver_state(connection: Connection, queries: Queries, table: str) -> Iterator[Any]:
     """What is known of each object of a table."""
     streamed = queries.clause("known_of").execution_options(stream_results=True, yield_per=_FETCHED)
-    with connection.execute(streamed, {"object_table": table}) as found:
-        yield from found
+    with connection.execute(streamed, {"object_table": table}) as rows:
+        yield from rows

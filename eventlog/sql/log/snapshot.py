@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eventlog.core.entry import COLUMNS
 from eventlog.core.identity import object_hash
 from eventlog.core.tables import Table
 from eventlog.sql import current
+from eventlog.sql.common.expression import literal
 from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
-from eventlog.sql.dialect.dialects import literal
-from eventlog.sql.log.blocked_range import LOWEST, NO_RANGE, BlockedRange, Lane, between, grow
-from eventlog.sql.log.pending import Cells, Pending, Selection, keep_first
+from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange, grow
+from eventlog.sql.log.inserts import Ends
+from eventlog.sql.log.lanes import LOWEST, Lane, between
+from eventlog.sql.log.pending import OBJECT, Cells, Pending, PickUp, Selection, keep_first
 from eventlog.sql.log.position import read_sequence
 from eventlog.sql.queries import containing
 
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import NestedTransaction
 
     from eventlog.sql.columns import Ints
+
+_EVENT_TYPE = COLUMNS.index("event_type")
 
 
 class Fates(NamedTuple):
@@ -51,6 +57,40 @@ class Snapshot(Pending):
     _savepoint: NestedTransaction | None = None
     _views: bool | None = None  # whether the server lets us read views, where it can refuse them
 
+    def pick_up(
+        self, choice: Selection, blocked: BlockedRange = NO_RANGE, ends: Ends | None = None
+    ) -> PickUp:
+        """Read the pending rows that may go now, up to the limit, then further rows of their objects among as
+        many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
+        future rows do not count. Blocked rows are not read."""
+        if choice.by_column and self.comes_by_column(choice, blocked):
+            from eventlog.sql.columns import OddBytes  # Arrow takes a while to load
+            from eventlog.sql.log import by_column
+
+            with suppress(OddBytes):
+                for upto in dict.fromkeys((choice.upto, None)):
+                    lane = blocked.rest(LOWEST, upto)
+                    columns = self.columns("columns_picked", choice, lane, *by_column.LAYOUT)
+                    if columns.size:
+                        break
+                return by_column.complete(self, replace(choice, upto=upto), blocked, ends, columns)
+        picked = self.pending("pick_up", choice, blocked)
+        if len(picked) < choice.limit:
+            return PickUp(picked)
+        return self._complete(picked, choice, blocked, ends)
+
+    def _complete(
+        self, picked: list[Cells], choice: Selection, blocked: BlockedRange, ends: Ends | None
+    ) -> PickUp:
+        """Return rows that were read one by one with what completes them."""
+        from eventlog.sql.log.lookahead import Lookahead  # NumPy takes a while to load
+
+        outlines = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
+        picked_up, further_ids, reach, cut = Lookahead(self, choice, blocked, ends).complete_rows(outlines)
+        further = {cells[0]: cells for cells in self.rows(further_ids)}
+        whole = [*compress(picked, picked_up.tolist()), *(further[number] for number in further_ids)]
+        return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
+
     def now(self) -> str:
         """The database's clock, in UTC."""
         return str(self._queries.run(self._connection, "now").scalar())
@@ -63,9 +103,9 @@ class Snapshot(Pending):
         """The name by which other sessions see what this one sees, where the dialect can do that."""
         return str(self._queries.run(self._connection, "share_snapshot").scalar())
 
-    def grow(self, stretch: BlockedRange, upto: int, enough: int) -> BlockedRange | None:
-        """The stretch made longer, up to a row; None where fewer pending rows than `enough` follow."""
-        return grow(self._connection, self._queries, self.done, stretch, upto, enough)
+    def grow(self, blocked: BlockedRange, upto: int, enough: int) -> BlockedRange | None:
+        """Return the range made longer, up to a row; None if fewer pending rows than `enough` follow."""
+        return grow(self._connection, self._queries, self.done, blocked, upto, enough)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -98,19 +138,19 @@ class Snapshot(Pending):
 
     def rows_about(self, words: str) -> Iterator[Cells]:
         """Every row whose key holds these words, handled ones too."""
-        found = self._queries.run(self._connection, "rows_about", words=containing(words))
-        yield from found
+        rows = self._queries.run(self._connection, "rows_about", words=containing(words))
+        yield from rows
 
     def pending_after(self, record_id: int, limit: int) -> list[Cells]:
         """Pending rows behind a record_id, those that may not go now too."""
-        found: list[Cells] = []
+        rows: list[Cells] = []
         for lane in self.done.lanes(between(record_id)):
             holes = self._holes(lane) | {"order": self._queries.piece("by_record_id")}
-            given = lane.values | {"most": limit - len(found), "skip": 0}
-            found += self._queries.run(self._connection, "pick_up", holes, **given)
-            if len(found) >= limit:
+            values = lane.values | {"most": limit - len(rows), "skip": 0}
+            rows += self._queries.run(self._connection, "pick_up", holes, **values)
+            if len(rows) >= limit:
                 break
-        return found
+        return rows
 
     def fates(self, choice: Selection) -> dict[str, Fates]:
         """Why pending rows may not go now: how many are loopback, future, held, and how many are free."""
@@ -124,21 +164,21 @@ class Snapshot(Pending):
         values = {} if user is None else {"driver_user": user}
         fates: dict[str, Fates] = {}
         for lane in self.done.lanes(between()):
-            given = values | lane.values
-            for fate, *told in self._queries.run(
-                self._connection, "pending_fates", holes | self._holes(lane), **given
+            bound = values | lane.values
+            for fate, *counts in self._queries.run(
+                self._connection, "pending_fates", holes | self._holes(lane), **bound
             ):
-                fates[fate] = fates.get(fate, Fates()).and_others(*told)
+                fates[fate] = fates.get(fate, Fates()).and_others(*counts)
         return fates
 
-    def loopback(self, driver_user: str, limit: int, stretch: BlockedRange = NO_RANGE) -> list[int]:
-        """The pending rows of the driver's own user, without those that a stretch covers."""
-        return self._ids(limit, "loopback", stretch, driver_user=driver_user)
+    def loopback(self, driver_user: str, limit: int, blocked: BlockedRange = NO_RANGE) -> list[int]:
+        """Return the pending rows of the driver's own user that are not blocked."""
+        return self._ids(limit, "loopback", blocked, driver_user=driver_user)
 
     def latest_notice(self) -> int | None:
         """The notice that somebody left last."""
-        found = self._queries.run(self._connection, "latest_notice").scalar()
-        return None if found is None else int(found)
+        notice = self._queries.run(self._connection, "latest_notice").scalar()
+        return None if notice is None else int(notice)
 
     def latest_redrive(self) -> int:
         """The notice of the last redrive, 0 where there was none."""
@@ -148,24 +188,24 @@ class Snapshot(Pending):
         """The pending rows without event_time, which a pick-up by time never sees."""
         return self._ids(limit, "timeless")
 
-    def _ids(self, limit: int, condition: str, stretch: BlockedRange = NO_RANGE, **values: Any) -> list[int]:
-        found: list[Any] = []
-        for lane in stretch.gaps(LOWEST):
-            found += self._ids_in(lane, limit, condition, values)
-        keep_first(found, limit)
-        if len(found) < limit:
-            found += self._ids_in(stretch.rest(LOWEST), limit - len(found), condition, values)
-        return [row[0] for row in found]
+    def _ids(self, limit: int, condition: str, blocked: BlockedRange = NO_RANGE, **values: Any) -> list[int]:
+        rows: list[Any] = []
+        for lane in blocked.gaps(LOWEST):
+            rows += self._ids_in(lane, limit, condition, values)
+        keep_first(rows, limit)
+        if len(rows) < limit:
+            rows += self._ids_in(blocked.rest(LOWEST), limit - len(rows), condition, values)
+        return [row[0] for row in rows]
 
     def _ids_in(self, lane: Lane, limit: int, condition: str, values: dict[str, Any]) -> list[Any]:
-        found: list[Any] = []
-        for one in self.done.lanes(lane):
-            holes = self._holes(one, condition) | {"order": self._queries.piece("by_record_id")}
-            given = values | one.values | {"most": limit - len(found)}
-            found += self._queries.run(self._connection, "ids", holes, **given)
-            if len(found) >= limit:
+        rows: list[Any] = []
+        for part in self.done.lanes(lane):
+            holes = self._holes(part, condition) | {"order": self._queries.piece("by_record_id")}
+            bound = values | part.values | {"most": limit - len(rows)}
+            rows += self._queries.run(self._connection, "ids", holes, **bound)
+            if len(rows) >= limit:
                 break
-        return found
+        return rows
 
     def _holes(self, lane: Lane, *conditions: str) -> dict[str, str]:
         """What fills the holes of a statement on the pending rows of a lane, in the order of their ids."""

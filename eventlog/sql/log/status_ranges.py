@@ -47,7 +47,7 @@ def blocks_of(ranges: Iterable[StatusRange]) -> list[int]:
 
 def without(ranges: Sequence[StatusRange], taken: Sequence[StatusRange]) -> list[StatusRange]:
     """What of ranges lies in none of the others; both are ascending, and disjoint in themselves."""
-    left: list[StatusRange] = []
+    remaining: list[StatusRange] = []
     at = 0
     ends = [(low, high) for low, high, _ in taken]
     ends.append((_BEYOND, _BEYOND))
@@ -58,43 +58,44 @@ def without(ranges: Sequence[StatusRange], taken: Sequence[StatusRange]) -> list
         while ends[place][0] <= last:
             low, high = ends[place]
             if first < low:
-                left.append(_new(StatusRange, (first, low - 1, letter)))
+                remaining.append(_new(StatusRange, (first, low - 1, letter)))
             first = high + 1
             place += 1
         if first <= last:
-            left.append(_new(StatusRange, (first, last, letter)))
-    return left
+            remaining.append(_new(StatusRange, (first, last, letter)))
+    return remaining
 
 
 def joined(ranges: Iterable[StatusRange]) -> list[StatusRange]:
     """Disjoint ranges, ascending; neighbours of one letter and block that touch are one."""
-    found: list[StatusRange] = []
+    ranges_joined: list[StatusRange] = []
     first, last = 0, 0
     letter: str | None = None
-    for one in sorted(ranges):
-        if one[0] == last + 1 and one[2] == letter and one[0] // BLOCK == first // BLOCK:
-            last = one[1]
-            found[-1] = _new(StatusRange, (first, last, letter))
+    for status_range in sorted(ranges):
+        begin, end, status = status_range
+        if begin == last + 1 and status == letter and begin // BLOCK == first // BLOCK:
+            last = end
+            ranges_joined[-1] = _new(StatusRange, (first, last, letter))
         else:
-            first, last, letter = one
-            found.append(one)
-    return found
+            first, last, letter = status_range
+            ranges_joined.append(status_range)
+    return ranges_joined
 
 
 def without_ids(ranges: Sequence[StatusRange], ids: Ids, letters: Collection[str]) -> list[StatusRange]:
     """Ranges without these ids, where they have one of these letters."""
-    kept = [found for found in ranges if found.letter not in letters]
-    return joined([*kept, *without([r for r in ranges if r.letter in letters], status_ranges(ids, ""))])
+    unchanged = [status_range for status_range in ranges if status_range.letter not in letters]
+    return joined([*unchanged, *without([r for r in ranges if r.letter in letters], status_ranges(ids, ""))])
 
 
 def difference(before: Iterable[StatusRange], after: Iterable[StatusRange]) -> RangeEdit:
     """What turns the first ranges into the second."""
-    old = {found.first_id: found for found in before}
-    new = {found.first_id: found for found in after}
+    old = {status_range.first_id: status_range for status_range in before}
+    new = {status_range.first_id: status_range for status_range in after}
     return RangeEdit(
-        [found for first, found in old.items() if first not in new],
-        [found for first, found in new.items() if first in old and old[first] != found],
-        [found for first, found in new.items() if first not in old],
+        [status_range for first, status_range in old.items() if first not in new],
+        [status_range for first, status_range in new.items() if first in old and old[first] != status_range],
+        [status_range for first, status_range in new.items() if first not in old],
     )
 
 

@@ -85,8 +85,8 @@ class Store:
         """The events whose time to be sent again has come, longest waiting first, one of each object; also
         those whose time is beyond the end of any wait, since the clock was set back."""
         with self.engine.connect() as connection:
-            found = self.queries.run(connection, "retries", until=until, beyond=beyond, most=limit)
-            return [_waiting(*row) for row in found]
+            rows = self.queries.run(connection, "retries", until=until, beyond=beyond, most=limit)
+            return [_waiting(*row) for row in rows]
 
     def association(self) -> str:
         """How associations are written, as is on record of this log."""

@@ -15,11 +15,11 @@ from eventlog.core.entry import Cell, Letter, read_event_time, read_integer
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import object_hash
 from eventlog.core.plurals import quantity
+from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import keepable
-from eventlog.sql.dialect.dialects import literal
-from eventlog.sql.log.blocked_range import Lane, between
 from eventlog.sql.log.finished_ranges import FinishedRanges, read_finished
 from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.lanes import Lane, between
 from eventlog.sql.log.leader import reads_ahead
 from eventlog.sql.log.overtaken import OvertakenRows
 from eventlog.sql.log.receiver_state import ReceiverState
@@ -125,14 +125,14 @@ class Upkeep:
     def failures(self, which: Which, limit: int = 1000, after: int = 0) -> list[FailedRow]:
         """The rows with E or F behind a record_id, oldest first."""
         holes, values = self._failed(which, "after_row")
-        found = self._run("failures", holes, after=after, most=limit, **values)
-        return [FailedRow(row, letter, read_integer(kind), *more) for row, letter, kind, *more in found]
+        rows = self._run("failures", holes, after=after, most=limit, **values)
+        return [FailedRow(row, letter, read_integer(kind), *facts) for row, letter, kind, *facts in rows]
 
     def latest_failures(self, which: Which, limit: int, upto: int) -> list[FailedRow]:
         """Return the rows with E or F up to a record_id, newest first, without their documents."""
         holes, values = self._failed(which, "up_to_row")
         rows = self._run("latest_failures", holes, upto=upto, most=limit, **values)
-        return [FailedRow(row, letter, read_integer(kind), *more) for row, letter, kind, *more in rows]
+        return [FailedRow(row, letter, read_integer(kind), *facts) for row, letter, kind, *facts in rows]
 
     def failed_groups(self, which: Which, limit: int) -> list[tuple[str | None, int]]:
         """The beginnings of reasons (None: none is kept), with how many rows have each, most first."""
@@ -141,9 +141,9 @@ class Upkeep:
 
     def _failed(self, which: Which, *more: str) -> tuple[dict[str, str], dict[str, Any]]:
         """The conditions of a query for failed rows, and their values."""
-        found = list(_conditions(which))
-        values = {name: value for _, name, value in found}
-        pieces = self._queries.pieces("has_failed", *more, *(condition for condition, *_ in found))
+        conditions = list(_conditions(which))
+        values = {name: value for _, name, value in conditions}
+        pieces = self._queries.pieces("has_failed", *more, *(condition for condition, *_ in conditions))
         return {"conditions": pieces}, values
 
     def overtaken(self, ids: Iterable[int]) -> set[int]:
@@ -173,16 +173,16 @@ class Upkeep:
 
     def together(self, ids: Iterable[int]) -> list[FailedRow]:
         """The failed rows among these, with the others of their events."""
-        wanted = set(ids)
-        for chunk in self._queries.chunks(wanted.copy()):
-            wanted.update(row[0] for row in self._run("failed_together", ids=chunk))
-        chunks = map(json.loads, self._queries.chunks(wanted))
+        ids_together = set(ids)
+        for chunk in self._queries.chunks(ids_together.copy()):
+            ids_together.update(row[0] for row in self._run("failed_together", ids=chunk))
+        chunks = map(json.loads, self._queries.chunks(ids_together))
         return [row for chunk in chunks for row in self.failures(Which(tuple(chunk)), len(chunk))]
 
     def relatives(self, ids: Iterable[int]) -> list[Relative]:
         """Every row of the objects of these rows, whatever its status, oldest first."""
-        found = {row for chunk in self._queries.chunks(ids) for row in self._run("relatives", ids=chunk)}
-        return sorted(Relative(number, read_integer(kind), *more) for number, kind, *more in found)
+        rows = {row for chunk in self._queries.chunks(ids) for row in self._run("relatives", ids=chunk)}
+        return sorted(Relative(number, read_integer(kind), *facts) for number, kind, *facts in rows)
 
     def redrive(self, ids: Sequence[int], types: Mapping[int, int]) -> int:
         """Make failed rows new again, some of them as another type; how many."""
@@ -244,8 +244,8 @@ class Upkeep:
             self._run("spelled_by_id", ids=chunk) for chunk in self._queries.chunks(ids)
         )
         spelled = {object_hash(*row[1:]) for row in rows}
-        found = chain.from_iterable(self._run("retries_of", spelling_hash=one) for one in spelled)
-        rows_of = {(name, event_id): json.loads(rows) for name, event_id, rows in found}
+        retries = chain.from_iterable(self._run("retries_of", spelling_hash=hashed) for hashed in spelled)
+        rows_of = {(name, event_id): json.loads(rows) for name, event_id, rows in retries}
         return {event: rows for event, rows in rows_of.items() if ids.intersection(rows)}
 
     def pause(self, who: str, reason: str) -> None:
@@ -274,13 +274,13 @@ class Upkeep:
     def backlog(self) -> Unpublished:
         """How much waits."""
         done = read_finished(self._connection, self._queries, same=False)
-        told = [self._told(lane) for lane in done.lanes(between())]
-        oldest = min((time for _, text, _ in told if (time := read_time(text))), default=None)
+        counts = [self._backlog_of(lane) for lane in done.lanes(between())]
+        oldest = min((time for _, text, _ in counts if (time := read_time(text))), default=None)
         next_retry, waiting = self._run("next_retry").one()
-        pending, unusable = (sum(found[place] for found in told) for place in (0, 2))
+        pending, unusable = (sum(count[place] for count in counts) for place in (0, 2))
         return Unpublished(pending, oldest, waiting, next_retry, unusable)
 
-    def _told(self, lane: Lane) -> Any:
+    def _backlog_of(self, lane: Lane) -> Any:
         """How many rows of a lane are pending, their earliest time, and how many cannot be finished."""
         holes = {
             "rows": self._queries.relation(lane.rows),
@@ -290,14 +290,14 @@ class Upkeep:
 
     def unusable(self, limit: int = 1000, table: str | None = None, key: str | None = None) -> list[Unusable]:
         """Pending rows that cannot be finished, of a table, of an object; the publisher leaves them alone."""
-        asked = {"of_table": table, "of_key": key}
-        given = {name: value for name, value in asked.items() if value is not None}
-        holes = {"conditions": self._queries.pieces("excluded", *given)}
-        found = self._run("unusable", holes, most=limit, **given)
+        filters = {"of_table": table, "of_key": key}
+        values = {name: value for name, value in filters.items() if value is not None}
+        holes = {"conditions": self._queries.pieces("excluded", *values)}
+        rows = self._run("unusable", holes, most=limit, **values)
         number = self._queries.log.stored["record_id"]
         return [
             Unusable(row, read_integer(kind), name, object_key, column, number.why_unusable(row))
-            for row, kind, name, object_key, column in found
+            for row, kind, name, object_key, column in rows
         ]
 
     def failed(self) -> int:
@@ -316,8 +316,8 @@ class Upkeep:
         # lest a row be deleted that has just become the one by which ranges are known
         self._run("lock_state")
         holes = {"letters": ", ".join(literal(Letter(letter)) for letter in letters)}
-        found = self._run("handled_before", holes, before=before, after=after, most=limit)
-        ids = [row[0] for row in found]
+        rows = self._run("handled_before", holes, before=before, after=after, most=limit)
+        ids = [row[0] for row in rows]
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         OvertakenRows(self._connection, self._queries).leave(ids, "was_published")
         deleted = self._queries.run_by_ids(self._connection, "purge", ids, holes)

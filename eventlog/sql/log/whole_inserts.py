@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -35,6 +35,11 @@ class Outline(NamedTuple):
     def renamed(self, names: Ints) -> Outline:
         """The same with other numbers of the objects: the one at the place of each."""
         return self._replace(objects=names[self.objects])
+
+
+def hashes(names: Iterable[str]) -> Ints:
+    """Return a 64-bit number for each name, the same number in all statements of this process."""
+    return np.array(list(map(hash, names)), np.int64)
 
 
 class Room(NamedTuple):
@@ -91,9 +96,9 @@ class WholeInserts:
     def _whole(self, picked: Outline, ahead: Outline, along: Ints, torn: Ints) -> Completed:
         """With the rest of torn inserts: the last objects are left out until the others' fits, and if that
         of the first does not, what fits of it is taken. Of the rows ahead those at `along` are taken."""
-        mine = np.isin(ahead.objects, torn)
-        mine[along] = False
-        rest = self._until_closed(ahead, mine)
+        of_torn = np.isin(ahead.objects, torn)
+        of_torn[along] = False
+        rest = self._until_closed(ahead, of_torn)
         ranks = _Ranks(picked.objects)
         in_turn = np.argsort(ranks.of(ahead.objects[rest]), kind="stable")
         rest = rest[in_turn]
@@ -103,21 +108,21 @@ class WholeInserts:
         stay = max(1, *too_much) if too_much else len(picked.objects)
         taken = np.concatenate([along, rest[:fits]])
         taken = taken[ranks.of(ahead.objects[taken]) < stay]
-        kept = ranks.of(picked.objects) < stay
-        reach = int(picked.ids[-1]) if kept.all() else int(picked.ids[np.argmin(kept)]) - 1
-        return Completed(kept, sorted(ahead.ids[taken].tolist()), reach, too_much == [0])
+        picked_up = ranks.of(picked.objects) < stay
+        reach = int(picked.ids[-1]) if picked_up.all() else int(picked.ids[np.argmin(picked_up)]) - 1
+        return Completed(picked_up, sorted(ahead.ids[taken].tolist()), reach, too_much == [0])
 
     def _look_ahead(self, picked: Outline, near: Outline, further: Iterator[Outline]) -> Outline:
         """The rows behind a pick-up, as many as are gone through. Where runs end is kept, so that it happens
         once for many pick-ups: it is not left off where the runs of this one have ended."""
-        found, seen = [near], 0
-        while seen < AHEAD and (rows := next(further, None)) is not None:
-            found.append(rows)
-            seen += rows.size
-        whole = _joined([picked, *found])
-        sure = whole.size // 2 if seen >= AHEAD else whole.size
+        outlines, rows_ahead = [near], 0
+        while rows_ahead < AHEAD and (rows := next(further, None)) is not None:
+            outlines.append(rows)
+            rows_ahead += rows.size
+        whole = _joined([picked, *outlines])
+        sure = whole.size // 2 if rows_ahead >= AHEAD else whole.size
         self._ends.replace(whole.ids[self._run_ends(whole, sure)].tolist())
-        return _joined(found)
+        return _joined(outlines)
 
     def _run_ends(self, rows: Outline, sure: int) -> Ints:
         """The places at which runs end; of the runs that nothing ends, those among so many first rows."""
@@ -126,9 +131,9 @@ class WholeInserts:
         before_closing = ~np.append(insert, True)[1:]
         return order[insert & np.where(_lasts(first), order < sure, before_closing)]
 
-    def _until_closed(self, rows: Outline, some: Flags) -> Ints:
+    def _until_closed(self, rows: Outline, chosen: Flags) -> Ints:
         """The places, among some, of rows of inserts before the first row that ends their object's run."""
-        order, first = _by_object(rows.objects, self._telling(np.where(some, rows.kinds, 0)))
+        order, first = _by_object(rows.objects, self._telling(np.where(chosen, rows.kinds, 0)))
         closing = ~self._inserts(rows.kinds[order])
         closed = np.cumsum(closing)
         until_first: Ints = (closed - closing)[first]
@@ -156,8 +161,8 @@ class _Ranks:
 
     def of(self, objects: Ints) -> Ints:
         """The rank of each of these objects, which are all among those."""
-        found: Ints = self._ranks[np.searchsorted(self._objects, objects)]
-        return found
+        ranks: Ints = self._ranks[np.searchsorted(self._objects, objects)]
+        return ranks
 
 
 def _by_object(objects: Ints, places: Ints) -> tuple[Ints, Flags]:

@@ -125,12 +125,12 @@ class Work:
     def write_letters(self, most: int) -> bool:
         """Write letters that stand beside the log into it, of so many rows; whether there may be more."""
         done = FinishedRanges(self._connection, self._queries)
-        found = done.some(most)
-        for letter in {one.letter for one in found}:
-            ids = (n for one in found if one.letter == letter for n in range(one.first_id, one.last_id + 1))
+        ranges = done.some(most)
+        for letter in {letter for *_, letter in ranges}:
+            ids = (n for first, last, other in ranges if other == letter for n in range(first, last + 1))
             self._in_ranges("finish", ids, letter=letter)
-        done.drop(found)
-        return bool(found)
+        done.drop(ranges)
+        return bool(ranges)
 
     def forget_done(self) -> None:
         """Forget what stands beside the log."""
@@ -139,17 +139,17 @@ class Work:
     def fail(self, failures: Iterable[Failure]) -> None:
         """Keep why rows failed, in place of what was kept before; ahead of finishing rows, which may have
         overtaken them."""
-        found = list(failures)
-        self._queries.run_by_ids(self._connection, "forget_failure", (f.record_id for f in found))
-        objects = OvertakenRows(self._connection, self._queries).objects(f.record_id for f in found)
-        rows = [self._kept(failure) | {"object_hash": objects[failure.record_id]} for failure in found]
+        failed = list(failures)
+        self._queries.run_by_ids(self._connection, "forget_failure", (f.record_id for f in failed))
+        objects = OvertakenRows(self._connection, self._queries).objects(f.record_id for f in failed)
+        rows = [self._storable(failure) | {"object_hash": objects[failure.record_id]} for failure in failed]
         self._queries.run_all(self._connection, "fail", rows)
 
-    def _kept(self, failure: Failure) -> dict[str, Any]:
-        """A failure as it is kept."""
+    def _storable(self, failure: Failure) -> dict[str, Any]:
+        """Return a failure in characters that the database can store."""
         document = failure.document and keepable(self._connection, failure.document)
-        kept = failure._replace(reason=keepable(self._connection, failure.reason), document=document)
-        return kept._asdict()
+        reason = keepable(self._connection, failure.reason)
+        return failure._replace(reason=reason, document=document)._asdict()
 
     def remember(self, number: int, content: str) -> None:
         """Keep what is about to go out."""
@@ -186,14 +186,14 @@ class Work:
     def hold_all(self, waiting: Sequence[WaitingEvent]) -> None:
         """Keep events for later, each in place of what was kept of it before."""
         rows = [
-            one._asdict()
+            event._asdict()
             | {
-                "record_ids": json.dumps(one.record_ids),
-                "object_hash": object_hash(*one.object),
-                "first_id": min(one.record_ids),
-                "reason": keepable(self._connection, one.reason),
+                "record_ids": json.dumps(event.record_ids),
+                "object_hash": object_hash(*event.object),
+                "first_id": min(event.record_ids),
+                "reason": keepable(self._connection, event.reason),
             }
-            for one in waiting
+            for event in waiting
         ]
         self._queries.run_all(self._connection, "forget_event", [_of_event(row) for row in rows])
         self._queries.run_all(self._connection, "hold", rows)
@@ -216,9 +216,9 @@ class Work:
 
     def _spellings(self, waiting: Sequence[WaitingEvent]) -> Iterator[Spelling]:
         """How the rows of events spell their objects."""
-        objects = {row: one.object for one in waiting for row in one.record_ids}
-        for one in waiting:
-            yield one.object, one.object
+        objects = {row: event.object for event in waiting for row in event.record_ids}
+        for event in waiting:
+            yield event.object, event.object
         for chunk in self._queries.chunks(objects):
             for row, *spelled in self._queries.run(self._connection, "spelled_by_id", ids=chunk):
                 yield objects[row], (str(spelled[0]), str(spelled[1]))
@@ -248,8 +248,8 @@ class Work:
                 moved[old] = name
         self._queries.run_all(self._connection, "rename_retry", changes)
         for old, name in moved.items():
-            found = self._queries.run(self._connection, "spellings_of", object_hash=old).all()
-            self.spell([(name, name), *((name, (row[0], row[1])) for row in found)])
+            rows = self._queries.run(self._connection, "spellings_of", object_hash=old).all()
+            self.spell([(name, name), *((name, (row[0], row[1])) for row in rows)])
             self._queries.run(self._connection, "forget_spellings", object_hash=old)
 
     def record_cycle(self, facts: str) -> None:

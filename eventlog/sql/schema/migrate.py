@@ -11,10 +11,10 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
 from eventlog.sql.capture.track import tracked
+from eventlog.sql.common import templates
+from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
-from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.names import Log
-from eventlog.sql.statements import templates
 from eventlog.sql.stored import demand_time
 
 if TYPE_CHECKING:
@@ -122,9 +122,9 @@ def has_companion(connection: Connection, log: Log, name: str) -> bool:
 
 def head() -> str:
     """The newest revision."""
-    found = _scripts().get_current_head()
-    assert found is not None
-    return found
+    newest = _scripts().get_current_head()
+    assert newest is not None
+    return newest
 
 
 def _scripts() -> ScriptDirectory:
@@ -195,9 +195,9 @@ def _execute(connection: Connection, statements: Iterator[str]) -> None:
 def _own(connection: Connection, log: Log) -> bool:
     """Whether the log is ours to create and drop: as recorded, else if there is none yet."""
     if _exists(connection, log, log.beside("state")):
-        found = connection.execute(text(f"select attached from {log.names()['state']}")).scalar()  # noqa: S608
-        if found is not None:
-            return not found
+        attached = connection.execute(text(f"select attached from {log.names()['state']}")).scalar()  # noqa: S608
+        if attached is not None:
+            return not attached
     return not exists(connection, log)
 
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from sqlalchemy.engine import Connection
 
 from eventlog.core.tables import Tables
-from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.record import TrackRecord
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.dialect.dialects import literal
+from eventlog.sql.choice import Choice
+from eventlog.sql.common.expression import literal
 from eventlog.sql.log.upkeep import Unpublished, Upkeep
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries

@@ -6,30 +6,30 @@ from collections.abc import Callable, Iterable, Iterator
 
 from eventlog.sql.capture.checks.finding import Checked, Finding
 from eventlog.sql.capture.record import Recorded
+from eventlog.sql.common import templates
 from eventlog.sql.log.finished_ranges import why_of_other
 from eventlog.sql.log.leader import holder_of
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Identity
-from eventlog.sql.statements import templates
 
 
-def _lock(seen: Checked) -> Iterator[Finding]:
-    holder = holder_of(seen.connection, Queries(seen.log))
+def _lock(checked: Checked) -> Iterator[Finding]:
+    holder = holder_of(checked.connection, Queries(checked.log))
     if holder is not None and not holder.publisher:
-        yield seen.of_log(
+        yield checked.of_log(
             f"the lock of its publisher is held by {holder}: as long as it is, nothing is published",
             "end that session, and take from its role the right to connect",
         )
 
 
-def _index(seen: Checked) -> Iterator[Finding]:
-    for (count,) in seen.ask("check_index"):
+def _index(checked: Checked) -> Iterator[Finding]:
+    for (count,) in checked.ask("check_index"):
         if not count:
-            yield seen.of_log(
+            yield checked.of_log(
                 "no index finds its pending rows: each pick-up reads the whole log",
                 "make it again:",
-                *_one_line(templates.statements(seen.log.dialect, "0001_pending", seen.log.names())),
+                *_one_line(templates.statements(checked.log.dialect, "0001_pending", checked.log.names())),
             )
 
 
@@ -40,9 +40,9 @@ def _one_line(statements: Iterable[str]) -> Iterator[str]:
         yield " ".join(lines).removesuffix(";") + ";"
 
 
-def _sequence(seen: Checked) -> Iterator[Finding]:
-    for name, cached, *mended in seen.ask("check_sequence"):
-        yield seen.of_log(
+def _sequence(checked: Checked) -> Iterator[Finding]:
+    for name, cached, *mended in checked.ask("check_sequence"):
+        yield checked.of_log(
             f"sequence {name} hands out numbers from a cache ({cached}): the order of record_id is not the"
             " order of the changes",
             "have it hand out one at a time, in order:" if mended else "alter it to order",
@@ -50,49 +50,49 @@ def _sequence(seen: Checked) -> Iterator[Finding]:
         )
 
 
-def _position(seen: Checked) -> Iterator[Finding]:
-    position = read_position(seen.connection, seen.log)
-    yield from _beyond(seen, position)
+def _position(checked: Checked) -> Iterator[Finding]:
+    position = read_position(checked.connection, checked.log)
+    yield from _beyond(checked, position)
     if position.last is not None and position.comes_again:
-        yield seen.of_log(
+        yield checked.of_log(
             f"record ids come again: the next one is {position.last + 1}, and rows up to {position.highest}"
             " went out before; no publisher starts",
-            seen.command("check --advance-sequence"),
+            checked.command("check --advance-sequence"),
         )
 
 
-def _beyond(seen: Checked, position: IdPosition) -> Iterator[Finding]:
+def _beyond(checked: Checked, position: IdPosition) -> Iterator[Finding]:
     """Report rows that the sequence has not given, and a sequence that can give few more."""
-    newest = int(Queries(seen.log).run(seen.connection, "newest_usable").scalar() or 0)
+    newest = int(Queries(checked.log).run(checked.connection, "newest_usable").scalar() or 0)
     if newest > position.bound:
-        yield seen.of_log(
+        yield checked.of_log(
             f"rows up to {newest} have record ids beyond {position.bound}, the last that its sequence can"
             " have given: they are refused, and a change that comes to such a number fails",
             "insert them again without a record_id, and delete the rows above that number",
         )
     if position.at_end:
-        yield seen.of_log(
+        yield checked.of_log(
             f"its sequence is at the end of its type: {position.last} of {position.end}; then every write to"
             " a tracked table fails",
             "delete rows with record ids that it never gave, and set it back to the others; where there are"
             " none, record_id needs a larger type:",
-            seen.command("check --advance-sequence"),
+            checked.command("check --advance-sequence"),
         )
 
 
-def _done(seen: Checked) -> Iterator[Finding]:
-    if (why := why_of_other(seen.connection, Queries(seen.log))) is not None:
-        yield seen.of_log(
+def _done(checked: Checked) -> Iterator[Finding]:
+    if (why := why_of_other(checked.connection, Queries(checked.log))) is not None:
+        yield checked.of_log(
             why,
             "see what happened to the log; then have it forgotten:",
-            seen.command("check --advance-sequence"),
+            checked.command("check --advance-sequence"),
         )
 
 
-def _encoding(seen: Checked) -> Iterator[Finding]:
-    for (encoding,) in seen.ask("check_encoding"):
+def _encoding(checked: Checked) -> Iterator[Finding]:
+    for (encoding,) in checked.ask("check_encoding"):
         yield Finding(
-            seen.log.table,
+            checked.log.table,
             f"its database's encoding is {encoding}, which stores any bytes: a row with bytes that are not"
             " UTF-8 gets E, for no document can carry them",
             "mend the values that eventlog errors lists, or move to a database in UTF8",
@@ -101,39 +101,39 @@ def _encoding(seen: Checked) -> Iterator[Finding]:
         )
 
 
-def _made_anew(seen: Checked) -> Iterator[Finding]:
-    for entry in seen.record:
-        relation = seen.catalogue.at(entry.place)
+def _made_anew(checked: Checked) -> Iterator[Finding]:
+    for entry in checked.record:
+        relation = checked.catalogue.at(entry.place)
         if relation is None:
             yield Finding(
                 str(entry),
                 "it is tracked, and there is no such table any more",
-                seen.untrack(entry),
+                checked.untrack(entry),
             )
         elif not entry.is_still(relation.identity):
-            yield _changed(seen, entry, relation.identity)
+            yield _changed(checked, entry, relation.identity)
 
 
-def _changed(seen: Checked, entry: Recorded, now: Identity) -> Finding:
+def _changed(checked: Checked, entry: Recorded, now: Identity) -> Finding:
     """Report a tracked table that is something else by now."""
     if not now.is_table:
-        return Finding(str(entry), f"it is not read: it is a {now.kind} now", seen.untrack(entry))
+        return Finding(str(entry), f"it is not read: it is a {now.kind} now", checked.untrack(entry))
     return Finding(
         str(entry),
         f"it is not read: it is another table than the one that was tracked, or belongs to {now.owner} now",
-        f"{seen.track(entry, seen.record.choice(entry))}, or {seen.untrack(entry)}",
+        f"{checked.track(entry, checked.record.choice(entry))}, or {checked.untrack(entry)}",
     )
 
 
-def _not_on_record(seen: Checked) -> Iterator[Finding]:
-    for place, ours in sorted(seen.catalogue.marked(seen.log).items()):
+def _not_on_record(checked: Checked) -> Iterator[Finding]:
+    for place, ours in sorted(checked.catalogue.marked(checked.log).items()):
         name = ".".join(place)
-        if seen.record.get(place) is None and not seen.record.parents(place):
+        if checked.record.get(place) is None and not checked.record.parents(place):
             yield Finding(
                 name,
                 "it is not read: its triggers say that they are of this log, and it is not on record"
                 + ("" if ours else "; they belong to somebody else"),
-                f"{seen.track(name)}, or drop the triggers",
+                f"{checked.track(name)}, or drop the triggers",
                 fault=ours,
             )
 

@@ -22,11 +22,11 @@ _PLAIN = re.compile("[A-Za-z0-9]+")
 _LETTERS = frozenset(status.value for status in Letter)
 
 
-def _null_times(seen: Checked) -> Iterator[Finding]:
-    names = seen.log.names()
-    for (count,) in seen.ask("check_null_times"):
+def _null_times(checked: Checked) -> Iterator[Finding]:
+    names = checked.log.names()
+    for (count,) in checked.ask("check_null_times"):
         if count:
-            yield seen.of_log(
+            yield checked.of_log(
                 f"{quantity(count, 'row has', 'rows have')} no event_time",
                 "give the column its default, and the rows a time:",
                 f"update {names['log']} set {names['event_time']} = {names['utc_now']}"  # noqa: S608
@@ -34,96 +34,96 @@ def _null_times(seen: Checked) -> Iterator[Finding]:
             )
 
 
-def _letters(seen: Checked) -> Iterator[Finding]:
-    for letter, count in seen.ask("check_letters"):
+def _letters(checked: Checked) -> Iterator[Finding]:
+    for letter, count in checked.ask("check_letters"):
         if letter not in _LETTERS:
             named = "null" if letter is None else repr(letter)
             rows = quantity(count, "row has", "rows have")
-            yield seen.of_log(
+            yield checked.of_log(
                 f"{rows} the status {named}, which is reserved: none is ever picked up",
                 "delete them, or set it to N to have them sent:",
-                *_renewed(seen, letter),
+                *_renewed(checked, letter),
             )
 
 
-def _renewed(seen: Checked, letter: str | None) -> Iterator[str]:
+def _renewed(checked: Checked, letter: str | None) -> Iterator[str]:
     """The statement that makes such rows new, where it cannot mean others: not by case, nor by a quote."""
-    if letter and _PLAIN.fullmatch(letter) and seen.log.stored["status"].exact:
-        names = seen.log.names()
+    if letter and _PLAIN.fullmatch(letter) and checked.log.stored["status"].exact:
+        names = checked.log.names()
         these = f"where {names['status']} = '{letter}'"
         yield f"update {names['log']} set {names['status']} = 'N' {these};"  # noqa: S608
 
 
-def _types(seen: Checked) -> Iterator[Finding]:
-    for cell, count in seen.ask("check_types"):
+def _types(checked: Checked) -> Iterator[Finding]:
+    for cell, count in checked.ask("check_types"):
         try:
             read_event_type(cell)
         except WrongRow as fault:
             remedy = "mend the trigger that writes them; the publisher gives them status E"
-            yield seen.of_log(f"of {count} pending rows {fault}", remedy)
+            yield checked.of_log(f"of {count} pending rows {fault}", remedy)
 
 
-def _unusable(seen: Checked) -> Iterator[Finding]:
-    count = seen.backlog().unusable
+def _unusable(checked: Checked) -> Iterator[Finding]:
+    count = checked.backlog().unusable
     if count:
-        most = seen.log.stored["record_id"].most
-        yield seen.of_log(
+        most = checked.log.stored["record_id"].most
+        yield checked.of_log(
             f"{count} pending rows have no usable record_id, a whole number from 1 to {most}: no publisher"
             " can finish them, and none picks them up",
             "give each a record_id, or delete it; they are listed by:",
-            seen.command("errors"),
+            checked.command("errors"),
         )
 
 
-def _pending(seen: Checked) -> Iterator[Finding]:
-    rows = seen.ask("check_pending", most=SAMPLE)
-    tables = seen.tables
+def _pending(checked: Checked) -> Iterator[Finding]:
+    rows = checked.ask("check_pending", most=SAMPLE)
+    tables = checked.tables
     keys = {(row.table_name, row.table_key) for row in rows if None not in row[1:3]}
-    yield from _malformed(seen, keys)
-    yield from _padded(seen, keys)
-    yield from _two_forms(seen, keys)
+    yield from _malformed(checked, keys)
+    yield from _padded(checked, keys)
+    yield from _two_forms(checked, keys)
     yield from _unknown_names(
-        seen, Counter(row.table_name for row in rows if row.table_name is not None), tables
+        checked, Counter(row.table_name for row in rows if row.table_name is not None), tables
     )
     named = Counter(
         (row.table_name, row.column_name)
         for row in rows
         if None not in row[1:] and read_integer(row.event_type) in _PER_FIELD
     )
-    yield from _unknown_columns(seen, named, tables)
-    yield from _loopback(seen, Counter(row.perpetrator for row in rows))
+    yield from _unknown_columns(checked, named, tables)
+    yield from _loopback(checked, Counter(row.perpetrator for row in rows))
 
 
-def _malformed(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+def _malformed(checked: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
     for table, key in sorted(keys):
         try:
             tablekey.read(key)
         except MalformedKey as fault:
-            remedy = f"write keys as {seen.log.beside('key_value')} does, or track {table} with eventlog"
-            yield seen.of_log(f"the key {key!r} of {table}: {fault}", remedy)
+            remedy = f"write keys as {checked.log.beside('key_value')} does, or track {table} with eventlog"
+            yield checked.of_log(f"the key {key!r} of {table}: {fault}", remedy)
 
 
-def _padded(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+def _padded(checked: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
     spellings: dict[tuple[str, str], set[str]] = {}
     for table, key in keys:
         spellings.setdefault((table, key.replace(" ", "")), set()).add(key)
     for (table, _), same in sorted(spellings.items()):
         if len(same) > 1:
-            yield seen.of_log(
+            yield checked.of_log(
                 f"keys of {table} differ only in blanks: {', '.join(map(repr, sorted(same)))}; they count as"
                 " different objects",
                 "write the keys of one table in one format, from every trigger",
             )
 
 
-def _two_forms(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+def _two_forms(checked: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
     """Report objects of published tables whose association is another one as logged than in the catalogue's
     names."""
-    forms = {(table, key): object_of(seen.tables, table, key) for table, key in sorted(keys)}
+    forms = {(table, key): object_of(checked.tables, table, key) for table, key in sorted(keys)}
     odd = {name: key for (_, key), name in forms.items() if name[1] != key}
     if odd:
         (table, canonical), logged = min(odd.items())
-        yield seen.of_log(
+        yield checked.of_log(
             f"{len(odd)} pending objects have two associations, such as {logged} of {table}, which is"
             f" {canonical} in the catalogue's names",
             "write keys with the catalogue's names, in the order of the key, and quotes only where they must"
@@ -132,57 +132,57 @@ def _two_forms(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Findi
         )
 
 
-def _unknown_names(seen: Checked, names: Counter[str], tables: Tables) -> Iterator[Finding]:
+def _unknown_names(checked: Checked, names: Counter[str], tables: Tables) -> Iterator[Finding]:
     for name, count in sorted(names.items()):
         try:
-            known = tables.find(name) is not None or bool(tables.parents(name))
+            exists = tables.find(name) is not None or bool(tables.parents(name))
         except AmbiguousName as fault:
-            yield seen.of_log(f"{quantity(count, 'pending row')}: {fault}", "log the name with its schema")
+            yield checked.of_log(f"{quantity(count, 'pending row')}: {fault}", "log the name with its schema")
             continue
-        if not known:
+        if not exists:
             rows = quantity(count, "pending row names", "pending rows name")
-            yield seen.of_log(
+            yield checked.of_log(
                 f"{rows} {name}, which is no table or view that is published",
                 "track it, name it in sync-tables or sync-schema, or mend the trigger that writes them",
             )
 
 
-def _unknown_columns(seen: Checked, named: Counter[tuple[str, str]], tables: Tables) -> Iterator[Finding]:
+def _unknown_columns(checked: Checked, named: Counter[tuple[str, str]], tables: Tables) -> Iterator[Finding]:
     """Report columns that rows name and their tables lack."""
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for (name, column), count in named.items():
         with suppress(EventlogError):
             table = tables.find(name)
             if table is not None and table.key and table.column(column) is None:
-                found[str(table), column] += count
-    for (name, column), count in sorted(found.items()):
+                counts[str(table), column] += count
+    for (name, column), count in sorted(counts.items()):
         rows = quantity(count, "pending row names", "pending rows name")
-        yield seen.of_log(
+        yield checked.of_log(
             f"{rows} column {column!r}, which {name} lacks: values leave as strings, and types 7 and 8 bring"
             " none",
             "add the column, mend what writes the rows, or refuse them with unknown-columns = refuse",
         )
 
 
-def _loopback(seen: Checked, perpetrators: Counter[str | None]) -> Iterator[Finding]:
-    if seen.driver_user is not None and (count := perpetrators[seen.driver_user]):
+def _loopback(checked: Checked, perpetrators: Counter[str | None]) -> Iterator[Finding]:
+    if checked.driver_user is not None and (count := perpetrators[checked.driver_user]):
         rows = quantity(count, "pending row is", "pending rows are")
-        yield seen.of_log(
-            f"{rows} the work of {seen.driver_user}, as whom the publisher connects: such"
+        yield checked.of_log(
+            f"{rows} the work of {checked.driver_user}, as whom the publisher connects: such"
             " count as loopback and are not published",
             "let the publisher connect as a user of its own, or set allow-loopback",
         )
 
 
-def _overdue(seen: Checked) -> Iterator[Finding]:
-    oldest = seen.backlog().oldest
-    ((now,),) = seen.ask("now")
-    if oldest is not None and now - oldest > seen.patience:
+def _overdue(checked: Checked) -> Iterator[Finding]:
+    oldest = checked.backlog().oldest
+    ((now,),) = checked.ask("now")
+    if oldest is not None and now - oldest > checked.patience:
         age = timedelta(seconds=int((now - oldest).total_seconds()))
-        yield seen.of_log(
+        yield checked.of_log(
             f"the oldest pending row has waited {age}",
             "start a publisher, or see why the one that runs does not send them:",
-            seen.command("status"),
+            checked.command("status"),
         )
 
 

@@ -10,22 +10,22 @@ from eventlog.sql.capture import track
 from eventlog.sql.capture.checks.finding import Checked, Finding, Watched
 from eventlog.sql.capture.refusals import refuse
 from eventlog.sql.capture.subject import installed_of, read_subject
-from eventlog.sql.capture.triggers import Subject
-from eventlog.sql.capture.writers import writer_of
 from eventlog.sql.relation import Installed, qualified
+from eventlog.sql.triggers import Subject, triggers_of
 
 
-def _drift(seen: Checked, watched: Watched) -> Iterator[Finding]:
-    table = watched.relation.table
-    remedy = seen.track(table, watched.choice)
+def _drift(checked: Checked, watched: Watched) -> Iterator[Finding]:
+    relation, choice = watched.relation, watched.choice
+    table = relation.table
+    remedy = checked.track(table, choice)
     try:
-        subject = read_subject(seen.catalogue, seen.record, seen.log, watched.relation, watched.choice)
+        subject = read_subject(checked.catalogue, checked.record, checked.log, relation, choice)
         refuse(subject)
     except EventlogError as fault:
         yield Finding(str(table), f"its triggers no longer fit: {fault}", f"{remedy}, with another choice")
         return
-    plan = track.plan_for(seen.catalogue, seen.record, subject)
-    hidden = _hidden(seen, subject, watched)
+    plan = track.plan_for(checked.catalogue, checked.record, subject)
+    hidden = _hidden(checked, subject, watched)
     if hidden:
         yield Finding(
             str(table),
@@ -35,23 +35,23 @@ def _drift(seen: Checked, watched: Watched) -> Iterator[Finding]:
             told=True,
         )
     elif plan.statements:
-        yield Finding(str(table), "; ".join(_differences(seen, subject, watched)), remedy)
+        yield Finding(str(table), "; ".join(_differences(checked, subject, watched)), remedy)
 
 
-def _hidden(seen: Checked, subject: Subject, watched: Watched) -> list[str]:
+def _hidden(checked: Checked, subject: Subject, watched: Watched) -> list[str]:
     """The tables whose triggers we do not see, though there may be some."""
     children = [child.relation.place for child in subject.children]
-    installed = installed_of(seen.catalogue, seen.record, seen.log, watched.relation, children)
+    installed = installed_of(checked.catalogue, checked.record, checked.log, watched.relation, children)
     shown = {(trigger.schema, trigger.table) for trigger in installed}
     places = [place for place in (watched.relation.place, *children) if place not in shown]
-    return [".".join(place) for place in places if not seen.catalogue.shows_triggers(place)]
+    return [".".join(place) for place in places if not checked.catalogue.shows_triggers(place)]
 
 
-def _differences(seen: Checked, subject: Subject, watched: Watched) -> Iterator[str]:
-    triggers = {(t.schema, t.table, t.name): t for t in writer_of(seen.log.dialect).write(subject)}
+def _differences(checked: Checked, subject: Subject, watched: Watched) -> Iterator[str]:
+    triggers = {(t.schema, t.table, t.name): t for t in triggers_of(subject)}
     expected = {place: trigger.body for place, trigger in triggers.items()}
-    children = [entry.place for entry in seen.record.children(watched.relation.place)]
-    installed = list(installed_of(seen.catalogue, seen.record, seen.log, watched.relation, children))
+    children = [entry.place for entry in checked.record.children(watched.relation.place)]
+    installed = list(installed_of(checked.catalogue, checked.record, checked.log, watched.relation, children))
     standing = {(t.schema, t.table, t.name): t.body for t in installed}
     for place in sorted(expected.keys() - standing.keys(), key=str):
         yield f"trigger {place[2]} is missing on {place[1]}"
@@ -63,18 +63,18 @@ def _differences(seen: Checked, subject: Subject, watched: Watched) -> Iterator[
             which = f"trigger {trigger.name} on {trigger.table}"
             yield f"{which} is disabled, or enabled in another way than by track"
     written = "".join(expected[place] for place in expected.keys() & standing.keys())
-    found = "".join(standing[place] for place in expected.keys() & standing.keys())
-    if written.split() != found.split():
+    installed_text = "".join(standing[place] for place in expected.keys() & standing.keys())
+    if written.split() != installed_text.split():
         yield "its triggers are not those that track writes for the table as it is now" + "".join(
             f": column {column.name} is not logged as it should be"
             for column in subject.table.columns.values()
-            if written.count(seen.log.dialect.quote(column.name))
-            != found.count(seen.log.dialect.quote(column.name))
+            if written.count(checked.log.dialect.quote(column.name))
+            != installed_text.count(checked.log.dialect.quote(column.name))
         )
 
 
-def _before_ours(seen: Checked, watched: Watched) -> Iterator[Finding]:
-    if not seen.log.dialect.statement_triggers:
+def _before_ours(checked: Checked, watched: Watched) -> Iterator[Finding]:
+    if not checked.log.dialect.statement_triggers:
         return
     first = min((t.name for t in watched.ours), default="")
     for trigger in watched.relation.triggers:
@@ -83,46 +83,46 @@ def _before_ours(seen: Checked, watched: Watched) -> Iterator[Finding]:
                 str(watched.relation.table),
                 f"trigger {trigger.name} fires before capture: what it changes stands in the log too early",
                 f"rename it so that it sorts after {first}:",
-                commands=(_renamed(seen, watched, trigger),),
+                commands=(_renamed(checked, watched, trigger),),
             )
 
 
-def _renamed(seen: Checked, watched: Watched, trigger: Installed) -> str:
+def _renamed(checked: Checked, watched: Watched, trigger: Installed) -> str:
     """The statement after which a trigger fires behind ours: a tilde sorts after all letters."""
-    quoted, table = seen.log.dialect.quote, watched.relation.table
-    there = qualified(seen.log.dialect, trigger.schema, trigger.table or table.name)
-    return f"alter trigger {quoted(trigger.name)} on {there} rename to {quoted('~' + trigger.name)};"
+    quoted, table = checked.log.dialect.quote, watched.relation.table
+    quoted_table = qualified(checked.log.dialect, trigger.schema, trigger.table or table.name)
+    return f"alter trigger {quoted(trigger.name)} on {quoted_table} rename to {quoted('~' + trigger.name)};"
 
 
-def _cascades(seen: Checked, watched: Watched) -> Iterator[Finding]:
-    if writer_of(seen.log.dialect).cascades_fire:
+def _cascades(checked: Checked, watched: Watched) -> Iterator[Finding]:
+    if checked.log.dialect.triggers.cascades_fire:
         return
     for foreign in watched.relation.foreign_keys:
         if foreign.cascades:
             yield Finding(
                 str(watched.relation.table),
                 f"its foreign key to {foreign.target} cascades, which fires no trigger in"
-                f" {seen.log.dialect.title}: such changes are not logged",
+                f" {checked.log.dialect.title}: such changes are not logged",
                 f"let the foreign key restrict, and change the rows in a trigger on {foreign.target}",
             )
 
 
-def _replicated(seen: Checked, watched: Watched) -> Iterator[Finding]:
+def _replicated(checked: Checked, watched: Watched) -> Iterator[Finding]:
     if watched.choice.replicated:
         return
     table = watched.relation.table
-    for name in seen.catalogue.subscriptions(table.schema, table.name):
+    for name in checked.catalogue.subscriptions(table.schema, table.name):
         yield Finding(
             str(table),
             f"subscription {name} writes to it as a replica, which fires no trigger of ours",
-            seen.track(table, replace(watched.choice, replicated=True)),
+            checked.track(table, replace(watched.choice, replicated=True)),
         )
 
 
-def _ways_round(seen: Checked, watched: Watched) -> Iterator[Finding]:
+def _ways_round(checked: Checked, watched: Watched) -> Iterator[Finding]:
     if watched.choice.replicated:
         return  # the one way round where there is such a choice
-    for way, remedy in writer_of(seen.log.dialect).ways_round:
+    for way, remedy in checked.log.dialect.triggers.ways_round:
         yield Finding(str(watched.relation.table), way, remedy, fault=False)
 
 

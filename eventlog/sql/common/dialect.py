@@ -1,0 +1,163 @@
+"""What differs between databases and is a value or a function; a statement is in a .sql file.
+
+No code asks for a dialect's name: a difference is a field of `Dialect`, or a statement of the same name in
+the folder of the dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sqlalchemy.engine import Engine
+
+from eventlog.sql.common.capacity import Capacity, IllegalName
+from eventlog.sql.common.expression import Expressions
+from eventlog.sql.common.key_types import KeyType
+from eventlog.sql.common.storage import Storage
+
+ISO_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}([.][0-9]{1,6})?"  # as most texts of a time are
+POSITIVE_INTEGER = "'^ *[+]?0*[1-9][0-9]{0,18} *$'"
+
+
+class TriggerWriter(NamedTuple):
+    """How one database writes triggers; `eventlog.sql.triggers` calls these functions and types them."""
+
+    write: Callable[[Any], Iterator[Any]]  # from a Subject to its Triggers
+    name: Callable[[Any, str, str, str | None], str]  # from a Log, a table, an event and a parent
+    ways_round: tuple[tuple[str, str], ...]  # changes that no trigger sees, each with what to do
+    cascades_fire: bool = True  # what a cascading foreign key changes fires triggers
+    replicates: bool = False  # triggers can log what replication writes
+    no_name_with: str = ""  # a name that holds all of these cannot stand in a trigger
+    reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
+    more: tuple[str, ...] = ()  # what `name` takes for an event, of further triggers of a wide table
+    package: Callable[[Any, str | None, str], str] | None = None  # from a Log, a schema and a trigger
+
+
+def as_it_is(statement: str) -> Iterable[str]:
+    """Return a statement of the schema alone, unchanged."""
+    return (statement,)
+
+
+def dial_plainly(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """Return a connection of the driver, with no more arguments than these."""
+    return connect(**arguments)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """One database product; `eventlog.sql.dialects` has each once, and pickles it by its name."""
+
+    name: str
+    title: str
+    folders: tuple[str, ...]  # of its .sql files; the first that has a statement of a name wins
+    driver: str  # SQLAlchemy's name of dialect and driver
+    extra: str | None  # what pip must install besides eventlog itself
+    quote_mark: str
+    max_name: int  # of what we name, in UTF-8 bytes
+    max_parameters: int  # of one statement
+    plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
+    capacity: Capacity  # of tables that are made
+    expressions: Expressions  # how values become texts
+    key_types: Mapping[str, KeyType]  # how the text of a key finds its row, by the type's name
+    triggers: TriggerWriter
+    storages: Mapping[str, Storage] = field(default_factory=dict)  # types that mean another thing here
+    aliases: tuple[str, ...] = ()  # further schemes of its URLs
+    server_attribute: str = ""  # by which SQLAlchemy's dialect tells that a server is this one
+    listen: Callable[[Engine], None] | None = None  # adds what an engine does before statements
+    dial: Callable[[str, Callable[..., Any], Mapping[str, Any]], Any] = dial_plainly  # opens a connection
+    schema_words: Mapping[str, str] = field(default_factory=dict)  # fill the holes of the common schema
+    ddl: Callable[[str], Iterable[str]] = as_it_is  # says `if exists` in the words of the database
+    own_session: tuple[str, ...] = ()  # what begins our own sessions, and no trigger
+    sees_all: tuple[str, ...] = ()  # makes an error of what would be hidden from a session of a log
+    pinned_path: tuple[str, ...] = ()  # has such a session find only the server's own by bare names
+    given_path: tuple[str, ...] = ()  # has a transaction find again what it would have found without that
+    second_mark: str = ""  # quotes names that hold the first, where the session allows both
+    trigger_second_mark: str = ""  # the same in the texts of triggers, where it may differ
+    quotes_by_session: bool = False  # a setting says what double quotes are
+    session_name: str | None = None  # the driver's argument by which the server tells sessions apart
+    dual: str = ""  # what a select without a table is followed by
+    collation: str = ""  # compares text exactly, by case and by blanks
+    current_schema: str = "current_schema()"
+    compares_by_case: bool = True  # columns of users do, unless they say otherwise
+    chunk: int = 10_000  # ids or keys that one statement is sent
+    text_type: str = "text"  # of any length
+    long_text: str = "text"  # of a column for texts that are long
+    table_options: str = ""  # of tables whose texts compare exactly
+    utc_now: str = ""  # the transaction's clock, in UTC
+    local_now: str = ""  # the same in the server's own zone
+    local_as_utc: str = ""  # {column}, which stands in the server's own zone, in UTC
+    integer: str = "bigint"  # of 64 bits, to cast to
+    timestamp: str = "timestamp"  # without a zone, to cast to
+    text: str = "cast({column} as text)"  # of any {column}, compared by case and by blanks
+    time_text: str = "cast({column} as text)"  # of a timestamp, in ISO form
+    zoned_as_utc: str = "{column}"  # a timestamp with its zone, in UTC
+    plain_time: str = f"regexp_like({{column}}, '^{ISO_TIME}$')"  # whether a text is one
+    quotient: str = "{column} / {by}"  # of integers, without its fraction
+    digest: str = ""  # of a text {x}: SHA-256, cut to 128 bits, in hexadecimal digits; empty: it makes none
+    joins_whole: str = ""  # from here on no row of one side of a join is looked for alone in the other
+    joins_freely: str = ""  # ends that
+    apart: str = ""  # behind a select that is to be made once, not woven into the one around it
+    hashed_key: str = "h"  # the alias of the key's text where a comparison makes its digest
+    octets: str = "octet_length({x})"  # of a text {x} in UTF-8
+    number_of_text: str = ""  # the positive integer that a text {column} names, else null
+    indexes_expressions: bool = False
+    share_lock: str = ""  # keeps a row from changing until our transaction ends
+    updates_ranges: bool = True  # faster than by single ids
+    force_index: str = ""  # said behind a table, where the optimizer would rather sort
+    lock_is_transactional: bool = False  # the leader's lock is a transaction's, until its session has it
+    empty_is_null: bool = False  # '' is stored as null
+    holds_zero: bool = True  # texts may hold the character U+0000
+    fraction: int = 6  # digits behind the second of a time type that does not say how many
+    stage_prefix: str = ""  # begins the names of tables that only our session sees
+    advice: Mapping[int, str] = field(default_factory=dict)  # what to do, by the number of an error
+    rows_as_json: bool = (
+        False  # many rows reach a statement as one JSON text, for its driver sends them singly
+    )
+    keys_by_column: bool = False  # many keys go as an array for each column, not as records
+    copies: bool = False  # takes rows by `copy ... from stdin`
+    refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
+    conflicts: frozenset[str] = frozenset()  # numbers of errors after which a transaction is to be done again
+    wakes: bool = False  # sessions can be told that there is work
+    transactional_ddl: bool = False  # a failed migration leaves nothing
+    shares_snapshots: bool = False  # other sessions can see what one of ours sees
+    measures_rows: bool = False  # current rows come with their bytes, and none behind so many
+    packs_columns: bool = False  # puts a result together by column, where that is faster than rows are
+    statement_triggers: bool = False  # with transition tables
+    truncate_triggers: bool = False
+    sequence_hidden: bool = False  # who may read the log does not see where its sequence stands
+    usage_of_schema: bool = False  # a right of its own, without which nothing in the schema is reached
+    replaces_routines: bool = True  # keeping who may execute them; else they are dropped and made anew
+    hides_triggers: bool = False  # from users without the right to make some on the table
+    script_head: tuple[str, ...] = ()  # what a script for the database's own client opens with
+    script_tail: tuple[str, ...] = ()
+    block_end: str = ";"  # what ends a statement that holds semicolons of its own
+    reads_lines: bool = False  # its client looks at each line for the end of a statement, even within names
+    block_mark: str | None = None  # announces such a statement's end to the client
+
+    def quote(self, name: str) -> str:
+        """The name as an identifier, whatever stands in it."""
+        if not name or "\0" in name:
+            raise IllegalName(name, self.title, "it is empty or holds a zero character")
+        if self.second_mark and self.quote_mark in name and self.second_mark not in name:
+            return f"{self.second_mark}{name}{self.second_mark}"
+        return self.quote_mark + name.replace(self.quote_mark, self.quote_mark * 2) + self.quote_mark
+
+    def fold(self, name: str) -> str:
+        """The name as the catalogue keeps it: one without capitals is one that nobody quoted."""
+        return name.upper() if self.plain_names == "upper" and name == name.lower() else name
+
+    def index_hint(self, index: str) -> str:
+        """What makes a statement read its table by that index, where that must be said."""
+        return self.force_index.replace("{index}", index)
+
+    def script(self, statements: Iterable[str]) -> str:
+        """The statements as a file for the database's own client."""
+        ended = (self._ended(statement) for statement in statements)
+        return "\n".join((*self.script_head, *ended, *self.script_tail, ""))
+
+    def _ended(self, statement: str) -> str:
+        if ";" not in statement or self.block_mark is None:
+            return f"{statement}{self.block_end if ';' in statement else ';'}\n"
+        return f"delimiter {self.block_mark}\n{statement}{self.block_mark}\ndelimiter ;\n"

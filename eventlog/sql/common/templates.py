@@ -1,0 +1,81 @@
+"""The named statements: found in the folders of a dialect, filled with names.
+
+A .sql file holds statements under their names: a line `-- name --`, a line that says what the statement is
+for, then its text up to the next name. Where one name runs several statements, a line with nothing but a
+slash ends each; `@name` there includes the statements of another name. A name in braces is filled in; every
+other brace is text. Values are never filled in: they are bound.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
+from importlib.resources.abc import Traversable
+from itertools import chain
+
+from eventlog.sql.common.dialect import Dialect
+
+_HOLE = re.compile(r"\{([a-z_]+)\}")
+_INCLUDE = "@"
+_DDL = re.compile(r"(?:--.*\n)*(?:create|alter|drop) ")
+_END = re.compile(r"^/$", re.MULTILINE)
+_NAME = re.compile(r"^-- (\w+) --\n(?:-- (\S.*)\n)?", re.MULTILINE)
+
+
+def statement(dialect: Dialect, name: str, **names: str) -> str:
+    """The one statement of a name."""
+    (only,) = statements(dialect, name, names)
+    return only
+
+
+def statements(dialect: Dialect, name: str, names: Mapping[str, str]) -> Iterator[str]:
+    """The statements of a name, each without its end; those of the dialect's first folder that has some."""
+    for text in _found(dialect.folders, name):
+        if text.startswith(_INCLUDE):
+            yield from statements(dialect, text.removeprefix(_INCLUDE), names)
+        else:
+            yield from (fill(ddl, names) for ddl in _own_ddl(dialect, text))
+
+
+def _own_ddl(dialect: Dialect, text: str) -> Iterable[str]:
+    """Return a statement of the schema in the words of the dialect, and any other as it is."""
+    if _DDL.match(text) is None:
+        return (text,)
+    return dialect.ddl(_HOLE.sub(lambda hole: dialect.schema_words.get(hole[1], hole[0]), text))
+
+
+def fill(text: str, names: Mapping[str, str]) -> str:
+    """The text with its holes filled."""
+    return _HOLE.sub(lambda hole: names[hole[1]], text)
+
+
+@functools.cache
+def read(folder: str) -> dict[str, tuple[str, ...]]:
+    """The statements of all files of a folder, by their names."""
+    files = resources.files("eventlog.sql").joinpath(folder).iterdir()
+    found: dict[str, tuple[str, ...]] = {}
+    for name, purpose, body in chain.from_iterable(map(_named, files)):
+        if name in found or not purpose:
+            raise LookupError(
+                f"{folder}: {name} {'stands there twice' if name in found else 'says no purpose'}"
+            )
+        found[name] = tuple(part for part in (part.strip("\n") for part in _END.split(body)) if part)
+    return found
+
+
+def _named(file: Traversable) -> Iterator[tuple[str, str | None, str]]:
+    """The names, purposes and texts of a file; none of another kind."""
+    if file.name.endswith(".sql"):
+        before, *parts = _NAME.split(file.read_text(encoding="utf-8"))
+        if before.strip():
+            raise LookupError(f"{file.name}: {before.strip().splitlines()[0]!r} stands under no name")
+        yield from zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+
+
+def _found(folders: Iterable[str], name: str) -> tuple[str, ...]:
+    texts = next((named[name] for named in map(read, folders) if name in named), None)
+    if texts is None:
+        raise LookupError(f"no statement {name} in {', '.join(folders)}")
+    return texts

@@ -1,0 +1,29 @@
+"""MariaDB as a dialect: MySQL with other collations, texts of numbers and trigger names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eventlog.sql.common.dialect import as_it_is
+from eventlog.sql.mysql import MYSQL, collated
+from eventlog.sql.mysql.column_types import MARIADB_EXPRESSIONS
+from eventlog.sql.mysql.triggers import MARIADB_TRIGGERS
+
+MARIADB = collated(
+    "utf8mb4_nopad_bin",
+    replace(
+        MYSQL,
+        name="mariadb",
+        title="MariaDB",
+        folders=("mariadb", "mysql", "common"),
+        driver="mariadb+pymysql",
+        schema_words={**MYSQL.schema_words, "guard_ids": "set insert_id = 0;"},
+        ddl=as_it_is,
+        server_attribute="is_mariadb",
+        expressions=MARIADB_EXPRESSIONS,
+        triggers=MARIADB_TRIGGERS,
+        capacity=replace(MYSQL.capacity, title="MariaDB"),
+        trigger_second_mark="",
+        replaces_routines=True,
+    ),
+)

@@ -1,0 +1,153 @@
+"""MySQL as a dialect, from which MariaDB differs little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from eventlog.sql.common.capacity import Capacity
+from eventlog.sql.common.dialect import ISO_TIME, POSITIVE_INTEGER, Dialect
+from eventlog.sql.common.storage import Storage
+from eventlog.sql.mysql.column_types import EXPRESSIONS, KEY_TYPES
+from eventlog.sql.mysql.ddl import conditional
+from eventlog.sql.mysql.triggers import TRIGGERS, USER
+
+_UNMADE = (
+    # names: too long, of a table, of a column, not in its character set; two alike
+    "1059 1103 1166 1300 1050 1060 1061 1110"
+    # definitions: a wrong type or default, too many digits, too long, too many columns or keys, keys of LOBs
+    " 1063 1064 1067 1068 1069 1070 1071 1074 1075 1113 1117 1118 1163 1167 1170 1171 1425 1426 1427 1439"
+)
+_CAPACITY = Capacity(
+    title="MySQL",
+    name=64,
+    columns=1_017,
+    digits=65,
+    counts_characters=True,
+    basic=True,
+    trims=True,
+    taken=frozenset(("db_row_id", "db_trx_id", "db_roll_ptr", "fts_doc_id")),
+    twins=False,
+    own_schemas=("mysql", "sys", "information_schema", "performance_schema"),
+    unmade=frozenset(_UNMADE.split()),
+)
+
+_NUMBER_OF_TEXT = (
+    f"(case when {{column}} regexp {POSITIVE_INTEGER} then cast(trim({{column}}) as decimal(20)) end)"
+)
+
+# a row too large, a wrong moment, invalid characters, no default, no moment, no partition, a signal of a
+# trigger, out of range, invalid JSON, a check
+_REFUSALS = frozenset(
+    ["1118", "1292", "1300", "1364", "1411", "1526", "1644", "1690", "3140", "3819", "4025"]
+)
+
+# A server may be set to cut results and to refuse statements that name no key, which keeps people from
+# accidents, and to show what others may yet take back.
+_SESSION = (
+    "set sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1",
+    "set session transaction isolation level repeatable read",
+)
+_TRUST = (
+    "Let an administrator run `set persist log_bin_trust_function_creators = on` (MariaDB: set global, and"
+    " the same in its configuration), or install and track as a user with SUPER"
+)
+_GREETING = 10.0  # seconds until a server that took a connection has said who it is
+
+
+def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """Return a connection; give a server up that takes the connection and does not greet in time."""
+    if driver != "pymysql" or "read_timeout" in arguments:
+        return connect(**arguments)
+    connection = connect(**arguments, read_timeout=arguments.get("connect_timeout", _GREETING))
+    connection._read_timeout = None  # a statement may take any time; the driver has one limit for both
+    return connection
+
+
+def collated(collation: str, dialect: Dialect) -> Dialect:
+    """Return the dialect with a collation that compares texts exactly."""
+    return replace(
+        dialect,
+        collation=collation,
+        table_options=f"character set utf8mb4 collate {collation}",
+        text=f"convert({{column}} using utf8mb4) collate {collation}",
+        digest=f"cast(substr(sha2({{x}}, 256), 1, 32) as char(32)) collate {collation}",
+    )
+
+
+_SCHEMA_WORDS = {
+    "type_small": "smallint",
+    "type_integer": "integer",
+    "type_bigint": "bigint",
+    "type_identity": "bigint not null auto_increment",
+    "type_flag": "smallint not null default 0",
+    "type_text": "text",
+    "type_long": "longtext",
+    "type_key": "longtext",
+    "type_word": "varchar(9)",
+    "type_table": "varchar(255)",
+    "type_time_text": "varchar(40)",
+    "type_moment": "datetime(6)",
+    "type_written_at": "datetime(6) not null default (utc_timestamp(6))",
+    "type_written_by": f"text not null default ({USER})",
+    # a session may choose the next number of a table, and so use up those of the log
+    "guard_ids": "if @@session.insert_id <> 0 then\n"
+    "    signal sqlstate '45000' set message_text ="
+    " 'insert_id is set, from which the event log would number its rows';\n"
+    "  end if;",
+    "table_end": " engine = InnoDB character set utf8mb4 collate {collation}",
+}
+
+MYSQL = collated(
+    "utf8mb4_0900_bin",
+    Dialect(
+        name="mysql",
+        title="MySQL",
+        folders=("mysql", "common"),
+        own_session=_SESSION,
+        expressions=EXPRESSIONS,
+        key_types=KEY_TYPES,
+        triggers=TRIGGERS,
+        schema_words=_SCHEMA_WORDS,
+        ddl=conditional,
+        storages={"timestamp": Storage.ZONED},
+        dial=_dial,
+        driver="mysql+pymysql",
+        extra="mysql",
+        quote_mark="`",
+        max_name=64,
+        max_parameters=65_535,
+        plain_names="exact",
+        capacity=_CAPACITY,
+        # MySQL cannot keep the text of a trigger in which a name contains its own quotes: with letters
+        # beyond ASCII it fails (3507), else its catalogue has another text.
+        trigger_second_mark='"',
+        quotes_by_session=True,
+        session_name="program_name",
+        compares_by_case=False,
+        text_type="longtext",
+        long_text="longtext",
+        fraction=0,
+        advice={1418: _TRUST, 1419: _TRUST},
+        refusals=_REFUSALS,
+        conflicts=frozenset(("1020", "1205", "1213")),  # changed meanwhile, waited too long, a deadlock
+        current_schema="database()",
+        utc_now="utc_timestamp(6)",
+        local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
+        local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
+        integer="signed",
+        timestamp="datetime(6)",
+        time_text="cast({column} as char)",
+        plain_time=f"concat({{column}}, '|') regexp '^{ISO_TIME}[|]$'",  # $ alone lets a line end follow
+        quotient="{column} div {by}",
+        number_of_text=_NUMBER_OF_TEXT,
+        # a row that is shared, and then written to, is a deadlock with whoever waits for it
+        share_lock="for update",
+        replaces_routines=False,
+        hides_triggers=True,
+        updates_ranges=False,  # 8.0 µs a row where ids take 6.2
+        force_index="force index ({index})",
+        block_mark="//",
+    ),
+)

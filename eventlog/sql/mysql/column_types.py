@@ -1,0 +1,89 @@
+"""MySQL and MariaDB: how values of each type become texts, and how the text of a key finds its row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eventlog.core import values
+from eventlog.core.values import Kind
+from eventlog.sql.common.expression import Expression, Expressions, each
+from eventlog.sql.common.key_types import (
+    UUID_TEXT,
+    WITHOUT_ZERO,
+    KeyType,
+    double,
+    integer_of,
+    moment,
+    number,
+    text_value,
+    uuid_value,
+)
+
+_NULL_SAFE = "not ({a} <=> {b})"
+_NUMBER = "convert({x} + 0 using utf8mb4)"  # + 0 takes away what zerofill put before it
+_CHARACTERS = "convert({x} using utf8mb4)"
+_BOOLEAN = f"case {{x}} + 0 when 0 then 'false' when 1 then 'true' else {_NUMBER} end"
+# Where Base64 is too long for the server's packets it is null; that text is one the publisher refuses.
+_BASE64 = (
+    "if({x} is null, null, coalesce("
+    "convert(replace(to_base64({x}), char(10), '') using utf8mb4), '(over max_allowed_packet)'))"
+)
+# the moment itself, not its rendering in the session's zone, which is ambiguous when clocks go back
+_MOMENT = "convert(timestamp'1970-01-01 00:00:00' + interval unix_timestamp({x}) second using utf8mb4)"
+
+# Where MariaDB keeps results aside (to sort or join them) it takes a double to have 23 characters at most.
+_DOUBLE = Expression("convert({x} + 0e0 using utf8mb4)", True, queried="cast({x} + 0e0 as char(40))")
+
+MARIADB_EXPRESSIONS = Expressions(
+    by_type={
+        **each("tinyint, smallint, mediumint, int, integer, bigint", Expression(_NUMBER, True, _NULL_SAFE)),
+        **each("tinyint(1), boolean, bit(1)", Expression(_BOOLEAN, True, _NULL_SAFE)),
+        **each("decimal, numeric", Expression(_NUMBER, True, _NULL_SAFE)),
+        **each("float, double, real", _DOUBLE),
+        **each("date, datetime, time, year", Expression(_CHARACTERS, True, _NULL_SAFE)),
+        "timestamp": Expression(f"if({{x}} = 0, '0000-00-00 00:00:00', {_MOMENT})", True, _NULL_SAFE),
+        "char": Expression("trim(trailing ' ' from convert({x} using utf8mb4))"),
+        **each("binary, varbinary, tinyblob, blob, mediumblob, longblob, bit", Expression(_BASE64)),
+        **each("geometry, point, linestring, polygon, multipoint", Expression("st_astext({x})")),
+        **each("multilinestring, multipolygon, geometrycollection", Expression("st_astext({x})")),
+    },
+    other=Expression(_CHARACTERS),
+    texts_differ="not (cast({a} as binary) <=> cast({b} as binary))",
+    quoted=r"""case when {v} regexp '[,;''+"=\\<>]' """
+    r"""then concat('"', replace(replace({v}, '\', '\\'), '"', '\"'), '"') else {v} end""",
+    joined=", ",
+    wrapped="concat({parts})",
+)
+
+# MySQL writes a sum in 22 characters at most, which cuts digits; as JSON it has them all, and a fraction
+_SHORTEST = Expression("trim(trailing '.0' from convert(cast({x} + 0e0 as json) using utf8mb4))", True)
+EXPRESSIONS = MARIADB_EXPRESSIONS._replace(
+    by_type={**MARIADB_EXPRESSIONS.by_type, **each("float, double, real", _SHORTEST)}
+)
+
+
+def _bit(text: str) -> str:
+    return "1" if values.load(Kind.STATE, text) else "0"
+
+
+def _base64_value(text: str) -> str:
+    return values.dump_base64(values.load_base64(text))
+
+
+_TEXT_KEY = KeyType(
+    "longtext", "{c} = convert({k} using {charset}) collate {collation}", text_value, WITHOUT_ZERO
+)
+KEY_TYPES: Mapping[str, KeyType] = {
+    **each("tinyint, smallint, mediumint, int, bigint", integer_of("bigint", 64)),
+    "bigint unsigned": integer_of("bigint unsigned", 65),
+    **each("tinyint(1), bit(1)", KeyType("integer", sent=_bit)),
+    "decimal": KeyType("decimal(65,30)", sent=number),
+    "float": KeyType("double", "{c} = cast({k} as float)", double),
+    "double": KeyType("double", sent=double),
+    **each("char, varchar, tinytext, text, mediumtext, longtext, enum", _TEXT_KEY),
+    **each("binary, varbinary", KeyType("longtext", "{c} = from_base64({k})", _base64_value)),
+    "uuid": KeyType("longtext", "{c} = cast({k} as uuid)", uuid_value, UUID_TEXT),
+    "date": KeyType("date", sent=moment(Kind.DATE)),
+    **each("datetime, timestamp", KeyType("datetime(6)", sent=moment(Kind.TIMESTAMP))),
+    "time": KeyType("time(6)", sent=moment(Kind.TIME)),
+}

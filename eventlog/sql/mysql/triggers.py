@@ -1,0 +1,157 @@
+"""MySQL and MariaDB: row-level triggers, the only ones there are.
+
+The order of the rows is right by itself: unique keys are checked row by row, so an update can give a
+row only a key that is free by then, and no trigger may change the table that it stands on.
+
+MySQL replaces no trigger in one step: a trial that does nothing is made first, so that what cannot be made
+leaves the trigger that stands.
+
+A session may choose the next number of a table (`insert_id`), and so use up those of the log: MariaDB's
+triggers take that back; MySQL's cannot, and refuse the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from eventlog.core.tables import Table
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import TriggerWriter
+from eventlog.sql.common.expression import literal
+from eventlog.sql.names import Log
+from eventlog.sql.relation import Child, qualified
+from eventlog.sql.triggers import (
+    Subject,
+    Trigger,
+    TriggerRow,
+    TriggerRows,
+    indent,
+    object_name,
+)
+
+USER = "left(user(), char_length(user()) - locate('@', reverse(user())))"
+
+
+def write(subject: Subject) -> Iterator[Trigger]:
+    """The triggers of a subject."""
+    writer = _Writer(subject)
+    for event, body in writer.bodies():
+        yield writer.trigger(subject.table, event, body)
+    for child in subject.children:
+        for event, body in writer.child_bodies(child):
+            yield writer.trigger(child.relation.table, event, body, subject.table.name)
+
+
+def name_of(log: Log, table: str, event: str, parent: str | None) -> str:
+    """Triggers share the names of their schema."""
+    return object_name(log.dialect, log.table, table, parent, event)
+
+
+class _Writer:
+    def __init__(self, subject: Subject) -> None:
+        self.dialect = replace(subject.dialect, second_mark=subject.dialect.trigger_second_mark)
+        self.subject = replace(subject, log=replace(subject.log, dialect=self.dialect))
+        self.rows = TriggerRows(self.subject)
+        self.names = subject.log.names()
+
+    def bodies(self) -> Iterator[tuple[str, str]]:
+        rows = self.rows
+        old, new = rows.key("old"), rows.key("new")
+        yield "insert", self.log(rows.inserted("new"), new)
+        yield (
+            "update",
+            self.either(
+                rows.moved("old", "new"),
+                self.log(rows.deleted(), old) + self.log(rows.inserted("new"), new),
+                self.log(rows.updated("old", "new"), new),
+            ),
+        )
+        if deleted := rows.deleted():
+            yield "delete", self.log(deleted, old)
+
+    def child_bodies(self, child: Child) -> Iterator[tuple[str, str]]:
+        rows = self.rows
+        old, new = rows.child_key(child, "old"), rows.child_key(child, "new")
+        parent = qualified(self.dialect, self.subject.table.schema, self.subject.table.name)
+        parent_exists = f"exists (select 1 from {parent} p where {rows.same_key(child, 'old', 'p')})"  # noqa: S608
+        removed = self.only(parent_exists, self.log(rows.child_rows(child, "old", None), old))
+        added = self.only(rows.linked(child, "new"), self.log(rows.child_rows(child, None, "new"), new))
+        changed = self.only(rows.linked(child, "new"), self.log(rows.child_rows(child, "old", "new"), new))
+        yield "insert", added
+        yield "update", self.either(rows.child_moved(child, "old", "new"), removed + added, changed)
+        yield "delete", removed
+
+    def either(self, condition: str, then: str, otherwise: str) -> str:
+        lines = [f"if {condition} then", indent(then, 2)]
+        if otherwise:
+            lines += ["else", indent(otherwise, 2)]
+        return "\n".join((*lines, "end if;", ""))
+
+    def only(self, condition: str, then: str) -> str:
+        return self.either(condition, then, "")
+
+    def log(self, rows: Sequence[TriggerRow], key: str) -> str:
+        return "".join(self._row(row, key) for row in rows)
+
+    def _row(self, row: TriggerRow, key: str) -> str:
+        names = ["event_type", "perpetrator", "table_name", "table_key"]
+        values = [str(row.event_type), "who", literal(self.subject.logged_as), key]
+        if row.column is not None:
+            names += ["column_name", "old_value", "new_value"]
+            values += [literal(row.column), row.old or "null", row.new or "null"]
+        into = ", ".join(self.names[name] for name in names)
+        statement = f"insert into {self.names['log']} ({into})\nvalues ({', '.join(values)});\n"
+        return self.only(row.when, statement) if row.when else statement
+
+    def trigger(self, table: Table, event: str, rows: str, parent: str | None = None) -> Trigger:
+        log = self.subject.log
+        holes = {
+            "mark_text": literal(self.subject.choice.mark()),
+            "user": USER,
+            "notice": self.names["notice"],
+            "rows": indent(rows.rstrip("\n"), 4),
+        }
+        body = templates.statement(self.dialect, "capture_body", **holes)
+        name = name_of(log, table.name, event, parent)
+        place_holes = {
+            "schema": self.dialect.quote(table.schema or ""),
+            "trigger": self.dialect.quote(name),
+            "trial": self.dialect.quote(object_name(self.dialect, name, "trial")),
+            "table": qualified(self.dialect, table.schema, table.name),
+            "event": event,
+            "body": body,
+        }
+        file = "trigger_in_ansi_mode" if self._needs_second_mark(table) else "trigger"
+        statements = tuple(templates.statements(self.dialect, file, place_holes))
+        return Trigger(name, table.schema, table.name, as_told(body), statements)
+
+    def _needs_second_mark(self, table: Table) -> bool:
+        """Whether a name stands in other quotes, which sessions of ours do not allow otherwise."""
+        parent = self.subject.table
+        names = (table.schema or "", table.name, *table.columns, parent.name, *parent.columns)
+        return self.dialect.second_mark != "" and any(self.dialect.quote_mark in name for name in names)
+
+
+def as_told(body: str) -> str:
+    """The body as `catalogue_triggers` tells it: MySQL's catalogue writes doubled single quotes as one."""
+    return body.replace("'", "")
+
+
+MARIADB_TRIGGERS = TriggerWriter(
+    write,
+    name_of,
+    ways_round=(
+        (
+            "truncate, and dropping a partition, fire no trigger on it",
+            "delete from the table instead, or empty the copies and resync",
+        ),
+        (
+            "a replica that applies row-based changes fires no trigger",
+            "publish from the primary, or set slave_run_triggers_for_rbr where there is such a setting",
+        ),
+    ),
+    cascades_fire=False,
+)
+
+TRIGGERS = MARIADB_TRIGGERS._replace(no_name_with='`"')

@@ -1,0 +1,277 @@
+"""Oracle: a compound trigger a table, which hands each row to a package of the log's owner. Rows are logged
+as they change; what begins under a new key is logged at the end of the statement, after all deletes.
+
+A trigger has 32 K at most: of a wide table there are several, each for some of the columns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from eventlog.core.tables import Column, Table
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import TriggerWriter
+from eventlog.sql.common.expression import literal
+from eventlog.sql.names import Log
+from eventlog.sql.oracle.package import KeyParts, Package, package_of
+from eventlog.sql.relation import Child, qualified
+from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, Subject, Trigger, indent, object_name
+
+LARGEST = 30_000  # bytes of a trigger's text, with room to the limit of 32 K
+MOST = 250  # triggers of one table
+END = "\n"
+
+
+class ColumnLines(NamedTuple):
+    """What a trigger does with one column, in lines that end with a line end."""
+
+    given: str = ""  # when a row comes, or comes by another key
+    changed: str = ""  # when it changes
+    taken: str = ""  # when it goes, or goes to another key
+    differs: str = ""  # whether it changed, as a condition
+
+
+class TriggerShape(NamedTuple):
+    """What the triggers of one table have in common."""
+
+    table: Table
+    parent: str | None
+    key: KeyParts
+    columns: tuple[Column, ...]
+
+
+def write(subject: Subject) -> Iterator[Trigger]:
+    """The triggers of a subject: one or several, and likewise for each child."""
+    own = TriggerShape(subject.table, None, subject.relation.key, subject.columns)
+    yield from _Parent(subject, own).triggers()
+    for child in subject.children:
+        yield from _Child(subject, child).triggers()
+
+
+def name_of(log: Log, table: str, event: str, parent: str | None) -> str:
+    """One trigger is for all events; it shares the names of its schema. Further ones have a number."""
+    more = event if event.startswith("+") else None
+    return object_name(log.dialect, log.dialect.fold(log.table), table, parent, more)
+
+
+class _Writer:
+    """Writes the triggers of one table."""
+
+    def __init__(self, subject: Subject, shape: TriggerShape) -> None:
+        self.subject = subject
+        self.shape = shape
+        self.log = subject.log
+        self.expressions = self.log.dialect.expressions
+        self.old, self.new = (":o", ":n") if shape.table.name in ("OLD", "NEW") else (":old", ":new")
+
+    def triggers(self) -> Iterator[Trigger]:
+        rest: Sequence[Column] = self.shape.columns
+        number = 1
+        while number == 1 or rest:
+            more = f"+{number}" if number > 1 else ""
+            name = name_of(self.log, self.shape.table.name, more, self.shape.parent)
+            fitting = self._fitting(self._package(name), rest, first=not more)
+            yield self._trigger(name, self._package(name), rest[:fitting], first=not more)
+            rest, number = rest[fitting:], number + 1
+
+    @property
+    def deletes(self) -> bool:
+        """Whether a deleted row is anything to log."""
+        return True
+
+    def rows(self, package: Package, parts: Sequence[ColumnLines], *, first: bool) -> str:
+        """What is done with a row."""
+        raise NotImplementedError
+
+    def part(self, package: Package, column: Column) -> ColumnLines:
+        """What is done with a column."""
+        raise NotImplementedError
+
+    def call(self, package: Package, kind: int, key: str, name: str, old: str, new: str, moved: str) -> str:
+        """A line that notes a column, where its texts differ."""
+        column = self.shape.table.columns[name]
+        logged_name = name if self.shape.parent is None else f"{self.shape.table.name}.{name}"
+        return (
+            f"{package.quoted}.change{package.number(column)}"
+            f"(arrived, {moved}, said, {kind}, {key}, {literal(logged_name)}, {old}, {new});\n"
+        )
+
+    def value(self, alias: str, name: str) -> str:
+        return f"{alias}.{self.log.dialect.quote(name)}"
+
+    def _package(self, name: str) -> Package:
+        package = package_of(self.log, self.shape.table.schema, name)
+        return Package(self.log, package, self.subject.logged_as, self.shape.key)
+
+    def _fitting(self, package: Package, columns: Sequence[Column], *, first: bool) -> int:
+        """How many of the columns one trigger holds."""
+        size = len(self._body(package, (), first=first).encode())
+        for place, column in enumerate(columns):
+            size += sum(len(indent(text, 8).encode()) + 1 for text in self.part(package, column) if text)
+            if size > LARGEST:
+                return max(1, place)
+        return len(columns)
+
+    def _body(self, package: Package, columns: Sequence[Column], *, first: bool) -> str:
+        parts = [self.part(package, column) for column in columns]
+        rows = self.rows(package, parts, first=first)
+        statements = "".join(package.statements())
+        mark = self.subject.choice.mark()
+        keys = {
+            name: ",\n      ".join(self.value(alias, column.name) for _, column in self.shape.key)
+            for name, alias in (("old_key", self.old), ("new_key", self.new))
+        }
+        return templates.statement(
+            self.log.dialect,
+            "capture_body",
+            **self.log.names(),
+            **keys,
+            mark=mark if len(mark) < 1000 else mark[: mark.index("{") + 1] + "... }",
+            package=package.quoted,
+            digest=hashlib.sha256(statements.encode()).hexdigest()[:16],
+            rows=indent(rows.rstrip("\n"), 2),
+        )
+
+    def _trigger(self, name: str, package: Package, columns: Sequence[Column], *, first: bool) -> Trigger:
+        table, dialect = self.shape.table, self.log.dialect
+        body = self._body(package, columns, first=first)
+        trigger = qualified(dialect, table.schema, name)
+        events = ("insert", "update", "delete") if self.deletes else ("insert", "update")
+        holes = {
+            "body": body,
+            "trigger": trigger,
+            "table": qualified(dialect, table.schema, table.name),
+            "aliases": "" if self.old == ":old" else "referencing old as o new as n\n",
+            "events": " or ".join(events),
+            "package_schema_text": literal(self.log.place) if self.log.place else dialect.current_schema,
+            "package_text": literal(package.name),
+            "schema_text": literal(table.schema) if table.schema else dialect.current_schema,
+            "trigger_text": literal(name),
+            "drop_trigger": literal(f"drop trigger {trigger}"),
+        }
+        verified = templates.statement(dialect, "verified", **holes)
+        created = templates.statement(dialect, "trigger", **holes)
+        grants = [] if table.schema == self.log.place else [_grant(package, table.schema or "")]
+        create = (*package.statements(), *grants, verified, created, verified)
+        return Trigger(name, table.schema, table.name, body, create)
+
+
+class _Parent(_Writer):
+    """The triggers of the table itself."""
+
+    @property
+    def deletes(self) -> bool:
+        return self.subject.choice.delete is not None
+
+    def part(self, package: Package, column: Column) -> ColumnLines:
+        choice, name = self.subject.choice, column.name
+        old, new = self.value(self.old, name), self.value(self.new, name)
+        if self.expressions.of(column.type).unreadable:
+            differs = "" if choice.update in PER_FIELD else f"updating({literal(name)})"
+            return ColumnLines(differs=differs)
+        given = changed = differs = ""
+        if choice.insert in PER_FIELD:
+            given = self.call(package, choice.insert, "new_key", name, "null", new, "moved")
+        if choice.update in PER_FIELD:
+            changed = self.call(package, choice.update, "new_key", name, old, new, "false")
+        else:
+            differs = f"{package.quoted}.differ{package.number(column)}({old}, {new})"
+        return ColumnLines(given, changed, differs=differs)
+
+    def rows(self, package: Package, parts: Sequence[ColumnLines], *, first: bool) -> str:
+        note, choice = f"{package.quoted}.note", self.subject.choice
+        gone = f"{note}(arrived, false, {choice.delete}, old_key, null, null, null);\n"
+        come = "".join(part.given for part in parts)
+        if first:
+            come += self._whole(package)
+        changed = "".join(part.changed for part in parts)
+        if differing := "\nor ".join(part.differs for part in parts if part.differs):
+            noted = f"{note}(arrived, false, {choice.update}, new_key, null, null, null);\n"
+            changed += branches((differing, noted))
+        return (branches(("moved or new_key is null", gone)) if first and self.deletes else "") + branches(
+            ("moved or old_key is null", come or "null;\n"), ("new_key is not null", changed or "null;\n")
+        )
+
+    def _whole(self, package: Package) -> str:
+        """What is logged of a new row as a whole: it, or that none of its columns has a value."""
+        kind = self.subject.choice.insert
+        if kind not in PER_FIELD:
+            return f"{package.quoted}.note(arrived, moved, {kind}, new_key, null, null, null);\n"
+        name = literal(self.subject.per_field[0].name)
+        noted = f"{package.quoted}.note(arrived, moved, {kind}, new_key, {name}, null, null);\n"
+        return branches(("said = 0", noted))
+
+
+class _Child(_Writer):
+    """The triggers of a child table, whose columns are values of the parent's row."""
+
+    def __init__(self, subject: Subject, child: Child) -> None:
+        table = child.relation.table
+        own = dict(zip(child.link.target_columns, child.link.columns, strict=True))
+        key = tuple((name, table.columns[own[name]]) for name in subject.table.key)
+        super().__init__(subject, TriggerShape(table, subject.table.name, key, child.columns))
+        self.link = child.link
+
+    def part(self, package: Package, column: Column) -> ColumnLines:
+        kind, name = CHILD_TYPES[self.subject.choice.update], column.name
+        old, new = self.value(self.old, name), self.value(self.new, name)
+        return ColumnLines(
+            given=self.call(package, kind, "new_key", name, "null", new, "false"),
+            changed=self.call(package, kind, "new_key", name, old, new, "false"),
+            taken=self.call(package, kind, "old_key", name, old, "null", "false"),
+        )
+
+    def rows(self, package: Package, parts: Sequence[ColumnLines], *, first: bool) -> str:
+        given, changed, taken = (
+            "".join(texts) or "null;\n"
+            for texts in ([p.given for p in parts], [p.changed for p in parts], [p.taken for p in parts])
+        )
+        return (
+            branches((f"(moved or new_key is null) and {self._linked(self.old)}", taken))
+            + branches((f"(moved or old_key is null) and {self._linked(self.new)}", given))
+            + branches((f"not moved and old_key is not null and {self._linked(self.new)}", changed))
+        )
+
+    def _linked(self, alias: str) -> str:
+        """Whether a child row names a parent at all."""
+        return "\nand ".join(f"{self.value(alias, name)} is not null" for name in self.link.columns)
+
+
+def _grant(package: Package, schema: str) -> str:
+    """What lets the trigger of another schema's table call its package, and nothing else."""
+    return f"grant execute on {package.quoted} to {package.log.dialect.quote(schema)}"
+
+
+def branches(*cases: tuple[str, str]) -> str:
+    """What is done in the first of these cases that holds."""
+    texts = (f"if {when} then\n{indent(then.removesuffix(END), 2)}\n" for when, then in cases)
+    return "els".join(texts) + "end if;\n"
+
+
+TRIGGERS = TriggerWriter(
+    write,
+    name_of,
+    ways_round=(
+        (
+            "truncate, and exchanging or dropping a partition, fire no trigger on it",
+            "delete from the table instead, or empty the copies and resync",
+        ),
+        (
+            "a direct-path load (SQL*Loader direct=true) fires no trigger on it",
+            "load by the conventional path, or resync afterwards",
+        ),
+        (
+            "what is written into a LOB by its locator (dbms_lob, a driver's stream) fires no trigger",
+            "update the row as well, as in set x = x of any other column, or resync afterwards",
+        ),
+        (
+            "flashback table, and what GoldenGate or XStream apply, fire no trigger on it",
+            "resync afterwards; have dbms_ddl.set_trigger_firing_property or the apply process fire triggers",
+        ),
+    ),
+    reads_parent=False,
+    more=tuple(f"+{number}" for number in range(2, MOST + 1)),
+    package=package_of,
+)

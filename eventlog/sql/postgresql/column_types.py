@@ -1,0 +1,88 @@
+"""PostgreSQL: how values of each type become texts, and how the text of a key finds its row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eventlog.core import values
+from eventlog.core.values import Kind
+from eventlog.sql.common.expression import Expression, Expressions, each
+from eventlog.sql.common.key_types import (
+    UUID_TEXT,
+    WITHOUT_ZERO,
+    KeyType,
+    double,
+    integer_of,
+    moment,
+    number,
+    text_value,
+    uuid_value,
+)
+
+_DISTINCT = "{a} is distinct from {b}"
+
+# A cast between types of the server itself: no user can put another one in its place. Of every other type
+# it is the output function that makes the text, never a cast, which the type's owner may have written.
+_CAST = "{x}::pg_catalog.text"
+_OUTPUT = "case when {x} is distinct from null then pg_catalog.format('%s', {x}) end"
+
+EXPRESSIONS = Expressions(
+    by_type={
+        **each("smallint, integer, bigint, oid, boolean", Expression(_CAST, True, _DISTINCT)),
+        **each("uuid, date, time without time zone", Expression(_CAST, True, _DISTINCT)),
+        **each("timestamp, timestamp without time zone", Expression(_CAST, True, _DISTINCT)),
+        "timestamp with time zone": Expression("({x} at time zone 'UTC')::pg_catalog.text", True, _DISTINCT),
+        **each('time with time zone, "char", cidr, xml', Expression(_CAST)),
+        "numeric": Expression("pg_catalog.trim_scale({x})::pg_catalog.text", True, _DISTINCT),
+        **dict.fromkeys(("numeric(n,n)", "numeric(n,0)"), Expression(_CAST, True, _DISTINCT)),
+        "money": Expression("{x}::pg_catalog.numeric::pg_catalog.text", True, _DISTINCT),
+        **each("text, character varying, name", Expression(_CAST, False, _DISTINCT + ' collate "C"')),
+        "character": Expression(_CAST),
+        # PostgreSQL breaks Base64 after 76 characters
+        "bytea": Expression(
+            "pg_catalog.translate(pg_catalog.encode({x}, 'base64'), pg_catalog.chr(10), '')",
+            False,
+            _DISTINCT,
+        ),
+        "inet": Expression("pg_catalog.abbrev({x})", True),
+    },
+    other=Expression(_OUTPUT),
+    texts_differ='{a} is distinct from {b} collate "C"',
+    quoted=r"""case when {v} operator(pg_catalog.~) E'[,;''+"=\\\\<>]' """
+    r"""then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace({v}, E'\\', E'\\\\'), '"', """
+    r"""E'\\"') operator(pg_catalog.||) '"' else {v} end""",
+    joined=" operator(pg_catalog.||) ",
+    equals="operator(pg_catalog.=)",
+    missing="{x} is not distinct from null",
+    given="{x} is distinct from null",  # a row whose fields are null in part is neither null nor not null
+    escape=True,
+)
+
+
+def _state(text: str) -> str:
+    return "true" if values.load(Kind.STATE, text) else "false"
+
+
+def _hex_value(text: str) -> str:
+    return "\\x" + values.load_base64(text).hex()
+
+
+KEY_TYPES: Mapping[str, KeyType] = {
+    "smallint": integer_of("smallint", 16),
+    "integer": integer_of("integer", 32),
+    "bigint": integer_of("bigint", 64),
+    "numeric": KeyType("numeric", sent=number),
+    "real": KeyType("real", sent=double),
+    "double precision": KeyType("double precision", sent=double),
+    **each("text, character varying", KeyType("text", sent=text_value, as_it_is=WITHOUT_ZERO)),
+    "character": KeyType("text", "{c} {equals} cast({k} as pg_catalog.bpchar)", text_value, WITHOUT_ZERO),
+    "uuid": KeyType("uuid", sent=uuid_value, as_it_is=UUID_TEXT),
+    "boolean": KeyType("boolean", sent=_state),
+    "bytea": KeyType("bytea", sent=_hex_value),
+    "date": KeyType("date", sent=moment(Kind.DATE)),
+    **each("timestamp, timestamp without time zone", KeyType("timestamp", sent=moment(Kind.TIMESTAMP))),
+    "timestamp with time zone": KeyType(
+        "timestamp", "{c} {equals} {k} at time zone 'UTC'", moment(Kind.TIMESTAMP)
+    ),
+    "time without time zone": KeyType("time", sent=moment(Kind.TIME)),
+}

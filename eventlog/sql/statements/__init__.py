@@ -1,1 +1,0 @@
-"""The statements, by dialect, and how their holes are filled."""

@@ -1,0 +1,224 @@
+"""What the triggers of a table log, row by row; `triggers.py` of each dialect writes it in statements.
+
+Pure: from the log's names, the table as the catalogue describes it and the choice to the rows, their
+conditions and their texts as SQL.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from eventlog.core.tables import Column, Table
+from eventlog.sql.choice import Choice
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.expression import Expressions, literal
+from eventlog.sql.names import Log
+from eventlog.sql.relation import Child, Firing, Relation, qualified
+
+VALUES = frozenset((1, 2, 3))  # the event types that carry values
+PER_FIELD = VALUES | {7, 8}
+REPLICATED = "replicated"  # whatever replication does to a row
+EVENTS = ("insert", "update", "delete", "truncate", REPLICATED)
+CHILD_TYPES = {2: 2, 6: 8, 8: 8}  # an update of the parent, as a change of a child row is logged
+
+
+@dataclass(frozen=True)
+class Subject:
+    """All that the triggers of one table are written from."""
+
+    log: Log
+    relation: Relation
+    choice: Choice
+    children: tuple[Child, ...] = ()
+    name: str | None = None  # that its rows give the table, where it is not the table's own
+    owner: str | None = None  # whose rights its functions have, where they are of some role
+
+    @property
+    def logged_as(self) -> str:
+        return self.name or self.table.name
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.log.dialect
+
+    @property
+    def table(self) -> Table:
+        return self.relation.table
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.relation.columns(self.choice.columns, self.choice.without)
+
+    @property
+    def per_field(self) -> tuple[Column, ...]:
+        """The columns that rows of their own can tell: those with a text."""
+        expression_of = self.dialect.expressions.of
+        return tuple(column for column in self.columns if not expression_of(column.type).unreadable)
+
+
+class TriggerRow(NamedTuple):
+    """One row that a trigger logs, in SQL."""
+
+    event_type: int
+    column: str | None = None
+    old: str | None = None
+    new: str | None = None
+    when: str | None = None
+
+
+class Trigger(NamedTuple):
+    """A trigger: where it stands, the text by which it is known again, and how it is made."""
+
+    name: str
+    schema: str | None
+    table: str
+    body: str
+    create: tuple[str, ...]
+    firing: Firing = Firing.ORIGIN
+
+
+def triggers_of(subject: Subject) -> Iterator[Trigger]:
+    """Yield the triggers of a subject, as its database writes them."""
+    yield from subject.dialect.triggers.write(subject)
+
+
+class TriggerRows:
+    """The rows that the changes of a subject are logged as; the aliases name the old and the new row."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.dialect = subject.dialect
+        self.expressions: Expressions = self.dialect.expressions
+
+    def key(self, alias: str) -> str:
+        return self.expressions.key(self.subject.relation.key, alias, self.dialect.quote)
+
+    def moved(self, old: str, new: str) -> str:
+        """Whether an update gave the row another key."""
+        return " or ".join(
+            self.expressions.differ(column, old, new, self.dialect.quote)
+            for column in self.subject.table.key_columns
+        )
+
+    def inserted(self, new: str) -> list[TriggerRow]:
+        """A new row: as one event, or its columns that are not null, and the first if all are."""
+        kind = self.subject.choice.insert
+        if kind not in PER_FIELD:
+            return [TriggerRow(kind)]
+        columns = self.subject.columns
+        rows = [self._row(kind, column, None, new, self._given(new, column)) for column in columns]
+        nothing = " and ".join(self._missing(new, column) for column in columns)
+        return [*rows, TriggerRow(kind, columns[0].name, when=nothing)]
+
+    def updated(self, old: str, new: str) -> list[TriggerRow]:
+        """A row with other values: as one event if any column changed, or the columns that did."""
+        kind = self.subject.choice.update
+        changed = [
+            (column, self.expressions.differ(column, old, new, self.dialect.quote))
+            for column in self.subject.columns
+        ]
+        if kind not in PER_FIELD:
+            anything = " or ".join(differs for _, differs in changed)
+            return [TriggerRow(kind, when=anything)] if changed else []
+        return [self._row(kind, column, old, new, differs) for column, differs in changed]
+
+    def deleted(self) -> list[TriggerRow]:
+        return [] if self.subject.choice.delete is None else [TriggerRow(self.subject.choice.delete)]
+
+    def child_key(self, child: Child, alias: str) -> str:
+        """The parent's table_key, from the columns of the child that name it."""
+        own = dict(zip(child.link.target_columns, child.link.columns, strict=True))
+        columns = child.relation.table.columns
+        pairs = ((name, columns[own[name]]) for name in self.subject.table.key)
+        return self.expressions.key(pairs, alias, self.dialect.quote)
+
+    def child_moved(self, child: Child, old: str, new: str) -> str:
+        columns = child.relation.table.columns
+        return " or ".join(
+            self.expressions.differ(columns[name], old, new, self.dialect.quote)
+            for name in child.link.columns
+        )
+
+    def linked(self, child: Child, alias: str) -> str:
+        """Whether a child row names a parent at all."""
+        columns = child.relation.table.columns
+        return " and ".join(self._given(alias, columns[name]) for name in child.link.columns)
+
+    def same_key(self, child: Child, alias: str, parent: str) -> str:
+        quote, equals = self.dialect.quote, self.expressions.equals
+        pairs = zip(child.link.target_columns, child.link.columns, strict=True)
+        return " and ".join(
+            f"{parent}.{quote(target)} {equals} {alias}.{quote(own)}" for target, own in pairs
+        )
+
+    def child_rows(self, child: Child, old: str | None, new: str | None) -> list[TriggerRow]:
+        """The values that a child row took from its parent, gave it, or changed."""
+        kind = CHILD_TYPES[self.subject.choice.update]
+        rows = []
+        for column in child.columns:
+            if old and new:
+                when = self.expressions.differ(column, old, new, self.dialect.quote)
+            else:
+                when = self._given(old or new or "", column)
+            row = self._row(kind, column, old, new, when)
+            rows.append(row._replace(column=f"{child.relation.table.name}.{column.name}"))
+        return rows
+
+    def _row(self, kind: int, column: Column, old: str | None, new: str | None, when: str) -> TriggerRow:
+        def text(alias: str | None, carried: bool) -> str | None:
+            return self.expressions.text(column, alias, self.dialect.quote) if alias and carried else None
+
+        return TriggerRow(kind, column.name, text(old, kind == 2), text(new, kind in VALUES), when)
+
+    def _missing(self, alias: str, column: Column) -> str:
+        return self.expressions.missing.format(x=f"{alias}.{self.dialect.quote(column.name)}")
+
+    def _given(self, alias: str, column: Column) -> str:
+        """Whether the column has a value."""
+        return self.expressions.given.format(x=f"{alias}.{self.dialect.quote(column.name)}")
+
+
+ROUTINES = (
+    "event",
+    "key_value",
+    "capture",
+    "capture_off",
+    "capture_on",
+    "capture_is_off",
+    "switch",
+    "leadership",
+)
+
+
+def routines(log: Log, file: str = "routines", **more: str) -> Iterator[str]:
+    """What belongs to the log as a whole, made any number of times; or taken away, by drop_routines."""
+    holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in ROUTINES}
+    quoted = log.dialect.expressions.quoted.format(v="value")
+    holes["event_label"] = log.dialect.quote(log.beside("event"))
+    holes["routine_texts"] = ", ".join(literal(log.beside(name)) for name in ROUTINES)
+    filled = log.names() | holes | {"quoted": quoted, "off": holes["capture_is_off"]} | more
+    yield from templates.statements(log.dialect, file, filled)
+
+
+def object_name(dialect: Dialect, *parts: str | None) -> str:
+    """The name of something of ours; of one too long, the end becomes a checksum."""
+    name = "$".join(part for part in parts if part)
+    if len(name.encode()) <= dialect.max_name:
+        return name
+    start = name.encode()[: dialect.max_name - 9].decode(errors="ignore")
+    return f"{start}${zlib.crc32(name.encode()):08x}"
+
+
+_QUOTED_OR_LINE_END = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\n(?=[^\n])""")
+
+
+def indent(text: str, by: int) -> str:
+    """The lines of the text, moved to the right; a line end within quotes belongs to a name."""
+    margin = " " * by
+    moved = _QUOTED_OR_LINE_END.sub(lambda match: match[0] + margin * (match[0] == "\n"), text)
+    return margin + moved.removesuffix("\n")

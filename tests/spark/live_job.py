@@ -20,7 +20,7 @@ from eventlog_spark.cluster.session import start
 from eventlog_spark.pickups.reader import LogStreamReader
 from eventlog_spark.sources import LogSource
 
-from eventlog.publisher import pickups
+from eventlog.publisher import confirmed_pickups as pickups
 
 
 def die() -> None:

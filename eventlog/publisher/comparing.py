@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from eventlog.compare.memory import compare_memory
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
-from eventlog.publisher.config import Config
-from eventlog.sql.log.store import Store
-
-if TYPE_CHECKING:
-    from eventlog.publisher.comparison import Comparison
-
-logger = logging.getLogger("eventlog.comparing")
 
 MODES = ("trigger", "compare")
 STARTS = ("resync", "future", "all")
@@ -68,20 +59,3 @@ class SourceOfTriggers(Misuse):
 
 class NoVersions(Misuse):
     """compare-by = "column" needs a version in the [tables.NAME] of a table, and state-values"""
-
-
-def comparing(config: Config, store: Store, epoch: int) -> Comparison | None:
-    """What fills the log by comparing, None where triggers do."""
-    settings = config.build(ComparingSettings)
-    if settings.publication_mode == "compare":
-        named = any("version" in entries for entries in config.tables.values())
-        if settings.compare_by == "column" and not (named and settings.state_values):
-            raise NoVersions
-        if settings.compare_by == "column":
-            logger.warning("compare-by is column: a change that leaves the version of its row goes unseen")
-        from eventlog.publisher.comparison import Comparison  # Arrow takes a while to load
-
-        return Comparison(config, store, epoch, settings)
-    if config.given.get("source_url") is not None:
-        raise SourceOfTriggers
-    return None

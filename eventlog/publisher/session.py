@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
@@ -19,7 +19,7 @@ from eventlog.fold import Rules
 from eventlog.publisher.answering import KnownTables, QueryAnswers
 from eventlog.publisher.children import describe_children
 from eventlog.publisher.column_record import ColumnRecord, halted
-from eventlog.publisher.comparing import ComparingSettings, comparing
+from eventlog.publisher.comparing import ComparingSettings, NoVersions, SourceOfTriggers
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import Reader
@@ -36,6 +36,9 @@ from eventlog.sql.log.receiver_state import Base
 from eventlog.sql.log.store import Store
 from eventlog.sql.stored import demand_time
 from eventlog.xds.settings import XdsSettings
+
+if TYPE_CHECKING:
+    from eventlog.publisher.comparison import Comparison
 
 logger = logging.getLogger("eventlog.publishing")
 
@@ -107,6 +110,24 @@ def read_former(config: Config, store: Store) -> dict[str, Base]:
 def make_reader(config: Config, store: Store) -> Reader:
     """What reads and folds rows as the settings say."""
     return Reader(*read_known(config, store))
+
+
+def comparison_of(config: Config, store: Store, epoch: int) -> Comparison | None:
+    """Return what fills the log by comparing states, None if triggers fill it."""
+    settings = config.build(ComparingSettings)
+    if settings.publication_mode != "compare":
+        if config.given.get("source_url") is not None:
+            raise SourceOfTriggers
+        return None
+    named = any("version" in entries for entries in config.tables.values())
+    if settings.compare_by == "column":
+        if not (named and settings.state_values):
+            raise NoVersions
+        words = "compare-by is column: a change that leaves the version of its row goes unseen"
+        logging.getLogger("eventlog.comparing").warning(words)
+    from eventlog.publisher.comparison import Comparison  # Arrow takes a while to load
+
+    return Comparison(config, store, epoch, settings)
 
 
 class TableReading:
@@ -240,7 +261,7 @@ class PublishingSession:
                 config.build(PublisherSettings),
                 self._watch,
             )
-            self._comparing = comparing(config, store, leader.epoch)
+            self._comparing = comparison_of(config, store, leader.epoch)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:

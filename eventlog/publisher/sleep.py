@@ -1,7 +1,7 @@
 """How the daemon sleeps: until it is time, until a signal comes, or until a writer says that there is work.
 
-PostgreSQL's NOTIFY is only a hint. While it sleeps the daemon holds an advisory lock, by which the
-triggers know that there is somebody to wake; awake it gives the lock back, and nobody notifies.
+PostgreSQL's NOTIFY is only a hint. The daemon holds an advisory lock while it sleeps, and the triggers notify
+only while that lock is held.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Signals:
 
     @contextmanager
     def caught(self) -> Iterator[Signals]:
-        """Signals are marks while the block runs."""
+        """Turn signals into marks while the block runs."""
         marks = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._reload}
         before = {number: signal.signal(number, mark) for number, mark in marks.items()}
         try:
@@ -56,7 +56,7 @@ class Signals:
             os.read(self.pipe, 1024)
 
     def sleep(self, seconds: float) -> bool:
-        """Sleep, unless a signal comes; whether one came."""
+        """Sleep until a signal comes, or so long. Return whether a signal came."""
         if not (self.stop or self.reload):
             select.select([self.pipe], [], [], seconds)
             self.drain()
@@ -75,7 +75,7 @@ class Signals:
 
 
 class Sleeper:
-    """Where the daemon sleeps on a database that wakes nobody."""
+    """Sleeps on a database that cannot wake the daemon."""
 
     wakes = False
 
@@ -83,20 +83,20 @@ class Sleeper:
         self._signals = signals
 
     def announce(self) -> None:
-        """From now on writers are asked to wake us."""
+        """Ask writers to wake the daemon from now on."""
 
     def sleep(self, seconds: float) -> bool:
-        """Sleep so long at most; whether somebody woke us."""
+        """Sleep so long at most. Return whether there may be work."""
         return self._signals.sleep(seconds)
 
     def rise(self) -> None:
-        """From now on nobody needs to wake us."""
+        """Ask writers no longer."""
 
     def close(self) -> None: ...
 
 
 class ListeningSleeper(Sleeper):
-    """Where it sleeps on PostgreSQL."""
+    """Sleeps on PostgreSQL until a writer notifies."""
 
     wakes = True
 
@@ -121,12 +121,12 @@ class ListeningSleeper(Sleeper):
         while not (self._signals.stop or self._signals.reload) and (left := until - time.monotonic()) > 0:
             select.select([self._signals.pipe, self._driver.fileno()], [], [], left)
             self._signals.drain()
-            if self._log.dialect.fold(self._log.table) in self._heard():
+            if self._log.dialect.fold(self._log.table) in self._notified_logs():
                 return True
         return self._signals.stop or self._signals.reload
 
-    def _heard(self) -> list[str]:
-        """The logs that writers speak of."""
+    def _notified_logs(self) -> list[str]:
+        """Return the logs that writers notified about."""
         try:
             return [notice.payload for notice in self._driver.notifies(timeout=0)]
         except psycopg.Error as fault:
@@ -146,8 +146,8 @@ class ListeningSleeper(Sleeper):
 
 
 class PollingSleeper(Sleeper):
-    """Where it sleeps on a PostgreSQL that can prepare transactions, in which nobody may notify: every few
-    milliseconds it looks whether the newest row is another one than before the last cycle."""
+    """Sleeps on a PostgreSQL that can prepare transactions, which may not notify: it reads every few
+    milliseconds whether the newest row is another one than before the last cycle."""
 
     wakes = True
 
@@ -168,7 +168,7 @@ class PollingSleeper(Sleeper):
         return False
 
     def rise(self) -> None:
-        """What is there before a cycle is what the cycle will see; the rest is new."""
+        """Note the newest row before a cycle."""
         self._before = self._newest()
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class PollingSleeper(Sleeper):
 def make_sleeper(
     signals: Signals, engine: Engine, log: Log, wake_up: bool, interval: float = 0.05
 ) -> Sleeper:
-    """The bed that the database offers."""
+    """Return the sleeper that the database allows."""
     if not (wake_up and log.dialect.wakes):
         return Sleeper(signals)
     with engine.connect() as connection:

@@ -12,8 +12,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import URL
 
-from eventlog.publisher.comparing import NoVersions, comparing
+from eventlog.publisher.comparing import NoVersions
 from eventlog.publisher.config import Config
+from eventlog.publisher.session import comparison_of
 from eventlog.sql.connect import connect
 from tests.compare.rig import Replica, Row, life
 from tests.databases import Database, fresh
@@ -154,14 +155,14 @@ def test_without_versions_or_values_it_is_misuse(world: World, given: dict[str, 
     sections = {"ver": {"version": "v"}} if given.pop("sections", False) else {}
     config = {"publication_mode": "compare", "compare_by": "column", **given}
     with pytest.raises(NoVersions):
-        comparing(Config(config, tables=sections), world.store, 1)
+        comparison_of(Config(config, tables=sections), world.store, 1)
 
 
 def test_a_start_says_what_is_not_seen(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    comparing(Config({"publication_mode": "compare"}), world.store, 1)
+    comparison_of(Config({"publication_mode": "compare"}), world.store, 1)
     assert caplog.messages == []
     config = Config({"publication_mode": "compare", "compare_by": "column"}, tables={"ver": {"version": "v"}})
-    comparing(config, world.store, 1)
+    comparison_of(config, world.store, 1)
     assert caplog.messages == [
         "compare-by is column: a change that leaves the version of its row goes unseen"
     ]

@@ -19,8 +19,9 @@ from sqlalchemy.dialects import mssql, oracle
 from sqlalchemy.engine import URL
 
 from eventlog.core.errors import Misuse
-from eventlog.publisher.comparing import SourceOfTriggers, comparing
+from eventlog.publisher.comparing import SourceOfTriggers
 from eventlog.publisher.config import Config
+from eventlog.publisher.session import comparison_of
 from eventlog.publisher.source import source_at
 from eventlog.sql.any_database import AnyCatalogue, AnyTable, NoSnapshot, one_view
 from eventlog.sql.connect import connect
@@ -252,7 +253,7 @@ def test_statements_are_those_of_the_product(lite: Lite, dialect: Any, words: st
 
 def test_triggers_and_tables_elsewhere_are_misuse(world: World, lite: Lite) -> None:
     with pytest.raises(SourceOfTriggers):
-        comparing(Config({"source_url": lite.url}), world.store, 1)
+        comparison_of(Config({"source_url": lite.url}), world.store, 1)
 
 
 def test_a_url_that_is_wrong_is_misuse_and_tells_no_password() -> None:

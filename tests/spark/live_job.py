@@ -20,7 +20,7 @@ from eventlog_spark.cluster.session import start
 from eventlog_spark.data_sources import LogSource
 from eventlog_spark.stream.log_reader import LogStreamReader
 
-from eventlog.publisher import pickups
+from eventlog.publisher import confirmed_pickups as pickups
 
 
 def die() -> None:

@@ -26,7 +26,7 @@ from eventlog_spark.stream.pickups import (
 from pyarrow import fs
 
 from eventlog.operate.finishing import change_mode
-from eventlog.publisher import pickups
+from eventlog.publisher import confirmed_pickups as pickups
 from eventlog.publisher.config import Config
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.finishing import FinishMode

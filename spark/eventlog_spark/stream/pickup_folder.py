@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlog.core.errors import EventlogError
-from eventlog.publisher.pickups import LeavingEvent, Taken
+from eventlog.publisher.confirmed_pickups import LeavingEvent, Taken
 from eventlog.xds.documents import document
 from eventlog_spark.io.batches import SIZE, bounded
 from eventlog_spark.io.folder_files import Files

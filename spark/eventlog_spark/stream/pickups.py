@@ -16,8 +16,8 @@ from functools import partial
 
 from eventlog.core.errors import EventlogError
 from eventlog.publisher.config import Config
+from eventlog.publisher.confirmed_pickups import PickUps, Taken
 from eventlog.publisher.open_log import opened
-from eventlog.publisher.pickups import PickUps, Taken
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.leader import Leader

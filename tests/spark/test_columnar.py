@@ -52,7 +52,7 @@ _RULES = ("insert_query_back", "max_changes", "max_value", "association")
 class Plain(Task):
     """The same task, the plain way."""
 
-    fast = False
+    writes_lines = False
 
 
 READ_BACK = (1, "N", 6, "2025-03-23T10:57:19", None, "usr", "idu=1", None, None, None)

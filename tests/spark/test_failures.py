@@ -125,10 +125,10 @@ def killed_once(batches):
     os.kill(executor, signal.SIGKILL)
 
 from eventlog_spark.backlog import pipeline
-plain = pipeline.collect
-def collect(frame, work):
+plain = pipeline.answers_of
+def answers_of(frame, work):
     return plain(frame.mapInArrow(killed_once, frame.schema), work)
-pipeline.collect = collect
+pipeline.answers_of = answers_of
 os.chdir(log.parent)  # a worker starts in a folder of its own, wherever the driver stands
 run_job(spark, Backlog(job([Path(log.name)], out), CLOCK, partitions=3))
 spark.stop()

@@ -118,7 +118,7 @@ class KeyedStore(Generic[T]):
             for part in parts:
                 rows = (
                     (part.number, key, next(self._arrivals), pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
-                    for key, items in part.items.items()
+                    for key, items in sorted(part.items.items())
                     for item in items
                 )
                 disk.executemany("insert into entries values (?, ?, ?, ?)", rows)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
+import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -18,7 +18,6 @@ from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, 
 from eventlog.core.formats import Cell, Row, Shape, Source, listed_columns
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import container_of, open_input, open_source
-from eventlog.files.keyed_store import KeyedStore
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Answer, CurrentRow, QueryKey, query_key
 
@@ -28,7 +27,9 @@ class CurrentFiles:
 
     def __init__(self) -> None:
         self.tables: set[Table] = set()
-        self._rows: KeyedStore[KeyedRow] = KeyedStore()
+        self._rows = sqlite3.connect("", isolation_level=None)  # a private file that sqlite removes itself
+        self._rows.execute("pragma journal_mode = off")
+        self._rows.execute("create table current (table_name text, object text, table_key text, cells blob)")
 
     def __enter__(self) -> Self:
         return self
@@ -60,18 +61,28 @@ class CurrentFiles:
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """The rows of one key."""
-        return [row.cells for row in self._rows.get(str(table), repr(key))]
+        wanted = (str(table), repr(key))
+        found = self._rows.execute("select cells from current where table_name = ? and object = ?", wanted)
+        return [pickle.loads(cells) for (cells,) in found]  # noqa: S301 - written by this class
 
     def keys(self, table: Table) -> Iterator[Key]:
         """The keys of all rows of a table."""
-        for _, rows in groupby(self._rows.items(str(table)), key=attrgetter("key")):
-            yield from map(table.load_key, dict.fromkeys(row.table_key for row in rows))
+        rows = self._rows.execute(
+            "select distinct table_key from current where table_name = ?", (str(table),)
+        )
+        for (table_key,) in rows:
+            yield table.load_key(table_key)
 
     def take(self, table: Table, source: Source[Row]) -> None:
         """Take the rows of a table from a source; the error says what it lacks."""
-        name = str(table)
-        for row in read_current(table, source):
-            self._rows.add(name, row, _size(row), repr(row.key))
+        found = read_current(table, source)
+        self._rows.execute("begin")
+        self._rows.executemany(
+            "insert into current values (?, ?, ?, ?)",
+            ((str(table), repr(row.key), row.table_key, pickle.dumps(row.cells)) for row in found),
+        )
+        self._rows.execute("create index if not exists by_object on current (table_name, object)")
+        self._rows.execute("commit")
         self.tables.add(table)
 
 
@@ -110,11 +121,6 @@ class KeyedRow(NamedTuple):
     key: QueryKey
     table_key: str
     cells: CurrentRow
-
-
-def _size(row: KeyedRow) -> int:
-    """Return about how many bytes a row takes in memory."""
-    return 1000 + 60 * len(row.cells) + sum(len(text) for text in row.cells if text is not None)
 
 
 def read_current(table: Table, source: Source[Row]) -> Iterator[KeyedRow]:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventlog.files.nameless import NamelessFile, Place
+from eventlog.files.nameless import Extent, NamelessFile
 
 Ints = npt.NDArray[np.int64]
 _ROWS = 20_000  # that are merged together, about,
@@ -22,7 +22,7 @@ class KeyedBatches:
     def __init__(self, form: pa.Schema) -> None:
         self._form = form
         self._file = NamelessFile()
-        self._places: dict[int, list[Place]] = {}
+        self._places: dict[int, list[Extent]] = {}
 
     def close(self) -> None:
         """Drop all rows and the file."""
@@ -96,7 +96,7 @@ _Part = tuple[Ints, pa.Array]
 class _Run:
     """The rows of one batch that were not read yet: their numbers, the end of a text as the last of them."""
 
-    def __init__(self, file: NamelessFile, rows: int, numbers: Place, texts: Place | None) -> None:
+    def __init__(self, file: NamelessFile, rows: int, numbers: Extent, texts: Extent | None) -> None:
         self.rows = rows
         self._file = file
         self._numbers = numbers.start  # of the first row
@@ -109,7 +109,7 @@ class _Run:
         """Return the key of the last of so many rows, or of those with so many bytes of text."""
         rows = min(rows, self.rows)
         if len(self._ahead) < rows:
-            data = self._file.read(Place(self._numbers, rows * self._width))
+            data = self._file.read(Extent(self._numbers, rows * self._width))
             self._ahead = np.frombuffer(data, np.int64).reshape(rows, -1)
         if self._texts is not None:
             rows = int(np.searchsorted(self._ahead[:rows, -1], self._end + size, "right"))
@@ -130,7 +130,7 @@ class _Run:
         if self._texts is None:
             return None
         start, self._end = self._end, int(ends[-1])
-        data = self._file.read(Place(self._texts.start + start, self._end - start))
+        data = self._file.read(Extent(self._texts.start + start, self._end - start))
         offsets = np.concatenate([[start], ends]) - start
         return pa.Array.from_buffers(
             pa.large_string(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)]

@@ -11,9 +11,9 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
-from types import TracebackType
-from typing import Final, Generic, Self, TypeVar, overload
+from typing import Final, Generic, TypeVar, overload
 
 T = TypeVar("T")
 MEMORY: Final = 64 << 20
@@ -51,14 +51,6 @@ class KeyedStore(Generic[T]):
         self._disk: sqlite3.Connection | None = None
         self.size = 0  # bytes, about, of all items
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Drop all items and the file."""
         self._parts.clear()
@@ -90,27 +82,18 @@ class KeyedStore(Generic[T]):
         found = list(self._read(known.number, key)) if known.on_disk else []
         return found + known.items.get(key, [])
 
-    def items(self, part: Hashable) -> StoredItems[T]:
-        """Return the items of a part."""
-        known = self._parts.get(part) or _Part[T](-1)
-        if not known.on_disk:
-            found = [item for key in sorted(known.items) for item in known.items[key]]
-            return StoredItems(len(found), found.__iter__)
-        self._write((known,))
-        return StoredItems(known.count, lambda: self._read(known.number))
-
     def take(self, part: Hashable) -> StoredItems[T]:
-        """Return the items of a part, which leave the store when they are closed."""
-        taken = self.items(part)
-        known = self._parts.pop(part, None)
-        if known is None:
-            return taken
+        """Return the items of a part, which leave the store; the file drops them when they are closed."""
+        known = self._parts.pop(part, None) or _Part[T](-1)
         self.size -= known.size
+        if known.on_disk:
+            self._write((known,))
+            read, close = partial(self._read, known.number), partial(self._delete, known.number)
+            return StoredItems(known.count, read, close)
         self._in_memory -= known.in_memory
         self._unwritten.pop(known.number, None)
-        if known.on_disk:
-            taken.close = lambda: self._delete(known.number)
-        return taken
+        items = [item for key in sorted(known.items) for item in known.items[key]]
+        return StoredItems(known.count, items.__iter__)
 
     def _write(self, parts: Iterable[_Part[T]]) -> None:
         """Move the items of these parts from memory to disk."""
@@ -118,7 +101,7 @@ class KeyedStore(Generic[T]):
             for part in parts:
                 rows = (
                     (part.number, key, next(self._arrivals), pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
-                    for key, items in part.items.items()
+                    for key, items in sorted(part.items.items())
                     for item in items
                 )
                 disk.executemany("insert into entries values (?, ?, ?, ?)", rows)

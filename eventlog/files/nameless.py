@@ -10,7 +10,7 @@ from typing import NamedTuple
 from eventlog.files.writing import NamedFile
 
 
-class Place(NamedTuple):
+class Extent(NamedTuple):
     """The first byte of a block in a file, and how many bytes it has."""
 
     start: int
@@ -26,16 +26,16 @@ class NamelessFile:
         self._end = 0
         self.close = weakref.finalize(self, self._file.close)
 
-    def append(self, data: bytes | memoryview) -> Place:
+    def append(self, data: bytes | memoryview) -> Extent:
         """Write a block after all others, and return its place."""
         rest = memoryview(data).cast("B")
-        place = Place(self._end, len(rest))
+        place = Extent(self._end, len(rest))
         while rest:
             written = self._file.write(rest)
             self._end += written
             rest = rest[written:]
         return place
 
-    def read(self, place: Place) -> bytes:
+    def read(self, place: Extent) -> bytes:
         """Return the bytes of a block, or of a part of one."""
         return os.pread(self._file.fileno(), place.length, place.start)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
-from eventlog.files.nameless import NamelessFile, Place
+from eventlog.files.nameless import Extent, NamelessFile
 
 T = TypeVar("T")
 _MEMORY: Final = 256 << 20
@@ -28,7 +28,7 @@ class SortedRuns(Generic[T]):
         self._items: list[T] = []
         self._in_memory = 0
         self._file: NamelessFile | None = None
-        self._runs: list[list[Place]] = []
+        self._runs: list[list[Extent]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +61,7 @@ class SortedRuns(Generic[T]):
     def _spill(self) -> None:
         """Move the items in memory to a run on disk."""
         self._items.sort(key=self._key)
-        run: list[Place] = []
+        run: list[Extent] = []
         start = size = 0
         for end, item in enumerate(self._items, 1):
             size += self._size(item)
@@ -71,13 +71,13 @@ class SortedRuns(Generic[T]):
         self._runs.append(run)
         self._items, self._in_memory = [], 0
 
-    def _write(self, items: Sequence[T]) -> Place:
+    def _write(self, items: Sequence[T]) -> Extent:
         """Append a block to the file."""
         if self._file is None:
             self._file = NamelessFile()
         return self._file.append(pickle.dumps(items, pickle.HIGHEST_PROTOCOL))
 
-    def _read(self, run: Sequence[Place]) -> Iterator[T]:
+    def _read(self, run: Sequence[Extent]) -> Iterator[T]:
         assert self._file is not None
         for place in run:
             yield from pickle.loads(self._file.read(place))  # noqa: S301 - of _write

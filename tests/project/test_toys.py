@@ -1,0 +1,52 @@
+"""A new format and a new sink are one file and one line: the examples of docs/architecture.md, tried."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from eventlog import sinks
+from eventlog.convert.conversion import Job, Report, convert
+from eventlog.formats import FORMATS
+from eventlog.sinks.sink import Item, OutgoingDocument
+
+pytestmark = pytest.mark.quick
+
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+
+
+def example(heading: str) -> ModuleType:
+    """Return the module that the page shows under a heading."""
+    section = PAGE.read_text("utf-8").partition(f"## {heading}\n")[2]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert code is not None
+    module = ModuleType("toy")
+    sys.modules["toy"] = module  # where a dataclass looks for its module
+    exec(code[1], module.__dict__)
+    return module
+
+
+def test_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FORMATS, "toy", example("Adding a format").FORMAT)
+    toy, changes, again = (tmp_path / name for name in ("a.toy", "b.jsonl", "c.toy"))
+    toy.write_text("usr 1\ngrp 2\n")
+    for job in (
+        Job("toy", "changes", (str(toy),), str(changes)),
+        Job("changes", "toy", (str(changes),), str(again)),
+    ):
+        convert(job, Report(print, strict=True), "2025-01-01 00:00:00")
+    assert [line.count('"insert"') for line in changes.read_text().splitlines()] == [1, 1]
+    assert again.read_text() == toy.read_text()
+
+
+def test_a_sink(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = example("Adding a sink")
+    monkeypatch.setitem(sinks.SINKS, "toy", "toy")
+    sink = sinks.open_sink("toy", {})
+    document = OutgoingDocument("1", [Item("log:1", "<delete/>", None)])
+    assert [reply.arrived for reply in sink.deliver([document])] == [True]
+    assert ["<delete/>" in text for text in module.ToySink.documents] == [True]

@@ -17,15 +17,16 @@ from typing import Any
 
 from sqlalchemy.engine import Engine
 
-from eventlog.apply.copying import copy_columns
-from eventlog.apply.database import Database
-from eventlog.apply.run import Run
-from eventlog.apply.settings import ApplySettings
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.demo.embedded import embedded_postgres
+from eventlog.jobs.report import Report
+from eventlog.sequence.delivery import by_transaction
 from eventlog.sql.connect import connect
-from eventlog.streams.delivery import by_transaction
+from eventlog.targets.tables.copying import copy_columns
+from eventlog.targets.tables.database import Database
+from eventlog.targets.tables.settings import ApplySettings
+from eventlog.targets.tables.table_writer import TableWriter
 
 CHANGES = 200_000
 OF_ONE = 10  # changes of a transaction
@@ -78,7 +79,9 @@ def apply(engine: Engine, changes: Sequence[Change], source: str) -> tuple[float
     settings = ApplySettings()
     begun, worked = time.perf_counter(), time.process_time()
     with closing(Database(engine, source, TABLES, settings, print)) as target:
-        tally = Run(target, source, "changes", settings, print).apply(by_transaction(changes))
+        rows = TableWriter(target, source, "changes", settings, print)
+        rows.write(Report(print).good(by_transaction(changes)))
+        tally = rows.tally
     seconds, own = time.perf_counter() - begun, time.process_time() - worked
     assert tally.refused == tally.missing == 0, tally
     return seconds, f"{own / len(changes) * 1e6:.1f} us of our own CPU each"

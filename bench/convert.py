@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
-from eventlog.convert.by_column import BulkPickup
-from eventlog.convert.by_row import Pickup
-from eventlog.convert.current import CurrentFiles
 from eventlog.core import tablesfile
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Shape
 from eventlog.files.inputs import open_sources
 from eventlog.fold import Rules
+from eventlog.log_files.by_column import BulkPickup
+from eventlog.log_files.by_row import Pickup
+from eventlog.log_files.current import CurrentFiles
 from eventlog.xds.documents import write
 from eventlog.xds.settings import XdsSettings
 

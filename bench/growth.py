@@ -30,8 +30,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from bench.spark import CHUNK, PARTS, TABLES, Peak, cpu_seconds, make_log
-from eventlog.convert.conversion import Job
 from eventlog.core.extras import show_pandas
+from eventlog.jobs.job import Job
 
 OBJECT = ("table_name", "table_key")
 STEADY_FROM = 10_000_000  # below this a job's own start weighs

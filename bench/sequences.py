@@ -20,11 +20,13 @@ from typing import Any
 from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.session import start
 
-from eventlog.convert.conversion import Job, Report, convert
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.extras import show_pandas
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
 from eventlog.neutral import dumps
+from eventlog.transfer.convert import convert
 
 TABLES = tablesfile.read(
     """

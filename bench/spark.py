@@ -26,9 +26,9 @@ from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.session import start
 from pyspark.sql import functions as f
 
-from eventlog.convert.conversion import Job
 from eventlog.core import tablesfile
 from eventlog.core.extras import show_pandas
+from eventlog.jobs.job import Job
 
 TABLES = tablesfile.read(
     '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\n'

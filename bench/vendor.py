@@ -38,7 +38,7 @@ from eventlog.gbase.records import (
 )
 from eventlog.gbase.schema import read_schema
 from eventlog.gbase.writer import write_head, write_row, write_schema
-from eventlog.places import jdbc
+from eventlog.sources import jdbc
 
 # Where the vendor's client is known to say something else, and why ours stays as it is.
 KNOWN = {

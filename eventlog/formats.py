@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eventlog import log, neutral
+from eventlog.core.errors import Misuse
 from eventlog.core.formats import Format
 from eventlog.gbase import format as gbase
 from eventlog.linter import format as linter
@@ -21,3 +22,10 @@ FORMATS: dict[str, Format] = {
         neutral.FORMAT,
     )
 }
+
+
+def format_named(name: str) -> Format:
+    """Return the format of that name."""
+    if name not in FORMATS:
+        raise Misuse(f"unknown format {name!r}; known are {', '.join(FORMATS)}")
+    return FORMATS[name]

@@ -16,9 +16,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from eventlog.convert.by_row import PlacedEntry
-from eventlog.convert.conversion import Job, Report, format_named, pick_up, read_changes
-from eventlog.convert.current import CurrentFiles, keyed
 from eventlog.core import settings, tablekey, tablesfile
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
@@ -30,8 +27,14 @@ from eventlog.files.outputs import Output
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.files.text import read_tables_file
 from eventlog.fold import Event, Fate, Outcome, Rules
+from eventlog.formats import format_named
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
 from eventlog.log import LogSettings
+from eventlog.log_files.by_row import PlacedEntry
+from eventlog.log_files.current import CurrentFiles, keyed
 from eventlog.neutral import refuse
+from eventlog.transfer.once import leaving_changes, pick_up
 from eventlog.xds.documents import document, finish
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
@@ -306,7 +309,7 @@ def _changes(
     given = {"now": clock_of(known)} | dict(known)
     with _current(current, tables) as loaded:
         job = Job(form.name, "changes", tables=tables, given=given)
-        yield from read_changes(job, form, sources, loaded, report, given)
+        yield from leaving_changes(job, form, sources, loaded, report, given)
 
 
 def document_of(event: Event, writer: EventWriter, writing: XdsSettings) -> Iterator[Document | Refused]:

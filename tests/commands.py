@@ -21,7 +21,7 @@ LATER = (  # what commands import when they need it
     "alembic.runtime.environment",
     "alembic.script",
     "eventlog.cli.states",
-    "eventlog.convert.by_column",
+    "eventlog.log_files.by_column",
     "eventlog.operate.auditing",
     "eventlog.publisher.fold_columns",
     "eventlog.publisher.comparison",

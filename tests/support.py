@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from eventlog.convert.conversion import Job, Report, convert
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
+from eventlog.transfer.convert import convert
 
 USR = """\
 [tables.usr]

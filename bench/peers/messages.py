@@ -15,10 +15,11 @@ from typing import Any
 
 from bench.qlik import KNOWN
 from bench.qlik import changes as made_changes
-from eventlog.convert.conversion import Job, Report, convert, write_changes
 from eventlog.core.extras import extra
-from eventlog.formats import FORMATS
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
 from eventlog.qlik import avro
+from eventlog.transfer.convert import convert, write_changes
 
 CLOCK = "2025-03-23 10:57:19"
 FILES = {  # the file of each kind, and with what settings ours writes and reads it
@@ -33,7 +34,7 @@ def prepare(folder: Path, count: int) -> None:
     """The files, made of the same changes."""
     for name, kind, container, given in FILES.values():
         job = Job("changes", kind, (), str(folder / name), None, container, KNOWN, given=given)
-        write_changes(job, FORMATS[kind], iter(made_changes(count)), Report(_fail), given, to_place=False)
+        write_changes(job, iter(made_changes(count)), Report(_fail), given)
 
 
 def _fail(refused: Any) -> None:

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import click
 
-from eventlog.apply.settings import ApplySettings, read_key
 from eventlog.cli.convert import DECLARING as CONVERTING
 from eventlog.cli.convert import FORMAT_NAMES, clock, taking_part
 from eventlog.cli.format_names import guess, refuse_strangers
-from eventlog.cli.job import JobOptions, job_options, reporting
+from eventlog.cli.job import JobOptions, job_options, reporting, until_signal
 from eventlog.cli.options import SettingsCommand, current_option, settings_options, tables_option
 from eventlog.cli.progress import progress
 from eventlog.cli.terminal import print_sentence
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.files.writing import added
-from eventlog.places.capture import CaptureSettings
-from eventlog.places.capture_feed import is_live
-from eventlog.publisher.sleep import Signals
-from eventlog.streams.settings import StreamSettings
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sources.capture import CaptureSettings
+from eventlog.sources.capture_feed import is_live
+from eventlog.targets.tables.settings import ApplySettings, read_key
+from eventlog.transfer.loop import ONE_ROUND
 
 _SESSION = "a live capture"
 DECLARING = [
@@ -78,7 +78,7 @@ def apply(
 
     Changes that cannot be applied are reported on standard error and left out; the exit code is then 1.
     """
-    from eventlog.apply.sources import apply_to_database, apply_to_delta
+    from eventlog.transfer.apply import apply_to_database, apply_to_delta
 
     _check(options, to_url, to_delta, follow)
     live = is_live(options.url)
@@ -92,7 +92,7 @@ def apply(
     with reporting(keep, options.strict) as report, ExitStack() as stack:
         advance = stack.enter_context(progress(job.inputs))
         if to_url is not None:
-            going = stack.enter_context(Signals().caught()) if follow else None
+            going = stack.enter_context(until_signal()) if follow else ONE_ROUND
             tally = apply_to_database(job, to_url, chosen, report, clock(), advance, going)
         elif to_delta is not None:
             tally = apply_to_delta(job, to_delta, chosen, report, clock(), advance)

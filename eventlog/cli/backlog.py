@@ -20,15 +20,15 @@ from eventlog.cli.log_options import ALL
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.progress import job_progress
 from eventlog.cli.terminal import print_sentence
-from eventlog.convert.conversion import Job
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import declared
 from eventlog.files.output_files import need_folder
+from eventlog.jobs.job import Job
 from eventlog.publisher.config import Config, read_config
 from eventlog.publisher.open_log import TablePublishing, opened
 from eventlog.publisher.session import read_rules
-from eventlog.streams.ordered import SEQUENCERS
+from eventlog.sequence.ordered import SEQUENCERS
 
 if TYPE_CHECKING:
     from eventlog_spark.backlog.live_log import Live

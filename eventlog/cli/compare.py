@@ -19,7 +19,6 @@ from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
 from eventlog.compare.memory import compare_memory
-from eventlog.convert.conversion import Job, Report, format_named, write_changes
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
@@ -30,7 +29,10 @@ from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
 from eventlog.files.writing import opened
 from eventlog.formats import FORMATS
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
 from eventlog.neutral import load
+from eventlog.transfer.convert import write_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str]
     job = Job("changes", target, (), output, None, options.output_container, model, given=dict(options.given))
     writing = {name: value for name, value in options.given.items() if value is not None}
     changes = (load(json.loads(line)) for line in lines)
-    write_changes(job, format_named(target), changes, report, writing, False)
+    write_changes(job, changes, report, writing)
 
 
 def _on_lines(output: str, container: str | None) -> bool:

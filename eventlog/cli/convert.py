@@ -14,20 +14,19 @@ from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, current_option, settings_options, tables_option
 from eventlog.cli.progress import progress
 from eventlog.cli.tasks import read_tasks, task_option
-from eventlog.convert.conversion import convert as run_convert
-from eventlog.convert.conversion import follow as follow_stream
-from eventlog.convert.streaming import reads_on, stream
 from eventlog.core.formats import Shape
 from eventlog.files.limits import Limits
 from eventlog.files.writing import added, opened
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
-from eventlog.places.capture import CaptureSettings
-from eventlog.places.capture_feed import is_live
-from eventlog.places.topics import KafkaSettings, KafkaStates
-from eventlog.streams.commits_feed import COMMITS
-from eventlog.streams.ordered import SEQUENCERS
-from eventlog.streams.settings import StreamSettings
+from eventlog.sequence.commits import COMMITS
+from eventlog.sequence.ordered import SEQUENCERS
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sources.capture import CaptureSettings
+from eventlog.sources.capture_feed import is_live
+from eventlog.sources.kafka_settings import KafkaSettings, KafkaStates
+from eventlog.transfer.convert import convert as run_convert
+from eventlog.transfer.loop import Going
 
 FORMAT_NAMES = click.Choice(tuple(FORMATS))
 DECLARING = [
@@ -87,10 +86,8 @@ def convert(options: JobOptions, follow: bool, task: tuple[str, ...]) -> None:
     refuse_strangers(_DECLARING, parts)
     job = options.job(meant.source, meant.target, meant.inputs, meant.output, tasks)
     with reporting(_kept(options, meant.source), options.strict) as report:
-        if reads_on(job, follow):
-            stream(job, report, clock(), follow)
-        elif follow or (job.state is not None and job.url is None):
-            follow_stream(job, report, clock(), follow)
+        if follow:
+            run_convert(job, report, clock(), going=Going(follow=True))
         else:
             with progress(job.inputs) as advance:
                 run_convert(job, report, clock(), advance)

@@ -19,10 +19,6 @@ from eventlog.cli.options import SettingsCommand, current_option, read_tables, s
 from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.setting_hints import with_hints
 from eventlog.cli.terminal import Shade, print_sentence, show
-from eventlog.convert.by_row import PlacedEntry
-from eventlog.convert.conversion import Job, Report
-from eventlog.convert.conversion import explain as run_explain
-from eventlog.convert.explanations import placed
 from eventlog.core import tablekey
 from eventlog.core.errors import Refused
 from eventlog.core.identity import names_object
@@ -31,8 +27,13 @@ from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.files.sorted_runs import SortedRuns
 from eventlog.fold import Fate, Outcome, Rules
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
 from eventlog.log import LogSettings
-from eventlog.streams.ordered import SEQUENCERS
+from eventlog.log_files.by_row import PlacedEntry
+from eventlog.sequence.ordered import SEQUENCERS
+from eventlog.transfer.explain import explain as run_explain
+from eventlog.transfer.explanations import placed
 
 _LIMITS = tuple(field.name for field in declared(Limits))
 _OF_FILES = ("container", "tables_file", "current", "now", "status", *_LIMITS)

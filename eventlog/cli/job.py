@@ -15,10 +15,13 @@ from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.options import read_tables
 from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.terminal import print_sentence
-from eventlog.convert.conversion import Job, Report
 from eventlog.core.plurals import quantity
 from eventlog.files.inputs import files_of
 from eventlog.formats import FORMATS
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
+from eventlog.jobs.signals import Signals
+from eventlog.transfer.loop import Going
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,13 @@ def reporting(keep: AbstractContextManager[IO[bytes]] | None, strict: bool) -> I
         printer = RefusalPrinter()
         stack.callback(printer.close)
         yield Report(printer.print, file, strict, print_sentence)
+
+
+@contextmanager
+def until_signal() -> Iterator[Going]:
+    """Follow a source until a signal ends the run."""
+    with Signals().caught() as signals:
+        yield Going(True, lambda seconds: not signals.sleep(seconds), lambda: signals.stop)
 
 
 def exit_if_refused(report: Report, one: str = "bad record was", many: str = "bad records were") -> None:

@@ -12,13 +12,13 @@ import click
 from eventlog.cli.log_options import RUNNING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.core.settings import build
+from eventlog.jobs.signals import Signals
 from eventlog.publisher.comparing import MODES
 from eventlog.publisher.config import Config
 from eventlog.publisher.daemon import Daemon
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.open_log import DatabaseSettings
 from eventlog.publisher.session import SessionSettings
-from eventlog.publisher.sleep import Signals
 from eventlog.sinks import need_settings, sink_kind
 from eventlog.sql.connect import read_url
 from eventlog.web.monitor import MonitorSettings

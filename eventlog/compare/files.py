@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from eventlog.compare import rows
 from eventlog.compare.texts import texts_of
-from eventlog.convert.current import cell_texts
 from eventlog.core.errors import InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.core.formats import Row, Shape, Source, listed_columns
 from eventlog.core.tables import Table, Tables
 from eventlog.files import parquet
 from eventlog.files.inputs import CONTAINERS, Advance, container_of, open_input, open_source, stem_of
 from eventlog.files.limits import LIMITS, Limits
+from eventlog.log_files.current import cell_texts
 
 
 def files_of(name: str, tables: Tables, only: str | None = None) -> dict[Table, str]:

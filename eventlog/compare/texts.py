@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.convert.current import cell_text
 from eventlog.files import parquet
+from eventlog.log_files.current import cell_text
 
 _AS_OURS = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean)
 _PLAIN_SCALE = 6  # from the seventh digit behind the point on Arrow writes small numbers with an exponent

@@ -98,13 +98,13 @@ class Output:
             if self._sheets and not self._folder:
                 names = ", ".join((*self._sheets, sheet.name))
                 raise Misuse(f"the rows are of several tables ({names}): name a folder, -o DIR/")
-            known = sheet, self._row_writer(self._open(self._file_of(sheet)), sheet.columns)
+            known = sheet, self._table_writer(self._open(self._file_of(sheet)), sheet.columns)
             self._sheets[sheet.name] = known
         if known[0].columns != sheet.columns:
             raise Misuse(f"the columns of {sheet.name} change on the way: write it in parts")
         return known[1]
 
-    def _row_writer(self, file: IO[bytes], columns: Sequence[SheetColumn]) -> Writer:
+    def _table_writer(self, file: IO[bytes], columns: Sequence[SheetColumn]) -> Writer:
         if self._growing and self._container == "csv":
             return csv.CsvWriter(file, _names(columns), self._growing[0].begin)
         return ROW_WRITERS[self._container](file, columns)

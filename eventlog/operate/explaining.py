@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
-from eventlog.convert.by_row import PlacedEntry
 from eventlog.core.entry import Cell, Entry, Letter, cell_as_text, read_entry, read_event_time, read_integer
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import longest_value, names_object
 from eventlog.core.plurals import quantity
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
+from eventlog.log_files.by_row import PlacedEntry
 from eventlog.publisher.config import Config
 from eventlog.publisher.reading import Reading
 from eventlog.publisher.session import make_reader, read_rules

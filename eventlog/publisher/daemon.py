@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.core.settings import setting
+from eventlog.jobs.signals import Signals
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import PublishingSession
-from eventlog.publisher.sleep import Signals
 from eventlog.publisher.tally import Cycle
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.leader import Holder, Leader

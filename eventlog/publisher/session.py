@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
+from eventlog.jobs.signals import Signals
 from eventlog.publisher.answering import KnownTables, QueryAnswers
 from eventlog.publisher.children import describe_children
 from eventlog.publisher.column_record import ColumnRecord, halted
@@ -28,7 +29,7 @@ from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.open_log import driver_user, read_tables, readable_of
 from eventlog.publisher.postpoll import check_safe, run_statements
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.sleep import Signals, Sleeper, make_sleeper
+from eventlog.publisher.sleep import Sleeper, make_sleeper
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.log.leader import Leader

@@ -11,8 +11,8 @@ import pyarrow as pa
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.compare import rows, tables
-from eventlog.convert.current import cell_text
 from eventlog.core.tables import Table
+from eventlog.log_files.current import cell_text
 from eventlog.publisher.children import with_places
 from eventlog.publisher.published import Absent, published_elsewhere
 from eventlog.sql import any_database, current

@@ -16,16 +16,6 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog import library
-from eventlog.convert.conversion import (
-    Job,
-    Report,
-    all_given,
-    allowed,
-    format_named,
-    in_order,
-    load_current,
-    read_changes,
-)
 from eventlog.core import settings
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import Misuse, Refused
@@ -34,8 +24,13 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
+from eventlog.formats import format_named
+from eventlog.jobs.filters import allowed
+from eventlog.jobs.job import Job, in_order, load_current
+from eventlog.jobs.report import Report
 from eventlog.log import LogSettings
-from eventlog.places.places import connected
+from eventlog.transfer.given import all_given, connected
+from eventlog.transfer.once import leaving_changes
 from eventlog_spark.cluster.stores import Stores, s3_settings
 from eventlog_spark.io.batches import bounded
 from eventlog_spark.io.entries import read_file
@@ -231,7 +226,7 @@ class _ReadFiles:
         job, refused = self._job, list[Refused]()
         form = format_named(job.source_format)
         report = Report(refused.append)
-        given = all_given(job, form, job.given["now"])
+        given = all_given(job, job.given["now"])
         opener = self._stores.opener(job.inputs[0])
         opened = report.good(
             open_sources(
@@ -239,7 +234,7 @@ class _ReadFiles:
             )
         )
         with load_current(job) as none:
-            changes = read_changes(job, form, opened, none, report, given)
+            changes = leaving_changes(job, form, opened, none, report, given)
             yield from rows_of_changes(self._changes, changes, refused)
 
 

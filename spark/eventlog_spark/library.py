@@ -13,16 +13,16 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.convert.conversion import format_named
-from eventlog.convert.current import keyed
 from eventlog.core import settings
 from eventlog.core.entry import read_event_time
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
+from eventlog.formats import format_named
 from eventlog.library import clock_of, read_given
 from eventlog.log import LogSettings
+from eventlog.log_files.current import keyed
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark.backlog.plain_fold import FoldToRows
 from eventlog_spark.io import log_frames

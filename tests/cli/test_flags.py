@@ -194,7 +194,7 @@ SHOWN = {
     "untrack": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "resync": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "check": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
-    "compare": "compare/*.py spark/*.py convert/*.py core/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
+    "compare": "compare/*.py spark/*.py transfer/*.py core/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
     "run": "publisher/*.py sinks/*.py compare/*.py people/*.py receiver/*.py sql/*.py"
     " cli/test_no_traceback.py",
     "pause": "publisher/*.py sql/*.py",
@@ -207,14 +207,14 @@ SHOWN = {
     "skip": "publisher/*.py sql/*.py",
     "purge": "publisher/*.py sql/*.py",
     "finish-mode": "publisher/*.py sql/*.py",
-    "deliver": "publisher/*.py sinks/*.py convert/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
+    "deliver": "publisher/*.py sinks/*.py transfer/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
     "receive": "receiver/*.py",
-    "convert": "streams/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py",
-    "explain": "publisher/*.py convert/*.py core/*.py",
-    "backlog": "spark/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py publisher/*.py",
-    "apply": "apply/*.py streams/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py"
+    "convert": "sequence/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py",
+    "explain": "publisher/*.py transfer/*.py core/*.py",
+    "backlog": "spark/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py publisher/*.py",
+    "apply": "targets/*.py sequence/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py"
     " publisher/*.py",
-    "capture": "gbase/*.py convert/*.py core/*.py xds/*.py publisher/*.py",
+    "capture": "gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py publisher/*.py",
     "import-config": "people/test_import_config.py",
     "bench": "cli/test_cli.py",
 }

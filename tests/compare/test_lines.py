@@ -19,11 +19,11 @@ from eventlog.compare.lines import differences, in_order
 from eventlog.compare.ordering import Phase, ranks
 from eventlog.compare.rows import in_batches
 from eventlog.compare.texts import texts_of
-from eventlog.convert.current import cell_text
 from eventlog.core import tablekey, tablesfile
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Table
 from eventlog.files import parquet
+from eventlog.log_files.current import cell_text
 from eventlog.neutral import dumps
 from tests.tiers import drawn
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from eventlog.core.change import Change, Op
-from eventlog.core.errors import Misuse, Refused
+from eventlog.core.errors import InvalidValue, Misuse, Refused
 from eventlog.core.tables import Tables
 from eventlog.gbase.address import read_address
 from eventlog.gbase.catalogue import NotThere
+from eventlog.gbase.changes import Answer
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.session import CaptureError, MissingCatalogue, ServerError
-from eventlog.places.capture import Capture, CaptureSettings, LogGone
+from eventlog.sources.capture import Capture, CaptureSettings, LogGone
 from tests.gbase.world import World
 
 pytestmark = pytest.mark.quick
@@ -29,19 +30,39 @@ ADDRESS = read_address("informix://cdc@localhost:9088/shop?server=ol1")
 
 def capture(world: World, state: Path | None = None, **more: Any) -> Capture:
     names = more.pop("names", NAMES)
-    events, stopping = more.pop("events", False), more.pop("stopping", lambda: False)
+    events = more.pop("events", False)
     settings = CaptureSettings(**more)
-    return Capture(
+    since = state.read_text() if state and state.exists() else None
+    rows_file = state.with_name("state.rows") if state else None
+    return Kept(
+        state,
         world,
         ADDRESS,
         names,
         Tables(),
         GbaseSettings(),
         settings,
-        state=state,
+        since=since,
         events=events,
-        stopping=stopping,
+        rows_file=rows_file,
     )
+
+
+class Kept(Capture):
+    """A capture whose state is kept after each piece, as a target does."""
+
+    def __init__(self, path: Path | None, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._path = path
+
+    def answers(self, *, once: bool = False) -> Generator[Iterator[Answer]]:
+        for piece in super().answers(once=once):
+            yield self._kept(piece)
+
+    def _kept(self, piece: Iterator[Answer]) -> Iterator[Answer]:
+        yield from piece
+        if self._path is not None and (state := self.state) is not None:
+            self._path.write_text(state)
 
 
 def told(session: Capture, pieces: int | None = None) -> list[Change]:
@@ -244,8 +265,7 @@ def test_full_row_logging_stays_on_unless_told_otherwise() -> None:
 
 def test_a_stop_comes_between_two_pieces() -> None:
     world = World(NAMES, 1, steps=0)
-    stop = iter([False] * 3 + [True] * 9)
-    told(capture(world, stopping=lambda: next(stop)))
+    told(capture(world), pieces=3)
     assert world.server.session is None
     assert "cdc_endcapture" in world.server.calls
 
@@ -295,7 +315,7 @@ def test_a_state_is_of_numbers_that_a_person_can_read(tmp_path: Path) -> None:
     assert set(state) == {"restart", "delivered", "unseen", "tables"}
     assert list(state["tables"]) == list(NAMES)
     (tmp_path / "state").write_text("{}")
-    with pytest.raises(Misuse, match="not a state file"):
+    with pytest.raises(InvalidValue, match="the state of a capture"):
         capture(world, tmp_path / "state")
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from eventlog.cli import main
-from eventlog.places import capture_feed
+from eventlog.sources import capture_feed
 from eventlog.sql.connect import connect
-from tests.apply.support import rows, run
 from tests.databases import Database
 from tests.gbase.world import World
+from tests.targets.support import rows, run
 
 pytestmark = pytest.mark.quick
 

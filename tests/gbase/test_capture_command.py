@@ -10,12 +10,13 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from eventlog.cli import main
 from eventlog.core.settings import build
-from eventlog.places import capture_feed
-from eventlog.places.capture import CaptureSettings
+from eventlog.sources import capture_feed
+from eventlog.sources.capture import CaptureSettings
 from tests.commands import Shell
 from tests.gbase.world import World
 
@@ -101,6 +102,16 @@ def test_what_is_refused_is_out_before_the_state_passes_it_over(server: Server, 
     assert [row["fields"][0]["after"] for row in rows] == [1, 2]
 
 
+def test_a_capture_goes_into_parquet_by_one_command(server: Server, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    words = ("--to", "qlik-table", "--output-as", "parquet", "-o", f"{folder}/")
+    for key in (1, 2):
+        server.insert(key)
+        assert server.run(*words, "--once", "--state", str(tmp_path / "state")) == (0, "", "")
+    tables = [pq.read_table(path) for path in sorted(folder.glob("part-*/*.parquet"))]
+    assert [table.column("k").to_pylist() for table in tables] == [[1], [2]]
+
+
 def test_sigterm_ends_it_with_the_session_closed(server: Server) -> None:
     server.insert(1)
     reads = server.world.server.read
@@ -153,7 +164,7 @@ def test_without_a_jar_it_says_where_one_is(shell: Shell) -> None:
         ((ADDRESS, "--snapshot", "dirty"), "share"),
         ((ADDRESS, "--server-timeout", "0"), "between 1 and 3600"),
         ((ADDRESS, "--framed"), "No such option"),
-        ((ADDRESS, "--to", "log"), "'changes', 'xds'"),
+        ((ADDRESS, "--to", "gbase"), "'changes'"),
     ],
 )
 def test_misuse_is_told_and_no_password(shell: Shell, words: tuple[str, ...], told: str) -> None:

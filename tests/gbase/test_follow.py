@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from inspect import GEN_CLOSED, getgeneratorstate
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from eventlog.core.errors import Misuse
+from eventlog.core.errors import InvalidValue, Misuse, Refused
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import Answer
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.records import Error, Number
 from eventlog.gbase.transactions import Position
-from eventlog.places.growing_stream import Growing, StateFile, follow, pieces
-from tests.gbase.helpers import HERE, T1, Told, changes_of, refusals_of
+from eventlog.sequence.delivery import Delivery
+from eventlog.sources.growing_stream import FollowedStream, Growing, pieces
+from tests.gbase.helpers import HERE, T1, Told
 
 pytestmark = pytest.mark.quick
 
@@ -31,11 +32,29 @@ def stream(count: int) -> bytes:
     return told.data
 
 
-def values(path: Path, state: Path | None = None, **options: object) -> list[object]:
-    kept = StateFile(state) if state else None
-    chunks = pieces(str(path), **options)  # type: ignore[arg-type]
-    batches = follow(str(path), Tables(), GbaseSettings(), state=kept, chunks=chunks)
-    return [change.after["c1"] for batch in batches for change in changes_of(batch)]
+def followed(
+    name: str,
+    refused: list[Refused],
+    state: str | None = None,
+    wait: Callable[[], bool] | None = None,
+    **given: Any,
+) -> FollowedStream:
+    return FollowedStream(name, Tables(), GbaseSettings(**given), state, refused.append, wait)
+
+
+def changes(source: FollowedStream, follow: bool) -> Iterator[object]:
+    for delivery in source.round(follow):
+        assert isinstance(delivery, Delivery)
+        yield from (change.after["c1"] for change in delivery.changes)
+
+
+def read(source: FollowedStream, follow: bool = False) -> list[object]:
+    """The values of all changes of a round."""
+    return list(changes(source, follow))
+
+
+def values(path: Path, endless: bool = False, wait: Callable[[], bool] | None = None) -> list[object]:
+    return read(followed(str(path), [], wait=wait), endless)
 
 
 def test_a_file_is_read_on_as_it_grows(tmp_path: Path) -> None:
@@ -106,31 +125,20 @@ def test_a_file_that_is_replaced_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_second_run_brings_only_what_is_new(tmp_path: Path) -> None:
-    path, state = tmp_path / "capture", tmp_path / "state"
+    path, position = tmp_path / "capture", '{"restart": 13, "delivered": 13}'
     path.write_bytes(stream(2))
-    assert values(path, state) == [0, 1]
-    assert StateFile(state).load() == Position(13, 13)
+    source = followed(str(path), [])
+    assert read(source) == [0, 1]
+    assert source.state == position
     path.write_bytes(stream(4))
-    assert values(path, state) == [2, 3]
-    assert values(path, state) == []
-
-
-def test_a_position_is_saved_only_when_its_changes_were_taken(tmp_path: Path) -> None:
-    path, state = tmp_path / "capture", tmp_path / "state"
-    path.write_bytes(stream(2))
-    batches = follow("x", Tables(), GbaseSettings(), state=StateFile(state), chunks=pieces(str(path)))
-    list(next(batches))
-    assert not state.exists()
-    for answers in batches:
-        list(answers)
-    assert StateFile(state).load() == Position(13, 13)
+    assert read(followed(str(path), [], position)) == [2, 3]
+    assert read(followed(str(path), [], source.state)) == [2, 3]
 
 
 @pytest.mark.parametrize("text", ["[]", '{"restart": 1e400, "delivered": 1}'])
-def test_a_state_file_that_is_none_is_misuse(tmp_path: Path, text: str) -> None:
-    (tmp_path / "state").write_text(text)
-    with pytest.raises(Misuse, match="not a state file"):
-        StateFile(tmp_path / "state").load()
+def test_a_state_that_is_none_is_an_error(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidValue, match="the state of a stream"):
+        followed(str(tmp_path / "capture"), [], text)
 
 
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
@@ -160,8 +168,7 @@ def test_a_socket_is_read_to_its_end(tmp_path: Path, family: str) -> None:
 
     serving = threading.Thread(target=serve)
     serving.start()
-    batches = follow(name, Tables(), GbaseSettings(), chunks=pieces(name, endless=True))
-    assert [change.after["c1"] for batch in batches for change in changes_of(batch)] == [0, 1]
+    assert read(followed(name, []), follow=True) == [0, 1]
     serving.join()
     listening.close()
 
@@ -173,19 +180,15 @@ def test_an_address_without_port_is_misuse() -> None:
 
 def test_a_dump_is_followed_too() -> None:
     name = str(HERE / "dump.txt")
-    batches = follow(name, Tables(), GbaseSettings(framed=True), chunks=pieces(name))
-    (change,) = [change for batch in batches for change in changes_of(batch)]
-    assert change.after == {"c1": 15, "c2": "abcabcabc"}
+    assert read(followed(name, [], framed=True)) == [15]
 
 
 def test_the_reading_ends_where_a_length_is_unsound(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(stream(1) + bytes(40))
-    chunks = pieces(str(path), endless=True)
-    batches = follow("x", Tables(), GbaseSettings(), chunks=chunks)
-    *_, last = [answer for answers in batches for answer in answers]
-    assert "header size is 0" in last.reason  # type: ignore[union-attr]
-    assert getgeneratorstate(chunks) == GEN_CLOSED
+    refused: list[Refused] = []
+    assert read(followed(str(path), refused), follow=True) == [0]
+    assert "header size is 0" in refused[-1].reason
 
 
 def session_over(path: Path) -> None:
@@ -196,24 +199,20 @@ def session_over(path: Path) -> None:
 def test_an_error_that_ends_the_session_stops_a_live_reading_behind_what_came_before(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     session_over(path)
-    chunks = pieces(str(path), endless=True, wait=lambda: pytest.fail("it went on"))
-    batches = follow(
-        "x", Tables(), GbaseSettings(), state=StateFile(tmp_path / "state"), chunks=chunks, live=True
-    )
-    found: list[Answer] = []
+    source = followed(str(path), [], wait=lambda: pytest.fail("it went on"))
+    found: list[object] = []
     with pytest.raises(SessionOver, match=r"-83790.*flags 1"):
-        found.extend(answer for answers in batches for answer in answers)
-    assert [change.after["c1"] for change in changes_of(found)] == [4]
-    assert StateFile(tmp_path / "state").load() == Position(3, 3)
-    assert getgeneratorstate(chunks) == GEN_CLOSED
+        found.extend(changes(source, follow=True))
+    assert (found, source.state) == ([4], '{"restart": 3, "delivered": 3}')
 
 
 def test_an_error_in_a_file_is_reported_with_flag_and_code_and_ends_nothing(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     session_over(path)
     path.write_bytes(path.read_bytes() + Told().say(Error(0, -83712)).data)
-    batches = follow("x", Tables(), GbaseSettings(), chunks=pieces(str(path)))
-    ended, warned = refusals_of(answer for answers in batches for answer in answers)
+    refused: list[Refused] = []
+    read(followed(str(path), refused))
+    ended, warned = refused
     assert "-83790" in ended.reason
     assert "flags 1" in ended.reason
     assert "the session goes on" in warned.reason

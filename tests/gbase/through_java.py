@@ -13,7 +13,7 @@ import jpype
 
 from eventlog.core.errors import EventlogError
 from eventlog.gbase.address import read_address
-from eventlog.places import jdbc
+from eventlog.sources import jdbc
 
 ADDRESS = read_address("informix://cdc@localhost:1/shop?server=ol1")
 

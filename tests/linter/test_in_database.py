@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from eventlog.convert.conversion import Job, Report, convert
-from eventlog.convert.streaming import stream
 from eventlog.core.errors import Misuse, Refused
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
 from eventlog.linter.columns import DISPATCH
+from eventlog.transfer.convert import convert
 from tests.databases import Database
 from tests.linter.helpers import LAYOUT, ROW_1, end, operation
 from tests.support import CLOCK
@@ -125,6 +126,6 @@ def test_work_grows_with_the_queue(tmp_path: Path, postgres: Database) -> None:
         started = time.process_time()
         folder = tmp_path / str(len(part))
         folder.mkdir()
-        stream(job(folder, engine, "out/"), Report(lambda told: None), CLOCK)
+        convert(job(folder, engine, "out/"), Report(lambda told: None), CLOCK)
         taken.append(time.process_time() - started)
     assert taken[1] < 16 * taken[0]  # of eight times as many

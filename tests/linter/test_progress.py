@@ -17,7 +17,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import InvalidValue, Refused
 from eventlog.linter.changes import NO_EVIDENCE, QueueChoices, QueueReader
 from eventlog.linter.progress import START, QueueState, dump_state, load_state
-from eventlog.places.queues import rows
+from eventlog.sources.queues import rows
 from tests.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
 from tests.tiers import drawn
 

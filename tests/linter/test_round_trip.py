@@ -17,7 +17,7 @@ from eventlog.core.formats import SheetRow
 from eventlog.core.tables import Tables
 from eventlog.linter.format import FORMAT, LinterSettings
 from eventlog.linter.progress import JournalPlace, QueueProgress, QueueState
-from eventlog.places.queues import described, rows
+from eventlog.sources.queues import described, rows
 from tests.linter.helpers import (
     COMMIT,
     LAYOUT,

@@ -22,11 +22,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Rooms that stand on an optional package as a whole: they too are imported where they are used.
 ROOMS = {
-    "eventlog.apply.delta",
-    "eventlog.places.kafka",
-    "eventlog.places.kafka_transactions",
-    "eventlog.places.kafka_writing",
-    "eventlog.places.topic_state",
+    "eventlog.targets.tables.delta",
+    "eventlog.sources.kafka",
+    "eventlog.targets.kafka_transactions",
+    "eventlog.targets.kafka_writing",
+    "eventlog.targets.topic_state",
     "eventlog_spark",
 }
 OPTIONAL = ROOMS | {package for packages in EXTRAS.values() for package in packages}

@@ -13,9 +13,9 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from eventlog.demo.embedded import Server
+from eventlog.jobs.signals import Signals
 from eventlog.publisher.config import Config
 from eventlog.publisher.daemon import Daemon
-from eventlog.publisher.sleep import Signals
 from eventlog.sql.connect import connect
 from tests.databases import EMBEDDED, fresh, server_url
 from tests.publisher.world import World, key

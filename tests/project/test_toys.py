@@ -1,7 +1,8 @@
-"""A new format and a new sink are one file and one line: the examples of docs/architecture.md, tried."""
+"""A format, a source, a target or a sink is one file and one line: the examples of docs/architecture.md, tried."""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -10,9 +11,13 @@ from types import ModuleType
 import pytest
 
 from eventlog import sinks
-from eventlog.convert.conversion import Job, Report, convert
 from eventlog.formats import FORMATS
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
 from eventlog.sinks.sink import Item, OutgoingDocument
+from eventlog.transfer.convert import convert
+from eventlog.transfer.places import PLACES
+from tests.support import CLOCK
 
 pytestmark = pytest.mark.quick
 
@@ -38,9 +43,31 @@ def test_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Job("toy", "changes", (str(toy),), str(changes)),
         Job("changes", "toy", (str(changes),), str(again)),
     ):
-        convert(job, Report(print, strict=True), "2025-01-01 00:00:00")
+        convert(job, Report(print, strict=True), CLOCK)
     assert [line.count('"insert"') for line in changes.read_text().splitlines()] == [1, 1]
     assert again.read_text() == toy.read_text()
+
+
+def test_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read on from its state, through the loop that all sources go through."""
+    toy = example("Adding a source")
+    monkeypatch.setitem(PLACES, ("changes", "url"), toy.PLACE)
+    out = tmp_path / "out.jsonl"
+    job = Job("changes", "changes", output=str(out), url="toy://names", state=tmp_path / "state")
+    for names in (["Jack", "Jane"], ["Jim"]):
+        toy.NAMES.extend(names)
+        convert(job, Report(print, strict=True), CLOCK)
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["fields"][0]["after"] for line in lines] == ["Jack", "Jane", "Jim"]
+
+
+def test_a_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = example("Adding a target")
+    monkeypatch.setitem(PLACES, ("changes", "url"), toy.PLACE)
+    lines = tmp_path / "in.jsonl"
+    lines.write_text('{"op": "delete", "table": "usr", "key": {"idu": 1}}\n' * 2)
+    convert(Job("changes", "changes", (str(lines),), url="toy://keys"), Report(print, strict=True), CLOCK)
+    assert toy.KEYS == [(("idu", 1),)] * 2
 
 
 def test_a_sink(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,20 +14,22 @@ from eventlog_spark.io.storage import File
 from eventlog_spark.io.task import Task
 from sqlalchemy.engine import Engine
 
-from eventlog.apply.database import Database as DatabaseTarget
-from eventlog.apply.run import Run
-from eventlog.apply.settings import ApplySettings
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
+from eventlog.jobs.report import Report
 from eventlog.sinks.http import HttpSettings, open_http
 from eventlog.sql.postgresql import POSTGRESQL
+from eventlog.targets.tables.database import Database as DatabaseTarget
+from eventlog.targets.tables.settings import ApplySettings
+from eventlog.targets.tables.table_writer import TableWriter
+from eventlog.transfer.loop import transfer
 from tests.databases import Database
 from tests.project.walks import ROOT, recorded
 from tests.publisher.world import World, key
+from tests.sequence.test_topics import Brokers, feed
+from tests.sequence.test_transactions import event
 from tests.sinks.receivers import Answering, receiver, say
 from tests.spark.test_columnar import make, shuffled, written
-from tests.streams.test_topics import Brokers, feed
-from tests.streams.test_transactions import event
 
 pytestmark = pytest.mark.quick
 
@@ -79,13 +81,14 @@ def message_to_table(engine: Engine) -> list[str]:
     refused: list[Refused] = []
     source = feed(brokers)
     with closing(DatabaseTarget(engine, "walk", tables, ApplySettings(), refused.append)) as target:
-        run = Run(target, "walk", "qlik-message", ApplySettings(), refused.append, source.kept)
+        report = Report(refused.append)
+        rows = TableWriter(target, "walk", "qlik-message", ApplySettings(), report.refuse, has_states=True)
         brokers.send(0, event("A", 1, True, 1, "people"))
-        run.apply(source.round())
+        transfer(source, rows, lambda changes: changes, report)
         brokers.send(0, event("B", 1, True, 2, "people"))
         with recorded() as modules:
-            tally = run.apply(source.round())
-    assert (tally.inserted, [one.reason for one in refused]) == (2, [])
+            transfer(source, rows, lambda changes: changes, report)
+    assert (rows.tally.inserted, [one.reason for one in refused]) == (2, [])
     return modules
 
 

@@ -20,6 +20,7 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog.jobs.signals import Signals
 from eventlog.operate.finishing import change_mode
 from eventlog.publisher import daemon as loop
 from eventlog.publisher.config import Config
@@ -27,7 +28,6 @@ from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown, read_times, seconds_until
 from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.sleep import Signals
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect

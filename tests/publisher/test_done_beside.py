@@ -23,10 +23,10 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from eventlog.xds.answers import Level, Status
-from tests.apply.test_meeting import WAITING, kind, until
 from tests.databases import own_ids
 from tests.publisher.test_commands import call
 from tests.publisher.world import Receiver, World, key
+from tests.targets.test_meeting import WAITING, kind, until
 
 pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 

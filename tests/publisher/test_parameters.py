@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import text
 
+from eventlog.jobs.signals import Signals
 from eventlog.operate.finishing import change_mode
-from eventlog.publisher.sleep import Signals, make_sleeper
+from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.work import WaitingEvent

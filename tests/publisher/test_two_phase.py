@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from eventlog.demo.embedded import FAST, embedded_postgres
-from eventlog.publisher.sleep import Signals, make_sleeper
+from eventlog.jobs.signals import Signals
+from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.postgresql import POSTGRESQL
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked

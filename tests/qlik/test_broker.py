@@ -15,13 +15,13 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Misuse, Refused
-from eventlog.places.kafka import KafkaFault, Topics
-from eventlog.places.kafka_writing import publish
-from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.streams.settings import StreamSettings
-from eventlog.streams.topic_progress import GroupAstray
-from eventlog.streams.topics_feed import TopicsFeed
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.topic_progress import GroupAstray
+from eventlog.sources.kafka import KafkaFault, Topics
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.topics_feed import TopicsFeed
+from eventlog.targets.kafka_writing import publish
 from tests.brokers import ADDRESS, own_name, settle
 from tests.qlik.helpers import NONE, seq, write_messages
 

@@ -11,15 +11,17 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from eventlog import neutral
-from eventlog.convert.conversion import Job, Report, convert
-from eventlog.convert.streaming import stream
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Misuse, Refused
-from eventlog.places.kafka import KafkaFault, Topics
-from eventlog.places.kafka_writing import publish
-from eventlog.places.topics import KafkaSettings
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
 from eventlog.qlik.message_settings import MessageSettings
+from eventlog.sources.kafka import KafkaFault, Topics
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.targets.kafka_writing import publish
+from eventlog.transfer.convert import convert
+from eventlog.transfer.loop import Going
 from tests.brokers import own_name
 from tests.qlik.helpers import NONE, seq, told
 
@@ -209,7 +211,7 @@ def test_a_topic_is_read_on_from_a_state_and_followed(kafka: KafkaSettings, tmp_
     said: list[str] = []
     report = Report(lambda refused: said.append(refused.reason))
     send([told(1, "A", 1, True), told(2, "B", 1, False)], kafka, metadata=False)
-    stream(job, report, "2025-01-01 00:00:00")
+    convert(job, report, "2025-01-01 00:00:00")
     assert out(tmp_path) == [1]
     assert len(said) == 1
     more = [[told(3, "B", 2, True)], []]
@@ -220,9 +222,9 @@ def test_a_topic_is_read_on_from_a_state_and_followed(kafka: KafkaSettings, tmp_
         send(more.pop(0), kafka, metadata=False)
         return True
 
-    stream(job, report, "2025-01-01 00:00:00", follow=True, wait=wait)
+    convert(job, report, "2025-01-01 00:00:00", going=Going(True, wait))
     assert out(tmp_path) == [1, 2, 3]
-    stream(job, report, "2025-01-01 00:00:00")
+    convert(job, report, "2025-01-01 00:00:00")
     assert out(tmp_path) == [1, 2, 3]
     topics = Topics(kafka)
     assert any(spot.committed == spot.high > 0 for spot in topics.spots().values())

@@ -22,9 +22,6 @@ from eventlog.core.errors import Misuse
 from eventlog.core.formats import Object, Source
 from eventlog.core.settings import build
 from eventlog.core.tables import Tables
-from eventlog.places.places import connected
-from eventlog.places.registry import RegistryFault
-from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.keys import KeyWriter, key_schema
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
@@ -32,6 +29,9 @@ from eventlog.qlik.message_writer import MessageWriter
 from eventlog.qlik.metadata import registered
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.schema_registry import RegistryFault
+from eventlog.transfer.given import connected
 from tests.certificates import certificate
 from tests.commands import Shell
 from tests.qlik.helpers import NONE, read_messages, seq

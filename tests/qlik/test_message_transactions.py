@@ -11,7 +11,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced_messages import MessageSequencer
-from eventlog.streams.ordered import ordered
+from eventlog.sequence.ordered import ordered
 from tests.qlik.helpers import NONE, change, read_messages, seq, write_messages
 from tests.qlik.message_samples import KNOWN, UPDATE, altered
 

@@ -15,8 +15,8 @@ import pytest
 
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import InvalidValue
-from eventlog.places.registry import Registry, RegistryFault
 from eventlog.qlik.message_settings import MessageSettings
+from eventlog.sources.schema_registry import Registry, RegistryFault
 from tests.qlik.helpers import read_messages, seq, write_messages
 
 pytestmark = pytest.mark.quick

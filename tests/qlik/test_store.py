@@ -15,9 +15,9 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.places import change_tables as store
 from eventlog.qlik import sequence, tables
 from eventlog.qlik.tables import TableSettings
+from eventlog.sources import change_tables as store
 from tests.qlik.helpers import seq, told
 from tests.qlik.strategies import KEY, TYPES
 from tests.qlik.strategies import tables as known_tables

@@ -15,9 +15,9 @@ from eventlog.core.change import ABSENT, Change, Field, Key, Op, Value
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import SheetRow
 from eventlog.core.tables import Tables
-from eventlog.places import change_tables as store
 from eventlog.qlik import tables
 from eventlog.qlik.tables import TableSettings
+from eventlog.sources import change_tables as store
 from eventlog.sql.connect import InvalidUrl, connect_any
 from tests.databases import Database
 from tests.qlik.helpers import seq

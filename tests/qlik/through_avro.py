@@ -15,8 +15,8 @@ import pyspark
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.places import jdbc
 from eventlog.qlik import avro
+from eventlog.sources import jdbc
 from tests.qlik.helpers import write_messages
 from tests.qlik.strategies import Case, cases
 

@@ -13,12 +13,14 @@ from typing import Any
 
 from eventlog_spark.backlog.job import Backlog, run_job
 
-from eventlog.convert.conversion import Job, Report, convert
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
 from eventlog.core.identity import object_of
 from eventlog.files.outputs import ROW_WRITERS
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
 from eventlog.log import SHEET
+from eventlog.transfer.convert import convert
 
 CLOCK = "2025-01-01 00:00:00"
 TABLES = """

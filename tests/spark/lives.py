@@ -12,7 +12,7 @@ from eventlog_spark.backlog.live_log import Live, run_live
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.convert.conversion import Job
+from eventlog.jobs.job import Job
 from eventlog.publisher.config import Config
 from eventlog.publisher.reading import Reading
 from eventlog.publisher.session import make_reader, read_rules

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as f
 
-from eventlog.convert.conversion import Job
 from eventlog.core.tables import Tables
 from eventlog.gbase.records import Number
+from eventlog.jobs.job import Job
 from tests.gbase.helpers import T1, Told
 from tests.gbase.test_cuts import Step, steps, stream_of, transaction
 from tests.spark.helpers import backlogged, converted

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.convert.conversion import Report, convert
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
+from eventlog.jobs.report import Report
+from eventlog.transfer.convert import convert
 from tests.spark.helpers import CLOCK, TABLES, converted, job, write_log
 from tests.spark.strategies import logs
 from tests.spark.test_library import current_frames, left, told_by

@@ -80,7 +80,7 @@ def test_messages_cut_in_any_way(
 
 def eventlog_until(number: int) -> str:
     """The changeSequence of a number of `message`."""
-    from tests.streams import exports
+    from tests.sequence import exports
 
     return exports.seq(2 * number)
 

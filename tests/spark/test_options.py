@@ -13,8 +13,9 @@ from eventlog_spark.cluster.session import translated
 from eventlog_spark.io.output_folder import OtherJob
 from eventlog_spark.io.refused import keep
 
-from eventlog.convert.conversion import Report, convert
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog.jobs.report import Report
+from eventlog.transfer.convert import convert
 from tests.spark.helpers import CLOCK, backlogged, converted, job, write_log
 
 pytestmark = pytest.mark.quick

@@ -13,9 +13,9 @@ import pytest
 
 from eventlog.core import tablesfile
 from eventlog.sql.connect import connect
-from tests.apply.support import rows
 from tests.commands import Shell
 from tests.databases import Database
+from tests.targets.support import rows
 
 pytestmark = pytest.mark.long
 TABLES = '[tables.usr]\nkey = ["id"]\ncolumns = { id = "integer", v = "varchar(9)" }\n'

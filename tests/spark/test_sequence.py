@@ -16,12 +16,14 @@ from eventlog_spark.backlog.job import Backlog, run_job
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from eventlog.convert.conversion import Job, Report, convert
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.tables import Tables
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
+from eventlog.transfer.convert import convert
+from tests.sequence import exports
 from tests.spark.helpers import CLOCK
 from tests.spark.test_parity import SLOW
-from tests.streams import exports
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick

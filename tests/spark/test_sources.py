@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from eventlog.convert.conversion import Job, Report, convert
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
+from eventlog.transfer.convert import convert
+from tests.sequence import exports
 from tests.spark.helpers import CLOCK, backlogged, converted, job
-from tests.streams import exports
 
 pytestmark = pytest.mark.quick
 

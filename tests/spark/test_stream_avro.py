@@ -23,16 +23,17 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as f
 
 import eventlog
-from eventlog.apply.settings import ApplySettings
-from eventlog.apply.sources import apply_to_delta
-from eventlog.convert.conversion import Job, Report
 from eventlog.core.change import Change, Field, Op
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.places.registry import Registry, RegistryAccess, RegistryFault, UnknownSchema
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
 from eventlog.qlik import avro, messages
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.streams.settings import StreamSettings
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sources.schema_registry import Registry, RegistryAccess, RegistryFault, UnknownSchema
+from eventlog.targets.tables.settings import ApplySettings
+from eventlog.transfer.apply import apply_to_delta
 from tests.spark.messages import TABLES, deliver, stream
 from tests.spark.test_stream_holding import Kept
 

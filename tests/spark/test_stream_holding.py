@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.streams.settings import StreamSettings
+from eventlog.sequence.settings import StreamSettings
 from tests.spark.messages import TABLES, message
 
 pytestmark = pytest.mark.quick

@@ -12,15 +12,15 @@ from deltalake import DeltaTable
 from eventlog_spark.stream.holding import Released
 from eventlog_spark.stream.table_sink import OtherBatch, TableSink, TargetAhead, TargetOfAnother
 
-from eventlog.apply.progress import NoState
-from eventlog.apply.settings import ApplySettings
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.library import RecordRefused
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.streams.transactions import Incomplete
-from tests.apply.support import rows
+from eventlog.sequence.transactions import Incomplete
+from eventlog.targets.tables.progress import NoState
+from eventlog.targets.tables.settings import ApplySettings
 from tests.databases import Database
 from tests.spark.messages import TABLES, message
+from tests.targets.support import rows
 
 pytestmark = pytest.mark.quick
 
@@ -153,8 +153,9 @@ def test_what_nobody_hears_of_ends_the_stream(held: Held) -> None:
 
 
 def test_a_target_of_which_files_were_applied_is_another_source(held: Held, tmp_path: Path) -> None:
-    from eventlog.apply.sources import apply_to_database, apply_to_delta
-    from eventlog.convert.conversion import Job, Report
+    from eventlog.jobs.job import Job
+    from eventlog.jobs.report import Report
+    from eventlog.transfer.apply import apply_to_database, apply_to_delta
 
     (tmp_path / "in.jsonl").write_bytes(message("account", "INSERT", {"id": 1, "amount": 1}, 1, 1) + b"\n")
     job = Job("qlik-message", "changes", (str(tmp_path / "in.jsonl"),), tables=TABLES)

@@ -11,7 +11,9 @@ import pytest
 from eventlog_spark.backlog.frozen_topics import run_topics
 from eventlog_spark.backlog.job import Backlog
 
-from eventlog.convert.conversion import Job, Report, convert
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
+from eventlog.transfer.convert import convert
 from tests.brokers import own_name
 from tests.spark.helpers import CLOCK, converted, job
 from tests.spark.test_sources import TABLES, lines

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import Any, NamedTuple, Protocol
 
-from eventlog.convert.by_row import PlacedEntry
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
+from eventlog.log_files.by_row import PlacedEntry
 from eventlog.operate.explaining import explain_store, summarise
 from eventlog.operate.redriving import Redriven, how_to_redrive, redrive
 from eventlog.operate.upkeep import Skipped, failures, skip

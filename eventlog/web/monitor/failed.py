@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from eventlog.convert.by_row import PlacedEntry
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
+from eventlog.log_files.by_row import PlacedEntry
 from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.upkeep import FailedRow, Which
 from eventlog.web.layout import PageColumn, clipped, facts, level, live, search, state, table

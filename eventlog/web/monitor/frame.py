@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from eventlog.convert.by_row import PlacedEntry
 from eventlog.core.entry import EVENT_TYPES
 from eventlog.core.errors import shortened
 from eventlog.fold import Outcome
+from eventlog.log_files.by_row import PlacedEntry
 from eventlog.web.layout import MenuEntry, PageColumn, clipped, page, table
 from eventlog.web.markup import Markup, Node, link, tag
 from eventlog.web.monitor.board import PAGE

@@ -15,14 +15,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventlog.convert.conversion import Job, allowed, expand_truncates, format_named, in_order, load_current
 from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import Limits
-from eventlog.streams.ordered import read_changes
-from eventlog.streams.settings import StreamSettings
+from eventlog.formats import format_named
+from eventlog.jobs.filters import allowed, expand_truncates
+from eventlog.jobs.job import Job, in_order, load_current
+from eventlog.sequence.ordered import read_changes
+from eventlog.sequence.settings import StreamSettings
 from eventlog_spark.io.batches import ANSWER, answer, answers
 from eventlog_spark.io.pieces import load
 from eventlog_spark.io.storage import File

@@ -14,9 +14,9 @@ from eventlog.core import settings
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object
 from eventlog.files.jsonlines import dump_line
-from eventlog.places.kafka import Topics
-from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.message_settings import MessageSettings
+from eventlog.sources.kafka import Topics
+from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog_spark.backlog.frozen import COMPLETE, FROZEN
 from eventlog_spark.backlog.job import Backlog, Result, Stage, facts, run_job
 from eventlog_spark.io.folder_files import Files

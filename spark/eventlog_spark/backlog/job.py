@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from eventlog import __version__
-from eventlog.convert.conversion import Job, all_given, files_beside, format_named
 from eventlog.core import settings
 from eventlog.core.entry import read_event_time
 from eventlog.core.errors import InvalidTables, Misuse
 from eventlog.core.formats import Format, Shape
 from eventlog.files.inputs import CONTAINERS
 from eventlog.fold import Fate, Rules
+from eventlog.formats import format_named
+from eventlog.jobs.job import Job, files_beside
+from eventlog.transfer.given import all_given
 from eventlog_spark.backlog import change_sources
 from eventlog_spark.backlog.pipeline import Pipeline
 from eventlog_spark.cluster.gauges import gauges_of
@@ -55,7 +57,7 @@ class Backlog:
     @property
     def given(self) -> dict[str, Any]:
         """The settings of source and target."""
-        return all_given(self.job, format_named(self.job.source_format), self.clock)
+        return all_given(self.job, self.clock)
 
 
 @dataclass
@@ -203,9 +205,7 @@ def facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFil
         "inputs": inputs,
         "current": [(str(piece.table), piece.file) for piece in current],
         "expand_truncate": job.expand_truncate,
-        "beside": [
-            (str(path), *_changed(path)) for path in files_beside(job, format_named(job.source_format))
-        ],
+        "beside": [(str(path), *_changed(path)) for path in files_beside(job)],
     }
 
 

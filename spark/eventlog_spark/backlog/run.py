@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from eventlog.convert.conversion import format_named
 from eventlog.core.extras import extra
 from eventlog.core.plurals import quantity
+from eventlog.formats import format_named
 from eventlog_spark.backlog.history import BacklogRun, compared, last, note
 from eventlog_spark.backlog.job import Backlog, Result, run_job
 from eventlog_spark.backlog.live_log import Live, run_live

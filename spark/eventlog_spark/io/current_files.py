@@ -14,7 +14,6 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.columnar.keys import key_form
-from eventlog.convert.current import read_current
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError, InvalidTables, Refused
 from eventlog.core.formats import Shape
@@ -23,6 +22,7 @@ from eventlog.core.values import Kind
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import QueryKey, query_key
+from eventlog.log_files.current import read_current
 from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.io.batches import gather
 from eventlog_spark.io.log_rows import read_metadata

@@ -11,14 +11,14 @@ from typing import Any, Final, Protocol, Self
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from eventlog.apply.cells import ToCell
-from eventlog.apply.delta_types import type_of, value_maker
 from eventlog.core.change import ABSENT, Change, Side, Value, scalars
 from eventlog.core.errors import EventlogError, InvalidTables, NotExpressible, Refused
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.fold import Event
 from eventlog.library import document_of
 from eventlog.neutral import dumps, refuse
+from eventlog.targets.tables.cells import ToCell
+from eventlog.targets.tables.delta_types import type_of, value_maker
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 from eventlog_spark.io.batches import bounded

@@ -19,7 +19,6 @@ from pyspark.sql import functions as f
 
 from eventlog import log
 from eventlog.columnar.vectors import flags
-from eventlog.convert.current import KeyedRow, read_current
 from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
@@ -27,6 +26,7 @@ from eventlog.core.identity import identify
 from eventlog.core.tables import Table, Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.fold import Rules, query_key
+from eventlog.log_files.current import KeyedRow, read_current
 from eventlog_spark.io.batches import gather
 from eventlog_spark.io.current_files import FIRST, asked
 from eventlog_spark.io.log_rows import log_cells

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from eventlog.convert.conversion import format_named
 from eventlog.core import settings
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Format, SheetRow
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
+from eventlog.formats import format_named
 from eventlog.log import SHEET as LOG_SHEET
 from eventlog_spark.cluster.gauges import Counts, Tally
 from eventlog_spark.cluster.stores import Stores

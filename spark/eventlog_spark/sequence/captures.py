@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.convert.conversion import allowed, format_named
 from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
@@ -22,8 +21,10 @@ from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.files.inputs import open_sources, stem_of
 from eventlog.files.limits import Limits
+from eventlog.formats import format_named
 from eventlog.gbase.cuts import Cut, CutFinder
 from eventlog.gbase.format import GbaseSettings, read_source, reader
+from eventlog.jobs.filters import allowed
 from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.io.batches import ANSWER, answer, answers, bounded, pack, unpack
 from eventlog_spark.io.frame_columns import needed

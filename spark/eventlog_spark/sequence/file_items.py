@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from eventlog.convert.conversion import format_named
 from eventlog.core import settings
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Source
 from eventlog.files.inputs import open_input, open_sources
 from eventlog.files.limits import Limits
+from eventlog.formats import format_named
 from eventlog.qlik.metadata import Metadata
 from eventlog_spark.io.batches import ANSWER, answer, answers, bounded
 from eventlog_spark.io.pieces import load

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventlog.convert.conversion import format_named
 from eventlog.core import settings
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Row, Shape, Source
 from eventlog.core.tables import Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
+from eventlog.formats import format_named
 from eventlog.library import changes_of
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.io.batches import bounded

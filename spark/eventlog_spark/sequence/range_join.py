@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventlog.convert.conversion import allowed
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
+from eventlog.jobs.filters import allowed
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.streams.settings import StreamSettings
-from eventlog.streams.transactions import assemble
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.transactions import assemble
 from eventlog_spark.io.batches import answer
 from eventlog_spark.io.frame_rows import FrameForm, Good, batches_of_changes
 

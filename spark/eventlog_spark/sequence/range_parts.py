@@ -15,11 +15,11 @@ import pyarrow as pa
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import functions as f
 
-from eventlog.convert.conversion import format_named
 from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.files.inputs import stem_of
+from eventlog.formats import format_named
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark.io.batches import answer, answers_of
 from eventlog_spark.io.storage import File

@@ -21,8 +21,8 @@ from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import SequencedMessage
-from eventlog.streams.settings import StreamSettings
-from eventlog.streams.transactions import Facts, Incomplete, Key, in_order, is_final, is_row, key_of, size_of
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.transactions import Facts, Incomplete, Key, in_order, is_final, is_row, key_of, size_of
 from eventlog_spark.stream.message_batch import BatchReading, RegistryFailed, name_of
 from eventlog_spark.stream.waiting import (
     KeptTransactions,

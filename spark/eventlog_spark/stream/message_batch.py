@@ -16,13 +16,13 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.files.messages import message_at
-from eventlog.places.registry import UnknownSchema
 from eventlog.qlik import metadata
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage, stated
-from eventlog.streams.settings import StreamSettings
-from eventlog.streams.transactions import Incomplete
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.transactions import Incomplete
+from eventlog.sources.schema_registry import UnknownSchema
 from eventlog_spark.stream.waiting import (
     Halted,
     KeptTransactions,

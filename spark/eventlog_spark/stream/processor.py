@@ -12,7 +12,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.streams.settings import StreamSettings
+from eventlog.sequence.settings import StreamSettings
 from eventlog_spark.stream.holding import Holding, Released
 from eventlog_spark.stream.waiting import TopicMessage
 

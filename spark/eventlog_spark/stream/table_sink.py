@@ -15,14 +15,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eventlog.apply.database import Database
-from eventlog.apply.progress import read_state
-from eventlog.apply.run import Run
-from eventlog.apply.settings import ApplySettings
-from eventlog.apply.source_schema import SourceSchema
-from eventlog.apply.sources import leaving
-from eventlog.apply.tally import Tally
-from eventlog.apply.target import Target
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import extra
 from eventlog.core.formats import Placed, Source
@@ -30,14 +22,23 @@ from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
 from eventlog.files.keyed_store import StoredItems
 from eventlog.files.messages import message_at
+from eventlog.jobs.filters import allowed
+from eventlog.jobs.report import Report
 from eventlog.library import RecordRefused
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.sequenced import repeats
+from eventlog.sequence.delivery import ChangesOf, Delivery
+from eventlog.sequence.transactions import Incomplete, once, refused
 from eventlog.sql.connect import connect
-from eventlog.streams.delivery import ChangesOf, Delivery
-from eventlog.streams.transactions import Incomplete, once, refused
+from eventlog.targets.tables.database import Database
+from eventlog.targets.tables.progress import read_state
+from eventlog.targets.tables.settings import ApplySettings
+from eventlog.targets.tables.source_schema import SourceSchema
+from eventlog.targets.tables.table_store import TableStore
+from eventlog.targets.tables.table_writer import TableWriter
+from eventlog.targets.tables.tally import Tally
 from eventlog_spark.stream.holding import MESSAGE, METADATA, OPEN, READ, REFUSED, STOP
 from eventlog_spark.stream.message_batch import load_metadata, name_of
 
@@ -81,8 +82,8 @@ class TableSink:
     busy: bool = False  # whether a batch is being applied
     _described: SourceSchema = field(default_factory=SourceSchema)  # what metadata tell of tables
     _published: Sequence[Metadata] = ()  # the metadata of a batch
-    _target: Target | None = None
-    _run: Run | None = None
+    _target: TableStore | None = None
+    _run: TableWriter | None = None
 
     def __call__(self, frame: Any, batch: int) -> None:
         """Apply a batch: all of it, or what a repeat goes on from."""
@@ -119,14 +120,14 @@ class TableSink:
         if not messages:
             return
         here = StreamPosition(query, batch, _digest(messages), "")
-        target, run = self._opened(here)
-        if run is not None:
-            deliveries = leaving(self._deliveries(messages, target), self.tables)
-            self.tally = run.apply(deliveries)
+        target, rows_of = self._opened(here)
+        if rows_of is not None:
+            rows_of.write(self._leaving(self._deliveries(messages, target)))
+            self.tally = rows_of.tally
 
     # --- the target
 
-    def _opened(self, here: StreamPosition) -> tuple[Target, Run | None]:
+    def _opened(self, here: StreamPosition) -> tuple[TableStore, TableWriter | None]:
         """The target, and what applies this batch; none where the target has it."""
         target = self._target or self._connected()
         self._target = target
@@ -140,13 +141,13 @@ class TableSink:
                 return target, None
         self._here = here._replace(released=last.released if last else "")
         if self._run is None:
-            self._run = Run(
+            self._run = TableWriter(
                 target,
                 self._name,
                 FORMAT,
                 self.chosen,
                 self.tell,
-                lambda: None,
+                has_states=True,
                 together=True,
                 forgotten=self._here.released,
             )
@@ -156,19 +157,26 @@ class TableSink:
     def _name(self) -> str:
         return self.chosen.source or FORMAT
 
-    def _connected(self) -> Target:
+    def _connected(self) -> TableStore:
         if self.url is not None:
             return Database(
                 connect(self.url), self._name, self.tables, self.chosen, self.tell, self._described
             )
         assert self.folder is not None
         with extra("delta", "to_delta"):
-            from eventlog.apply.delta import Delta
+            from eventlog.targets.tables.delta import Delta
         return Delta(self.folder, self._name, self.tables, self.chosen, self.tell, self._described)
 
     # --- changes
 
-    def _deliveries(self, rows: Iterable[Any], target: Target) -> Iterator[Delivery | Refused]:
+    def _leaving(self, deliveries: Iterable[Delivery | Refused]) -> Iterator[Delivery]:
+        """The deliveries without the columns that their tables' lists do not let leave."""
+        report = Report(self.tell)
+        for delivery in report.good(deliveries):
+            delivery.changes = report.good(allowed(delivery.changes, self.tables))
+            yield delivery
+
+    def _deliveries(self, rows: Iterable[Any], target: TableStore) -> Iterator[Delivery | Refused]:
         """The transactions of a batch; behind each the same state, for they are applied together."""
         published, heard = tuple(self._published), self._described.add_description
         reading = replace(self.reading, published=published, heard=heard, schema_of=None)

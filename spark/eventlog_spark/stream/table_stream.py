@@ -10,17 +10,17 @@ from typing import Any
 
 from pyspark.sql import functions as f
 
-from eventlog.apply.settings import ApplySettings
 from eventlog.core import settings
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.tables import Tables
 from eventlog.library import read_given
-from eventlog.places.places import connected
-from eventlog.places.topics import KafkaSettings
 from eventlog.qlik import avro
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.streams.settings import StreamSettings
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.targets.tables.settings import ApplySettings
+from eventlog.transfer.given import connected
 from eventlog_spark.stream.table_sink import TableSink
 
 with extra("spark", "a stream into tables"):

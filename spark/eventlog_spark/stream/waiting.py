@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from eventlog.streams.ranges import Ranges
-from eventlog.streams.transactions import Facts, Key
+from eventlog.sequence.ranges import Ranges
+from eventlog.sequence.transactions import Facts, Key
 
 _RECENT = 1000  # transactions that are known when they are sent again
 

@@ -1,0 +1,110 @@
+"""What is to be read and written, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eventlog.core import settings
+from eventlog.core.formats import Format
+from eventlog.core.tables import Tables
+from eventlog.files.inputs import file_beside, stem_told
+from eventlog.files.limits import Limits
+from eventlog.formats import format_named
+from eventlog.log_files.current import CurrentFiles
+
+POLL_INTERVAL = 5.0  # seconds
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be read and written, and how."""
+
+    source_format: str
+    target_format: str
+    inputs: tuple[str, ...] = ("-",)
+    output: str = "-"
+    container: str | None = None  # of the inputs, where their names do not tell
+    output_container: str | None = None
+    tables: Tables = field(default_factory=Tables)
+    current: tuple[tuple[str, str], ...] = ()  # tables and the files of their current rows
+    given: Mapping[str, Any] = field(default_factory=dict)  # settings by name
+    expand_truncate: bool = False
+    url: str | None = None  # of the database where the source or the target is
+    state: Path | None = None  # the file that remembers how far a source was delivered
+    tasks: tuple[tuple[str, tuple[str, ...]], ...] = ()  # further inputs, of tasks that were named
+
+    @property
+    def source(self) -> Format:
+        """The format that is read."""
+        return format_named(self.source_format)
+
+    @property
+    def target(self) -> Format:
+        """The format that is written."""
+        return format_named(self.target_format)
+
+    @property
+    def place(self) -> str:
+        """The kind of place, other than files, where one side is."""
+        return "kafka" if self.given.get("kafka") else "url" if self.url else ""
+
+    @property
+    def all_inputs(self) -> tuple[str, ...]:
+        """The inputs of all tasks."""
+        return (*self.inputs, *(name for _, inputs in self.tasks for name in inputs))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tables that the inputs name, where they are in a database."""
+        return () if self.inputs == ("-",) else self.inputs
+
+    @property
+    def limits(self) -> Limits:
+        """What an input may hold."""
+        return settings.build(Limits, self.given)
+
+    @property
+    def poll_interval(self) -> float:
+        """The seconds between two rounds of a source that is followed."""
+        return float(self.given.get("poll_interval") or POLL_INTERVAL)
+
+    def settings(self, of: type) -> Any:
+        """Return the settings that a class declares."""
+        return settings.build(of, self.given)
+
+
+def files_beside(job: Job) -> list[Path]:
+    """Return the files beside the inputs that describe them."""
+    companion = job.source.companion
+    if companion is None:
+        return []
+    found = (file_beside(name, companion) for name in job.all_inputs)
+    return [path for path in found if path is not None]
+
+
+def files_read(job: Job) -> list[str | Path]:
+    """Return the files that a job reads: its inputs, what is beside them, and current rows."""
+    current = [name for _, name in job.current]
+    return [*current] if job.place else [*job.all_inputs, *files_beside(job), *current]
+
+
+def in_order(names: Sequence[str], source: Format) -> list[str]:
+    """Return the inputs, those that describe others first."""
+    ahead = source.describes_others
+    if ahead is None:
+        return list(names)
+    return sorted(names, key=lambda name: not ahead(stem_told(name, source.companion)))
+
+
+def load_current(job: Job) -> CurrentFiles:
+    """Return the current rows that were given."""
+    with ExitStack() as stack:
+        current = stack.enter_context(CurrentFiles())
+        for table, file in job.current:
+            current.load(job.tables, table, file, limits=job.limits)
+        stack.pop_all()
+    return current

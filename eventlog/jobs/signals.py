@@ -1,0 +1,60 @@
+"""The signals of the process."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+
+class Signals:
+    """The signals of the process: each sets a mark and ends a sleep."""
+
+    def __init__(self) -> None:
+        self.stop = False
+        self.reload = False
+        self.pipe, self._writer = os.pipe()
+        os.set_blocking(self.pipe, False)
+        os.set_blocking(self._writer, False)
+
+    @contextmanager
+    def caught(self) -> Iterator[Signals]:
+        """Turn signals into marks while the block runs."""
+        marks = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._reload}
+        before = {number: signal.signal(number, mark) for number, mark in marks.items()}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def request_stop(self) -> None:
+        """Stop as a signal would."""
+        self.stop = True
+        self._wake()
+
+    def drain(self) -> None:
+        """Forget what woke us."""
+        with suppress(BlockingIOError):
+            os.read(self.pipe, 1024)
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep until a signal comes, or so long. Return whether a signal came."""
+        if not (self.stop or self.reload):
+            select.select([self.pipe], [], [], seconds)
+            self.drain()
+        return self.stop or self.reload
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.request_stop()
+
+    def _reload(self, number: int, frame: FrameType | None) -> None:
+        self.reload = True
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(BlockingIOError):
+            os.write(self._writer, b"!")

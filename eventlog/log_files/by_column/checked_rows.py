@@ -1,0 +1,164 @@
+"""Rows by column that are entries and take part; what is not certain to be one is read by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog import log
+from eventlog.columnar.vectors import Flags, Ints, flags
+from eventlog.core.entry import COLUMNS, EVENT_TYPES, MAX_RECORD_ID, Entry, read_entry
+from eventlog.core.errors import EventlogError
+from eventlog.fold import Rules
+from eventlog.log_files.by_column.row_batches import RowBatch
+
+SCHEMA = pa.schema(
+    [("record_id", pa.int64()), ("event_type", pa.int64()), ("source", pa.int64()), ("where", pa.int64())]
+    + [(name, pa.string()) for name in ("table_name", "table_key", "column_name", "old_value", "new_value")]
+)
+_ID = r"^[1-9][0-9]{0,17}\z"
+_KIND = r"^[1-8]\z"
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_TIME = rf"^[1-9][0-9]{{3}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[ T]{_CLOCK}(?:\.[0-9]{{1,9}})?\z"
+_PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
+
+
+TAKES_NO_PART = 0  # in the place of an event type: the row only shows which record_ids stand twice
+
+
+class InvalidRow(NamedTuple):
+    """A row that is no entry, and why."""
+
+    where: int
+    reason: str
+
+
+class CheckedRows(NamedTuple):
+    """The rows by SCHEMA; and those that are no entries."""
+
+    rows: pa.RecordBatch
+    odd: list[InvalidRow]
+
+
+class Checker:
+    """Checks the rows of one source."""
+
+    def __init__(self, source: int, columns: Sequence[str], name: str, clock: str, rules: Rules) -> None:
+        self._source = source
+        self._names = [None if at is None else columns[at] for at in log.places(columns, name)]
+        self._defaults = [
+            "N" if column == "status" else clock if column == "event_time" else None for column in COLUMNS
+        ]
+        self._status = rules.status
+        self._mine = None if rules.allow_loopback else rules.driver_user
+
+    def fits(self, slab: RowBatch) -> bool:
+        """Whether its columns are of types that can be read here."""
+        types = [None if name is None else slab.columns[name].type for name in self._names]
+        wanted = [_NUMBERS, _TEXTS, _NUMBERS, _MOMENTS, *[_TEXTS] * 6]
+        return all(
+            kind is None or any(is_it(kind) for is_it in known)
+            for kind, known in zip(types, wanted, strict=True)
+        )
+
+    def checked(self, slab: RowBatch) -> CheckedRows:
+        """The rows of a slab that fits."""
+        cells = self._cells(slab)
+        record_id, status, kind, time, user, *texts = cells
+        table, key, column, *_ = texts
+        ids, sure = _numbers(record_id, _ID, MAX_RECORD_ID)
+        kinds, known = _numbers(kind, _KIND, 8)
+        sure &= known & _matches(time, _TIME) & flags(table.is_valid()) & flags(key.is_valid())
+        sure &= ~np.isin(kinds, _PER_FIELD) | flags(pc.greater(pc.binary_length(column), 0))
+        takes_part = flags(pc.equal(status, self._status))
+        if self._mine is not None:
+            takes_part &= ~flags(pc.equal(user, self._mine))
+        at = np.flatnonzero(sure)
+        told = np.where(takes_part, kinds, TAKES_NO_PART)[at]
+        numbers = [ids[at], told, np.full(len(at), self._source), slab.where[at]]
+        whole = len(at) == len(ids)
+        kept = texts if whole else [text.take(pa.array(at)) for text in texts]
+        rows = pa.record_batch([*map(pa.array, numbers), *kept], schema=SCHEMA)
+        strange = np.flatnonzero(~sure)
+        if not len(strange):
+            return CheckedRows(rows, [])
+        some = zip(*(column.take(pa.array(strange)).to_pylist() for column in cells), strict=True)
+        entries, odd = _read(zip(slab.where[strange].tolist(), some, strict=True))
+        return CheckedRows(pa.concat_batches([rows, self.by_column(entries)]), odd)
+
+    def by_column(self, entries: Iterable[tuple[int, Entry]]) -> pa.RecordBatch:
+        """Entries and where they stand, by column."""
+        rows = [
+            (entry.record_id, self._kind(entry), self._source, where, *entry[5:]) for where, entry in entries
+        ]
+        columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        return pa.record_batch(arrays, schema=SCHEMA)
+
+    def _kind(self, entry: Entry) -> int:
+        mine = self._mine is not None and entry.perpetrator == self._mine
+        return entry.event_type if entry.status == self._status and not mine else TAKES_NO_PART
+
+    def _cells(self, slab: RowBatch) -> list[pa.Array]:
+        """The ten columns of an entry: texts, but for numbers that are none."""
+        count = len(slab.where)
+        cells = [
+            pa.array([default] * count, pa.string()) if name is None else slab.columns[name]
+            for name, default in zip(self._names, self._defaults, strict=True)
+        ]
+        return [
+            cell if at in _NUMBERED and not _is_text(cell.type) else _text(cell)
+            for at, cell in enumerate(cells)
+        ]
+
+
+_NUMBERED = (COLUMNS.index("record_id"), COLUMNS.index("event_type"))
+_is_text = pa.types.is_string
+_TEXTS = (_is_text, pa.types.is_large_string, pa.types.is_integer, pa.types.is_null)
+_NUMBERS = (_is_text, pa.types.is_integer, lambda kind: pa.types.is_decimal(kind) and kind.scale == 0)
+_MOMENTS = (_is_text, pa.types.is_large_string, pa.types.is_timestamp)
+
+
+def _text(cells: pa.Array) -> pa.Array:
+    """Cells as texts; a moment with a zone as UTC has it."""
+    if pa.types.is_timestamp(cells.type):
+        cells = cells.cast(pa.timestamp(cells.type.unit))
+    return cells if _is_text(cells.type) else cells.cast(pa.string())
+
+
+def _numbers(cells: pa.Array, pattern: str, most: int) -> tuple[Ints, Flags]:
+    """The numbers, and which of them are surely right: from 1 on to the most."""
+    if _is_text(cells.type):
+        sure = _matches(cells, pattern)
+        found = np.zeros(len(cells), np.int64)
+        found[sure] = cells.filter(pa.array(sure)).cast(pa.int64()).to_numpy()
+        return found, sure
+    if pa.types.is_decimal(cells.type):  # of which Arrow would cut what is over 64 bits
+        cells = pc.if_else(pc.less_equal(pc.abs(cells), Decimal(most)), cells, None)
+    found = pc.fill_null(cells.cast(pa.int64(), safe=False), 0).to_numpy()
+    return found, (found > 0) & (found <= most)
+
+
+def _matches(texts: pa.Array, pattern: str) -> Flags:
+    """Whether each text has that form; one that stands often is looked at once."""
+    encoded = texts.dictionary_encode()
+    right = flags(pc.match_substring_regex(encoded.dictionary, pattern))
+    at = pc.fill_null(encoded.indices, len(right)).to_numpy()
+    found: Flags = np.append(right, False)[at]
+    return found
+
+
+def _read(rows: Iterable[tuple[int, Sequence[Any]]]) -> tuple[list[tuple[int, Entry]], list[InvalidRow]]:
+    """The rows as entries, and those that are none."""
+    entries, odd = [], []
+    for where, cells in rows:
+        try:
+            entries.append((where, read_entry(cells)))
+        except EventlogError as fault:
+            odd.append(InvalidRow(where, str(fault)))
+    return entries, odd

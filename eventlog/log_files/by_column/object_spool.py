@@ -1,0 +1,131 @@
+"""Rows gathered by object: in memory as long as they fit, else in shares on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.columnar.keys import named_form
+from eventlog.columnar.objects import matched
+from eventlog.columnar.vectors import Ints, codes, scattered, shares
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import identify
+from eventlog.core.tables import Tables
+from eventlog.files.arrow_stores import KeyedBatches
+from eventlog.log_files.by_column.checked_rows import SCHEMA
+
+_SHARES = 256
+_ROWS = 32_000  # that are folded together, where objects allow
+_BYTES = 64 << 20  # likewise
+_MOST = 1 << 30  # bytes of a share: Arrow's texts end at two of these
+
+
+class ObjectTooLarge(EventlogError):
+    """{0} rows that belong together have {1} bytes: `eventlog backlog` folds objects that long"""
+
+
+class RowSpool:
+    """Takes rows in any order, and gives back all rows of some objects at a time, by record_id."""
+
+    def __init__(self, tables: Tables, memory: int) -> None:
+        self._tables = tables
+        self._memory = memory
+        self._held: list[pa.RecordBatch] = []
+        self._size = 0
+        self._shares: KeyedBatches | None = None
+
+    def close(self) -> None:
+        """Drop all rows."""
+        if self._shares is not None:
+            self._shares.close()
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take some rows."""
+        if not rows.num_rows:
+            return
+        self._held.append(rows)
+        self._size += rows.nbytes
+        if self._size > self._memory:
+            if self._shares is None:
+                self._shares = KeyedBatches(SCHEMA)
+            self._spill(self._shares)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, those of an object together."""
+        if self._shares is None:
+            yield from _divided(_joined(self._held), self._tables)
+            return
+        self._spill(self._shares)
+        for share in range(_SHARES):
+            found = list(self._shares.batches(share))
+            size = sum(rows.nbytes for rows in found)
+            if size > _MOST:
+                raise ObjectTooLarge(sum(rows.num_rows for rows in found), size)
+            yield from _divided(_joined(found), self._tables)
+
+    def _spill(self, to: KeyedBatches) -> None:
+        for rows in self._held:
+            for share, some in shares(rows, object_numbers(rows, self._tables) % _SHARES):
+                to.add(share, some)
+        self._held, self._size = [], 0
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.concat_batches(batches) if batches else pa.record_batch([[]] * len(SCHEMA), schema=SCHEMA)
+
+
+def _divided(rows: pa.RecordBatch, tables: Tables) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of about _ROWS that hold all rows of their objects, each by record_id."""
+    parts = max(-(-rows.num_rows // _ROWS), -(-rows.nbytes // _BYTES))
+    if parts <= 1:
+        yield _by_id(rows)
+        return
+    numbers = (object_numbers(rows, tables) // _SHARES) % parts
+    for _, some in shares(rows, numbers):
+        yield _by_id(some)
+
+
+def _by_id(rows: pa.RecordBatch) -> pa.RecordBatch:
+    ids = rows.column("record_id").to_numpy()
+    if (ids[1:] >= ids[:-1]).all():
+        return rows
+    return rows.take(pa.array(np.argsort(ids, kind="stable")))
+
+
+def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
+    """A number for each row, the same for all rows of one object, however they spell it."""
+    if not rows.num_rows:
+        return np.empty(0, np.int64)
+    table, names = codes(rows.column("table_name"))
+    keys = rows.column("table_key")
+    odd = ~matched(keys, table, ["|".join(_forms(tables, str(name))) or None for name in names])
+    found = scattered(pc.utf8_lower(keys))
+    some = np.flatnonzero(odd)
+    if len(some):
+        named = zip(table[some].tolist(), keys.take(pa.array(some)).to_pylist(), strict=True)
+        own = pa.array([_canonical(tables, str(names[number]), key) for number, key in named], pa.string())
+        found[some] = scattered(pc.utf8_lower(own))
+    return found
+
+
+def _forms(tables: Tables, name: str) -> list[str]:
+    """The patterns of keys whose text, but for case, is that of all spellings of their object."""
+    try:
+        table = tables.find(name)
+    except EventlogError:
+        return []
+    if table is None or not table.key:
+        return []
+    return [named_form(names) for names in {table.key, tuple(map(str.lower, table.key))}]
+
+
+def _canonical(tables: Tables, name: str, key: str) -> str:
+    """The text of a key in the catalogue's spelling, without quotes; its own if it cannot be read."""
+    try:
+        pairs = identify(tables, name, key).pairs
+    except EventlogError:
+        return key
+    return "+".join(f"{column}={text}" for column, text in pairs)

@@ -1,0 +1,205 @@
+"""Files of log rows as one pick-up of any size, in columns: the documents of their events."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog import log
+from eventlog.columnar import CurrentColumns, Engine, Rows
+from eventlog.columnar.packing import documents
+from eventlog.columnar.plain import WrittenEvent
+from eventlog.columnar.vectors import Ints
+from eventlog.core import tablekey
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.formats import Row, Source
+from eventlog.core.tables import Table, Tables
+from eventlog.files.arrow_stores import SortedBatches
+from eventlog.files.inputs import Advance, open_input, stem_of
+from eventlog.files.limits import LIMITS, Limits
+from eventlog.fold import CurrentRow, Fate, Rules, query_key
+from eventlog.fold.understand import why_unknown
+from eventlog.log_files.by_column import row_batches
+from eventlog.log_files.by_column.checked_rows import TAKES_NO_PART, Checker
+from eventlog.log_files.by_column.object_spool import RowSpool
+from eventlog.log_files.by_column.refusals import Refusals
+from eventlog.log_files.by_column.repeats import RecordIds
+from eventlog.log_files.current import CurrentFiles
+from eventlog.neutral import refuse
+from eventlog.xds.documents import finish
+from eventlog.xds.settings import XdsSettings
+
+_MEMORY = 128 << 20  # bytes of rows
+_EVENTS = pa.schema([("place", pa.int64()), ("object", pa.int64()), ("text", pa.large_string())])
+
+
+class BulkPickup:
+    """One pick-up; `refused` hears of each row that was left out."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        rules: Rules,
+        settings: XdsSettings,
+        current: CurrentFiles,
+        clock: str,
+        refused: Callable[[Refused], None],
+        limits: Limits = LIMITS,
+        memory: int = _MEMORY,
+    ) -> None:
+        self._tables = tables
+        self._rules = rules
+        self._settings = settings
+        self._current = current
+        self._clock = clock
+        self._refused = refused
+        self._limits = limits
+        self._memory = memory
+        self._objects = 0  # of all events
+        self._engine = Engine(
+            tables,
+            rules,
+            settings,
+            answerable=current.tables,
+            read_back=self._read_back,
+            ask=lambda needs: current.lookup,
+        )
+
+    def documents(self, inputs: Sequence[tuple[str, str]], advance: Advance) -> Iterator[bytes | Refused]:
+        """The documents of all rows of these files, of which each container is named."""
+        with ExitStack() as stack:
+            leaving = stack.enter_context(closing(SortedBatches(_EVENTS)))
+            ids = stack.enter_context(closing(RecordIds()))
+            spool = stack.enter_context(closing(RowSpool(self._tables, self._memory)))
+            refusals = Refusals(inputs, self._limits)
+            for number, (name, container) in enumerate(inputs):
+                for rows in self._rows(number, name, container, advance, refusals):
+                    ids.add(rows.column("record_id").to_numpy())
+                    spool.add(rows)
+            repeated = ids.repeated()
+            for rows in spool.batches():
+                rows = _once(rows, *repeated, refusals)
+                rows = rows.filter(pc.not_equal(rows.column("event_type"), TAKES_NO_PART))
+                events = self._fold(rows, leaving, refusals)
+                yield from (refuse(one.event.change, one.fault) for one in events if one.fault)
+            for column in sorted(self._engine.unknown):
+                self._refused(Refused(column[0], why_unknown(column), fault=False))
+            for refused in refusals.told():
+                self._refused(refused)
+            yield from self._packed(leaving.in_order())
+
+    def _rows(
+        self, number: int, name: str, container: str, advance: Advance, refusals: Refusals
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a file that can be understood; the others are refused."""
+        with open_input(name, advance, self._limits) as file:
+            try:
+                columns, found = row_batches.read(file, name, container, self._limits)
+                checker = Checker(number, columns, name, self._clock, self._rules)
+                for slab in found:
+                    if isinstance(slab, Refused):
+                        self._refused(slab)
+                    elif isinstance(slab, row_batches.RowBatch) and checker.fits(slab):
+                        sound = checker.checked(slab)
+                        refusals.add(number, sound.odd)
+                        yield sound.rows
+                    else:
+                        rows = slab.rows() if isinstance(slab, row_batches.RowBatch) else slab
+                        source = Source(name, stem_of(name), columns, rows)
+                        yield checker.by_column(self._entries(source))
+            except EventlogError as fault:
+                self._refused(Refused(name, str(fault).removeprefix(f"{name}: ")))
+            except (OSError, EOFError, zlib.error) as fault:
+                self._refused(Refused(name, f"the rest of the file cannot be read: {fault}"))
+
+    def _entries(self, source: Source[Row]) -> Iterator[tuple[int, Entry]]:
+        """The entries of rows that were read one by one."""
+        for read in log.read_entries(source, self._clock):
+            if isinstance(read, Refused):
+                self._refused(read)
+            else:
+                row, entry = read
+                yield row.where, entry
+
+    def _fold(
+        self, rows: pa.RecordBatch, leaving: SortedBatches, refusals: Refusals
+    ) -> Sequence[WrittenEvent]:
+        """Fold whole objects; what is told is the events that cannot be written."""
+        if not rows.num_rows:
+            return ()
+        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+        ids, kinds = (columns[name].to_numpy() for name in ("record_id", "event_type"))
+        texts = (
+            columns[name] for name in ("table_name", "table_key", "column_name", "old_value", "new_value")
+        )
+        events = self._engine.events(Rows(ids, kinds, *texts))
+        numbers = events.objects + self._objects  # an object of one batch is none of another
+        self._objects += 1 + int(events.objects.max(initial=-1))
+        written = [ids[events.places], numbers, events.texts.cast(pa.large_string())]
+        leaving.add(pa.record_batch(written, schema=_EVENTS))
+        wrong = {row: told.reason for row, told in events.reasons.items() if told.fate is Fate.REFUSED}
+        at = np.flatnonzero(np.isin(ids, list(wrong)))
+        _note(rows, at, [wrong[record_id] for record_id in ids[at].tolist()], refusals)
+        return events.unwritten
+
+    def _read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
+        """The current rows of these keys."""
+        objects: list[int] = []
+        rows: list[CurrentRow] = []
+        for number, key in enumerate(keys.to_pylist()):
+            found = self._current.lookup(table, query_key(table, tablekey.read(key)))
+            assert not isinstance(found, EventlogError)
+            objects += [number] * len(found)
+            rows += found
+        texts: Sequence[Sequence[str | None]] = list(zip(*rows, strict=True)) or [()] * len(table.data)
+        arrays = [pa.array(column, pa.string()) for column in texts]
+        return CurrentColumns(np.array(objects, np.int64), arrays, np.empty(0, np.int64))
+
+    def _packed(self, told: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        """The documents of events in order; the last of each step waits for what may join it."""
+        most = self._settings.batch_size
+        texts, objects = pa.array([], pa.large_string()), np.empty(0, np.int64)
+        for some in told:
+            texts = pa.concat_arrays([texts, some.column("text")])
+            objects = np.concatenate([objects, some.column("object").to_numpy()])
+            data, _, sizes = documents(texts, objects, most)
+            waiting = int(sizes[-1]) if most > 1 else 0
+            if waiting:
+                data, _, _ = documents(texts[: len(texts) - waiting], objects[: len(objects) - waiting], most)
+            yield from self._finished(data)
+            texts, objects = texts[len(texts) - waiting :], objects[len(objects) - waiting :]
+        data, _, _ = documents(texts, objects, most)
+        yield from self._finished(data)
+
+    def _finished(self, data: memoryview) -> Iterator[bytes]:
+        if self._settings.pretty or self._settings.validate:
+            yield from (finish(line, self._settings) for line in bytes(data).decode().splitlines())
+        elif data:
+            yield bytes(data)
+
+
+def _once(rows: pa.RecordBatch, repeated: Ints, counts: Ints, refusals: Refusals) -> pa.RecordBatch:
+    """The rows whose record_id no other has."""
+    ids = rows.column("record_id").to_numpy()
+    again = np.isin(ids, repeated)
+    if not again.any():
+        return rows
+    at = np.flatnonzero(again)
+    times = counts[np.searchsorted(repeated, ids[at])].tolist()
+    told = zip(ids[at].tolist(), times, strict=True)
+    _note(rows, at, [f"record_id {record_id} stands {count} times" for record_id, count in told], refusals)
+    return rows.filter(pa.array(~again))
+
+
+def _note(rows: pa.RecordBatch, at: Ints, reasons: Sequence[str], refusals: Refusals) -> None:
+    """Remember why these rows were refused."""
+    sources, where = (rows.column(name).to_numpy()[at] for name in ("source", "where"))
+    for source in np.unique(sources).tolist():
+        some = np.flatnonzero(sources == source).tolist()
+        refusals.add(source, ((int(where[number]), reasons[number]) for number in some))

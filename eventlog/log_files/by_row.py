@@ -1,0 +1,149 @@
+"""Files of log rows as one pick-up without limit: any order, any size, every row accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+from eventlog import log
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.formats import Row, Source
+from eventlog.core.identity import object_of
+from eventlog.core.tables import Tables
+from eventlog.files.sorted_runs import SortedRuns
+from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
+from eventlog.fold.understand import UnknownName, why_unknown
+from eventlog.log_files.current import CurrentFiles
+
+
+class PlacedEntry(NamedTuple):
+    """A row of a file that is an entry, where it stood, and the object that it names."""
+
+    entry: Entry
+    where: str
+    raw: bytes
+    object: ObjectName = ("", "")
+
+
+Tell = Callable[[PlacedEntry, Outcome], None]
+
+
+class Pickup:
+    """One pick-up; `refused` hears of each row that was left out, `tell` of every entry's outcome.
+
+    `clock` is the event_time of rows without one; rows wait for their time only where `now` is given.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        rules: Rules,
+        current: CurrentFiles,
+        clock: str,
+        now: str | None,
+        refused: Callable[[Refused], None],
+        tell: Tell = lambda found, outcome: None,
+        memory: int = 256 << 20,
+    ) -> None:
+        self._tables = tables
+        self._rules = rules
+        self._current = current
+        self._clock = clock
+        self._now = now
+        self._refused = refused
+        self._tell = tell
+        self._memory = memory
+        self._unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
+
+    def events(self, sources: Iterable[Source[Row]]) -> Iterator[Event]:
+        """The events of the rows of all sources, in the order in which they leave."""
+        order = _object_order if not self._rules.handle_future_events else _future_order
+        with SortedRuns(_event_order, _event_size, self._memory) as by_place:
+            with SortedRuns(order, _entry_size, self._memory) as by_object:
+                for found in self._once(self._entries(sources)):
+                    by_object.add(found)
+                for chunk in whole_objects(by_object.in_order(), attrgetter("object"), _entry_size):
+                    for event in self._fold(chunk):
+                        by_place.add(event)
+            for name in sorted(self._unknown):
+                self._refused(Refused(name[0], why_unknown(name), fault=False))
+            yield from by_place.in_order()
+
+    def _entries(self, sources: Iterable[Source[Row]]) -> Iterator[PlacedEntry]:
+        """Return the entries of all sources in the order of their record_ids."""
+        with SortedRuns(_record_id, _entry_size, self._memory) as by_id:
+            for source in sources:
+                for read in _entries_of(source, self._clock):
+                    if isinstance(read, Refused):
+                        self._refused(read)
+                    else:
+                        row, entry = read
+                        name = object_of(self._tables, entry.table_name, entry.table_key)
+                        by_id.add(PlacedEntry(entry, source.at(row.where), source.raw(row), name))
+            yield from by_id.in_order()
+
+    def _once(self, entries: Iterable[PlacedEntry]) -> Iterator[PlacedEntry]:
+        """The entries whose record_id no other has."""
+        for record_id, group in groupby(entries, key=_record_id):
+            rows = list(group)
+            if len(rows) == 1:
+                yield rows[0]
+                continue
+            for found in rows:
+                self._settle(found, Outcome(Fate.REFUSED, f"record_id {record_id} stands {len(rows)} times"))
+
+    def _fold(self, chunk: list[PlacedEntry]) -> list[Event]:
+        planned = plan(
+            (found.entry for found in chunk),
+            self._tables,
+            self._rules,
+            now=self._now,
+            answerable=self._current.tables,
+        )
+        events = planned.events(self._current.lookup)
+        self._unknown |= planned.unknown
+        for found in chunk:
+            self._settle(found, planned.outcomes[found.entry.record_id])
+        return events
+
+    def _settle(self, found: PlacedEntry, outcome: Outcome) -> None:
+        if outcome.fate is Fate.REFUSED:
+            self._refused(Refused(found.where, outcome.reason, found.raw))
+        self._tell(found, outcome)
+
+
+def _entries_of(source: Source[Row], clock: str) -> Iterator[tuple[Row, Entry] | Refused]:
+    """The entries of a source; one that is no log is refused as a whole."""
+    try:
+        yield from log.read_entries(source, clock)
+    except EventlogError as fault:
+        yield Refused(source.name, str(fault).removeprefix(f"{source.name}: "))
+
+
+def _record_id(found: PlacedEntry) -> int:
+    return found.entry.record_id
+
+
+def _event_order(event: Event) -> tuple[str, int, int]:
+    return event[2]
+
+
+def _object_order(found: PlacedEntry) -> tuple[ObjectName, int]:
+    return found.object, found.entry.record_id
+
+
+def _future_order(found: PlacedEntry) -> tuple[ObjectName, str, int]:
+    return found.object, found.entry.event_time, found.entry.record_id
+
+
+def _entry_size(found: PlacedEntry) -> int:
+    return 600 + len(found.raw) + sum(len(text) for text in found.entry[7:] if text)
+
+
+def _event_size(event: Event) -> int:
+    return 600 + sum(
+        200 + len(side) for f in event.change.fields for side in f[1:] if isinstance(side, str | bytes)
+    )

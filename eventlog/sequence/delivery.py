@@ -1,0 +1,91 @@
+"""What a source of changes hands out: whole transactions, each with the state to go on from after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import overload
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.formats import Placed
+
+
+class Stale(EventlogError):
+    """the state of a delivery was asked for after the next one was taken"""
+
+
+class Delivery:
+    """Whole transactions, or changes that belong to none, and the source's state after them.
+
+    The state is a text that only the source reads: given back to it, reading goes on after this
+    delivery and all before it. It is None where the source has no positions. Ask for it after the
+    changes were read and before the next delivery is taken: else it raises Stale.
+    A delivery without changes says how far the source is.
+    """
+
+    __slots__ = ("_state", "changes", "incomplete", "late", "overtaken", "pause", "reload")
+
+    def __init__(
+        self,
+        changes: Iterable[Change],
+        state: str | Callable[[], str | None] | None = None,
+        late: bool = False,
+        incomplete: bool = False,
+        reload: bool = False,
+        overtaken: str = "",
+        pause: bool = False,
+    ) -> None:
+        self.changes = changes  # in their order, to be read once; large ones come from disk
+        self.late = late  # one that follows it in the sequence was handed out before
+        self.overtaken = overtaken  # where a delivered change follows that changed a row of it, or may have
+        self.incomplete = incomplete  # some of its changes never came (--open-transactions deliver)
+        self.reload = reload  # a row of a full load
+        self.pause = pause  # the source may have to wait before the next one
+        self._state = state
+
+    @property
+    def state(self) -> str | None:
+        """The state after this delivery."""
+        return self._state() if callable(self._state) else self._state
+
+
+class ChangesOf(Sequence[Change]):
+    """The changes of what stands in its places."""
+
+    def __init__(self, placed: Sequence[Placed]) -> None:
+        self._placed = placed
+
+    def __len__(self) -> int:
+        return len(self._placed)
+
+    def __iter__(self) -> Iterator[Change]:
+        return (placed.change for placed in self._placed)
+
+    @overload
+    def __getitem__(self, at: int) -> Change: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Change]: ...
+    def __getitem__(self, at: int | slice) -> Change | Sequence[Change]:
+        found = self._placed[at]
+        return found.change if isinstance(found, Placed) else [placed.change for placed in found]
+
+
+def by_transaction(changes: Iterable[Change | Refused]) -> Iterator[Delivery | Refused]:
+    """The changes of a source without positions: those of one transaction that follow each other together.
+
+    A change of none is handed out at once, a transaction when what follows it is there.
+    """
+    group: list[Change] = []
+    for item in changes:
+        if isinstance(item, Refused):
+            yield item
+            continue
+        if group and item.transaction != group[-1].transaction:
+            yield Delivery(tuple(group))
+            group = []
+        if item.transaction is None:
+            yield Delivery((item,))
+        else:
+            group.append(item)
+    if group:
+        yield Delivery(tuple(group))

@@ -1,0 +1,97 @@
+"""All sources of a task as one sequence, sorted on disk where memory does not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from typing import Any, Final, Protocol
+
+from eventlog.core.change import Change
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.formats import Format, Placed, Source
+from eventlog.core.tables import Tables
+from eventlog.files.sorted_runs import SortedRuns
+from eventlog.qlik.sequenced_messages import MessageSequencer
+from eventlog.qlik.sequenced_rows import RowSequencer
+from eventlog.sequence.commits import COMMITS, by_commit
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.transactions import assemble
+
+MEMORY: Final = 256 << 20
+
+
+class Sequencer(Protocol):
+    """Reads sources in two steps; the first item of what `parse` gives is its place in the sequence."""
+
+    @property
+    def tasks(self) -> list[str]: ...
+    def parse(self, task: int, source: Any, named: str = "", /) -> Iterator[Any]: ...
+    def rest(self) -> Iterator[Any]: ...
+    def size(self, item: Any, /) -> int: ...
+    def join(self, items: Callable[[], Iterable[Any]], /) -> Iterator[Placed | Refused]: ...
+
+
+Task = tuple[str, Iterable[Source[Any]]]
+SEQUENCERS: Final[dict[str, Callable[[Tables, Any, str], Sequencer]]] = {
+    "qlik-table": RowSequencer,
+    "qlik-message": MessageSequencer,
+}
+
+
+def ordered(sequencer: Sequencer, tasks: Iterable[Task], memory: int = MEMORY) -> Iterator[Placed | Refused]:
+    """The changes of all sources by their sequence, task after task; Refused as it is met."""
+    with SortedRuns[Any](itemgetter(0), sequencer.size, memory) as sorter:
+        for number, (name, sources) in enumerate(tasks):
+            for source in sources:
+                yield from _kept(sequencer.parse(number, source, name), sorter)
+        yield from _kept(sequencer.rest(), sorter)
+        names = sequencer.tasks
+        if len(names) > 1:
+            said = f"the changes of {len(names)} tasks follow each other: they share no sequence"
+            yield Refused(", ".join(name or "the others" for name in names), said, fault=False)
+        yield from sequencer.join(sorter.in_order)
+
+
+def _kept(items: Iterable[Any], sorter: SortedRuns[Any]) -> Iterator[Refused]:
+    for item in items:
+        if isinstance(item, Refused):
+            yield item
+        else:
+            sorter.add(item)
+
+
+def read_changes(
+    source: Format,
+    tables: Tables,
+    reading: Any,
+    stream: StreamSettings,
+    tasks: Iterable[Task],
+    leave: Callable[[Placed], None] | None = None,
+    several: bool = False,
+) -> Iterator[Change | Refused]:
+    """The changes of a format's sources: by their sequence if there is one, else as they come.
+
+    Where only whole transactions are wanted, `leave` takes what a later read may complete. `several`
+    says that a capture or a queue is one of some, whose transactions are to be merged.
+    """
+    if source.name in COMMITS and (stream.order == "sequence" or stream.since):
+        sources = (one for _, of_task in tasks for one in of_task)
+        read = source.read(sources, tables, reading)
+        yield from by_commit(read, COMMITS[source.name], stream.since) if several or stream.since else read
+        return
+    make = SEQUENCERS.get(source.name)
+    whole = getattr(reading, "whole_transactions", False)
+    if stream.order == "as-is" or make is None:
+        if whole or stream.since:
+            raise Misuse(f"{'whole-transactions' if whole else 'since'} needs --order sequence")
+        yield from source.read((one for _, sources in tasks for one in sources), tables, reading)
+        return
+    placed = ordered(make(tables, reading, stream.since), tasks)
+    if not whole:
+        yield from (item if isinstance(item, Refused) else item.change for item in placed)
+        return
+    for item in assemble(placed, stream.open_transactions, leave, ended=stream.ended):
+        if isinstance(item, Refused):
+            yield item
+        else:
+            yield from (placed.change for placed in item.changes)

@@ -1,0 +1,332 @@
+"""A live capture session as a source: the tables as they are, then their changes, and nothing lost between.
+
+The session is active before the first table is read, from a position at which every transaction that was
+open then begins. So what the tables do not show is in the stream; what both show is told apart (`overlap`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, InvalidValue, Refused
+from eventlog.core.formats import Source
+from eventlog.core.settings import setting
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.typenames import kind_of
+from eventlog.gbase import snapshot
+from eventlog.gbase.address import Address
+from eventlog.gbase.catalogue import CapturableTable, describe, read_wanted
+from eventlog.gbase.changes import Answer, StreamReader
+from eventlog.gbase.format import GbaseSettings, reader
+from eventlog.gbase.session import Captured, MissingCatalogue, ServerError, Session
+from eventlog.gbase.snapshot import CapturedDatabase, Lock, ReadSpan, ServerMoment
+from eventlog.gbase.transactions import Position, Unseen
+from eventlog.sources.overlap import Overlap, SnapshotRows
+
+CATALOGUE: Final = "syscdcv1"
+_ROWS: Final = 1000  # of a snapshot that are handed out together
+_TABLES: Final = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSettings:
+    jar: tuple[str, ...] = setting((), "the vendor's JDBC driver, and what it needs", metavar="FILE,...")
+    password_file: str = setting("", "the file with the password; else EVENTLOG_PASSWORD", metavar="FILE")
+    snapshot: str = setting(
+        "share",
+        "how a table is kept still while its rows are read first; none: only changes from now on",
+        choices=tuple(Lock),
+    )
+    keep_logging: bool = setting(
+        True, "leave full-row logging on at the end; what changes while it is off cannot be captured later"
+    )
+    server_timeout: int = setting(
+        5, "seconds that the server waits for something to tell", metavar="SECONDS", within=(1, 3600)
+    )
+    max_records: int = setting(64, "records that one read brings at most", metavar="N", within=(1, 256))
+
+
+class Transport(Protocol):
+    """The way to a server: connections to its databases, and the bytes of a session."""
+
+    def connect(self, database: str, *, transactions: bool) -> CapturedDatabase: ...
+    def read(self, connection: CapturedDatabase, session: int, size: int) -> bytes: ...
+    def close(self) -> None: ...
+
+
+class LogGone(EventlogError):
+    """log {0}, where the capture must start, is no longer on the disk of the server (the oldest is {1}):
+    remove the state file, and take the tables anew"""
+
+
+class CaptureState(NamedTuple):
+    """What a capture has to know when it goes on."""
+
+    position: Position = Position()
+    unseen: Unseen = Unseen.REFUSED
+    spans: tuple[tuple[str, ReadSpan], ...] = ()  # of the tables that were read whole
+    started: bool = False
+
+
+class Capture:
+    """One session over some tables."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        address: Address,
+        names: Sequence[str],
+        given: Tables,
+        reading: GbaseSettings,
+        settings: CaptureSettings,
+        *,
+        since: str | None = None,
+        events: bool = False,
+        rows_file: Path | None = None,
+    ) -> None:
+        self._transport = transport
+        self._address = address
+        self._reading = reading
+        self._settings = settings
+        self._lock = Lock(settings.snapshot)
+        self._rows_file = rows_file  # keeps between runs what a snapshot shows, for targets of events
+        self._owner = address.vendor.owner
+        self._databases: dict[str, CapturedDatabase] = {}
+        self._exit = ExitStack()
+        self._state = CaptureState() if since is None else _load(since)
+        wanted = [read_wanted(name, address.database) for name in dict.fromkeys(names)]
+        self._tables = [describe(self._database(w.database), w, reading.text, self._owner) for w in wanted]
+        self.tables = Tables([_named(t, n, given) for n, t in enumerate(self._tables, 1)], "informix")
+        self._shown = self._open_shown() if events and self._lock is not Lock.NONE else None
+
+    @property
+    def state(self) -> str | None:
+        """The state after the pieces that were read; None where a run could not go on from it.
+
+        When it is asked for, what belongs to it is on disk.
+        """
+        if self._shown is not None:
+            self._shown.keep()
+        return json.dumps(_dump(self._state)) if self._state.position.restart > 0 else None
+
+    @property
+    def left(self) -> Iterator[tuple[str, str]]:
+        """The columns that no stream carries, with their tables."""
+        return ((str(table.table), column) for table in self._tables for column in table.left)
+
+    def answers(self, *, once: bool = False) -> Generator[Iterator[Answer]]:
+        """What the session hands out: an iterator for each piece, to be read to its end before the next.
+
+        With `once` it ends where the server has nothing more.
+        """
+        with ExitStack() as stack:
+            session = self._begin(stack)
+            yield from self._snapshots()
+            yield from self._stream(session, once)
+
+    def close(self) -> None:
+        """Close what is open; the session is closed by then."""
+        if self._shown is not None:
+            self._shown.close()
+        self._exit.close()
+
+    def _begin(self, stack: ExitStack) -> Session:
+        """An active session, from the position of the state or from the oldest open transaction."""
+        if self._state.started:
+            self._check_log(self._state.position.restart)
+            return self._session(stack, self._state.position.restart)
+        try:
+            position, now = self._start()
+        except ServerError:
+            session = self._session_under_lock(stack)
+            self._state = CaptureState(Position(), Unseen.TAKEN, (), True)
+            return session
+        session = self._session(stack, position)
+        past = now.sequence if self._lock is Lock.NONE else 0
+        self._state = CaptureState(Position(position, past), Unseen.NOTED, (), True)
+        return session
+
+    def _start(self) -> tuple[int, ServerMoment]:
+        """A position before all that is open now and all that will be, and this moment."""
+        connection = self._any_database()
+        now = snapshot.now(connection, self._owner)
+        current = snapshot.current_log(connection)
+        if current is None:
+            raise ServerError("sysmaster names no current log")
+        log = snapshot.lowest_open_log(connection)
+        return snapshot.start_of_log(current if log is None else min(log, current)), now
+
+    def _session(self, stack: ExitStack, position: int) -> Session:
+        connection = self._connect_catalogue(stack)
+        session = Session(
+            connection,
+            lambda number, size: self._transport.read(connection, number, size),
+            self._address.server,
+            timeout=self._settings.server_timeout,
+            max_records=self._settings.max_records,
+            owner=self._owner,
+            keep_logging=self._settings.keep_logging,
+        )
+        stack.enter_context(session)
+        for number, table in enumerate(self._tables, 1):
+            columns = tuple(column.name for column in table.columns)
+            session.capture(Captured(str(table.table), columns, number))
+        session.activate(position)
+        return session
+
+    def _connect_catalogue(self, stack: ExitStack) -> CapturedDatabase:
+        try:
+            connection = self._transport.connect(CATALOGUE, transactions=False)
+        except ServerError as fault:
+            if "-329" in str(fault):  # no such database
+                raise MissingCatalogue("the connection", str(fault)) from fault
+            raise
+        stack.callback(connection.close)
+        return connection
+
+    def _session_under_lock(self, stack: ExitStack) -> Session:
+        """An active session; in its first moment nobody had changed a table without having ended."""
+        for table in self._tables:
+            connection = self._database(table.table.database)
+            snapshot.share_lock(connection, table)
+        session = self._session(stack, 0)
+        for connection in self._databases.values():
+            connection.commit()
+        return session
+
+    def _snapshots(self) -> Iterator[Iterator[Answer]]:
+        """The rows of the tables that were not read yet."""
+        done = dict(self._state.spans)
+        for number, table in enumerate(self._tables, 1):
+            if self._lock is Lock.NONE or str(table.table) in done:
+                continue
+            name = self._name(number)
+            if self._shown is not None:
+                self._shown.forget(".".join(map(str, name)))
+            connection = self._database(table.table.database)
+            found = snapshot.read_table(connection, table, self._lock, number, name, self._owner)
+            overlap = Overlap({}, self._shown)
+            while piece := list(islice(found, _ROWS)):
+                yield self._rows(piece, overlap, str(table.table))
+            self._check_log(self._state.position.restart)
+
+    def _rows(
+        self, piece: Sequence[Change | Refused | ReadSpan], overlap: Overlap, table: str
+    ) -> Iterator[Answer]:
+        """The rows of a piece of a table; the last one ends the reading of the table."""
+        for found in piece:
+            if isinstance(found, ReadSpan):
+                spans = dict(self._state.spans) | {table: found}
+                self._state = self._state._replace(spans=tuple(spans.items()))
+                continue
+            if isinstance(found, Change):
+                overlap.snapshot(found)
+            yield found
+
+    def _stream(self, session: Session, once: bool) -> Iterator[Iterator[Answer]]:
+        spans = dict(self._state.spans)
+        numbered = {n: spans[str(t.table)] for n, t in enumerate(self._tables, 1) if str(t.table) in spans}
+        overlap = Overlap(numbered, self._shown)
+        source: Source[bytes] = Source(self._address.server, self._address.server, (), ())
+        stream = reader(self._reading, self.tables, source, self._state.position, self._state.unseen)
+        chunks = session.chunks()
+        while True:
+            chunk = next(chunks)
+            yield self._piece(stream, chunk, overlap)
+            if stream.over is not None:
+                raise stream.over
+            if stream.lost or (once and stream.idle):
+                yield stream.close()
+                return
+
+    def _piece(self, stream: StreamReader, chunk: bytes, overlap: Overlap) -> Iterator[Answer]:
+        yield from _told(stream, chunk, overlap)
+        self._state = self._state._replace(position=stream.position)
+
+    def _check_log(self, position: int) -> None:
+        """LogGone if the log of a position is not there; where we may not ask, the server says so itself."""
+        if not position:
+            return
+        with suppress(ServerError):
+            oldest = snapshot.oldest_log(self._any_database())
+            if oldest is not None and snapshot.log_of(position) < oldest:
+                raise LogGone(snapshot.log_of(position), oldest)
+
+    def _database(self, name: str) -> CapturedDatabase:
+        if name not in self._databases:
+            connection = self._transport.connect(name, transactions=True)
+            self._exit.callback(connection.close)
+            self._databases[name] = connection
+        return self._databases[name]
+
+    def _any_database(self) -> CapturedDatabase:
+        return next(iter(self._databases.values()))
+
+    def _name(self, number: int) -> tuple[str | None, str]:
+        table = self.tables.numbered(number)
+        assert table is not None
+        return table.schema, table.name
+
+    def _open_shown(self) -> SnapshotRows:
+        return SnapshotRows(self._rows_file)
+
+
+def _told(stream: StreamReader, chunk: bytes, overlap: Overlap) -> Iterator[Answer]:
+    for answer in stream.feed(chunk):
+        if isinstance(answer, Change):
+            yield from overlap.of(answer)
+        else:
+            yield answer
+
+
+def _named(described: CapturableTable, number: int, given: Tables) -> Table:
+    """The table as changes name it: as the tables file does, else as the catalogue does."""
+    wanted = described.table
+    known = given.of(wanted.owner, wanted.name)
+    if known is not None:
+        return Table(
+            known.schema,
+            known.name,
+            known.columns,
+            known.key or described.key,
+            number,
+            known.max_value,
+            closed=known.closed,
+        )
+    columns = {
+        column.name: Column(column.name, column.declared, kind_of(column.declared, "informix"), column.name)
+        for column in described.columns
+    }
+    return Table(wanted.owner, wanted.name, columns, described.key, number)
+
+
+def _dump(state: CaptureState) -> dict[str, Any]:
+    return {
+        **state.position._asdict(),
+        "unseen": state.unseen.value,
+        "tables": {name: [*span.before, *span.after] for name, span in state.spans},
+    }
+
+
+def _load(state: str) -> CaptureState:
+    """The state of an earlier run; InvalidValue if it is none."""
+    try:
+        return _loaded(json.loads(state))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        raise InvalidValue(state[:40], "the state of a capture") from None
+
+
+def _loaded(found: Any) -> CaptureState:
+    spans = []
+    for name, (sequence, seconds, last, until) in found["tables"].items():
+        before, after = ServerMoment(int(sequence), int(seconds)), ServerMoment(int(last), int(until))
+        spans.append((str(name), ReadSpan(before, after)))
+    position = Position(int(found["restart"]), int(found["delivered"]))
+    return CaptureState(position, Unseen(found["unseen"]), tuple(spans), True)

@@ -1,0 +1,136 @@
+"""A live capture session as a feed: what the server hands out, piece by piece, with the state behind each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, Final
+
+from eventlog.core.change import Change
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.settings import build
+from eventlog.core.tables import Tables
+from eventlog.files.secret import read_secret
+from eventlog.gbase.address import VENDORS, Address, read_address
+from eventlog.gbase.changes import Answer
+from eventlog.gbase.format import GbaseSettings
+from eventlog.jobs.report import Report
+from eventlog.qlik.structure import structure_of
+from eventlog.sequence.delivery import Delivery
+from eventlog.sources.capture import Capture, CaptureSettings, Transport
+from eventlog.sources.jdbc import Jdbc
+
+PASSWORD: Final = "EVENTLOG_PASSWORD"  # noqa: S105 - the name of a variable
+
+
+def _jdbc(address: Address, settings: CaptureSettings) -> Transport:
+    return Jdbc(address, password_of(settings), settings.jar)
+
+
+# The way to a server, by the scheme of its address.
+TRANSPORTS: dict[str, Callable[[Address, CaptureSettings], Transport]] = dict.fromkeys(VENDORS, _jdbc)
+
+
+def is_live(url: str | None) -> bool:
+    """Return whether an address is that of a server whose changes are captured."""
+    return url is not None and url.partition("://")[0] in TRANSPORTS
+
+
+def password_of(settings: CaptureSettings) -> str:
+    """Return the password, which is in no argument and in no message."""
+    if settings.password_file:
+        return read_secret(settings.password_file)
+    return os.environ.get(PASSWORD, "")
+
+
+class CaptureFeed:
+    """One session, which stays open between rounds; it is stopped from outside, and waits by itself."""
+
+    waits = True
+
+    def __init__(
+        self,
+        url: str,
+        names: Sequence[str],
+        tables: Tables,
+        given: Mapping[str, Any],
+        state: str | None,
+        report: Report,
+        events: bool,
+        rows_file: Path | None,
+    ) -> None:
+        if not names:
+            raise Misuse(f"name the tables that are captured, as DB:OWNER.TABLE: {url.partition('?')[0]}")
+        address = read_address(url, tuple(TRANSPORTS))
+        settings = build(CaptureSettings, given)
+        reading = build(GbaseSettings, given)
+        self._refused = report.refuse
+        self._exit = ExitStack()
+        with ExitStack() as stack:
+            transport = stack.enter_context(closing(TRANSPORTS[address.scheme](address, settings)))
+            self._capture = Capture(
+                transport,
+                address,
+                names,
+                tables,
+                reading,
+                settings,
+                since=state,
+                events=events,
+                rows_file=rows_file,
+            )
+            stack.enter_context(closing(self._capture))
+            self._exit = stack.pop_all()
+        self.tables = self._capture.tables
+        for table, column in self._capture.left:
+            report.inform(f"{table}: no stream carries its column {column}")
+        self._pieces: Generator[Iterator[Answer]] | None = None
+        self._state = state
+        self.ended = False
+        heard = given.get("heard")
+        if heard is not None:
+            for described in self.tables:
+                heard(structure_of(described))
+
+    @property
+    def state(self) -> str | None:
+        """The state after what was handed out."""
+        self._state = self._capture.state or self._state
+        return self._state
+
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
+        """Return what the server hands out until it has nothing more."""
+        if self._pieces is None:
+            self._pieces = self._exit.enter_context(closing(self._capture.answers(once=not follow)))
+        for answers in self._pieces:
+            piece = _Piece(answers, self._refused)
+            yield Delivery(piece, lambda: self.state, pause=True)
+            if follow and not piece.count:
+                return
+        self.ended = True
+
+    def kept(self) -> None:
+        """Nobody else keeps a copy of the state."""
+
+    def close(self) -> None:
+        """End the session."""
+        self._exit.close()
+
+
+class _Piece:
+    """The changes of a piece, which are counted as they are read."""
+
+    def __init__(self, answers: Iterator[Answer], refused: Callable[[Refused], None]) -> None:
+        self._answers = answers
+        self._refused = refused
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Change]:
+        for answer in self._answers:
+            if isinstance(answer, Refused):
+                self._refused(answer)
+            else:
+                self.count += 1
+                yield answer

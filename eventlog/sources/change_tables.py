@@ -1,0 +1,317 @@
+"""Change tables in a database: created with the right types, filled, read in order."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.formats import Row, Source
+from eventlog.core.tables import Tables
+from eventlog.qlik import headers, partitions, sequence, tables
+from eventlog.qlik.control import control_table
+from eventlog.qlik.headers import HEADERS
+from eventlog.qlik.rows import Cells
+from eventlog.qlik.tables import ChangeTable, TableSettings
+from eventlog.sequence.ordered import read_changes
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sources.control_tables import control_sources
+from eventlog.sources.sql_cells import HEADER_TYPES, Bind, binds_of, datetime_type, sql_type, stored_cell
+from eventlog.sources.sql_clock import UtcNow, at_one_moment
+from eventlog.sql.connect import ConnectionLost, DatabaseFailed
+
+_BATCH = 1_000
+
+
+class StoreFault(EventlogError):
+    """change tables: {0}"""
+
+
+# --- writing
+
+
+def table_of(change_table: ChangeTable, settings: TableSettings) -> sa.Table:
+    """The change table as SQLAlchemy knows it."""
+    names, prefix = tables.header_names(settings), settings.header_prefix
+    structure = change_table.structure
+    own = [sa.Column(prefix + h.name, HEADER_TYPES[h.type](h)) for h in HEADERS if h.name in names]
+    data = [sa.Column(c.name, sql_type(c)) for c in structure.columns]
+    schema = _schema(structure.schema, settings)
+    return sa.Table(structure.table + settings.suffix, sa.MetaData(), *own, *data, schema=schema)
+
+
+def name_of(schema: str | None, table: str, settings: TableSettings) -> str:
+    """The name of the change table of a table, with the schema where it is written if one was set."""
+    written = _schema(schema, settings)
+    return f"{written}.{table}{settings.suffix}" if written else table + settings.suffix
+
+
+def _schema(schema: str | None, settings: TableSettings) -> str | None:
+    told = settings.change_table_schema
+    return (schema if told == "*" else told) or None
+
+
+def write(
+    changes: Iterable[Change],
+    known: Tables,
+    settings: TableSettings,
+    engine: sa.Engine,
+) -> Iterator[Refused]:
+    """Writes change tables in one transaction, created where they are not there; yields what was refused."""
+    with engine.begin() as connection:
+        store = _Store(connection, settings)
+        closed: dict[tuple[str, str], partitions.Partition] = {}
+        for item in tables.write_rows(changes, known, settings, closed):
+            if isinstance(item, Refused):
+                yield item
+            else:
+                yield from store.add(*item)
+        yield from store.flush()
+        if closed:
+            store.list_partitions(closed.values())
+
+
+class _Standing(NamedTuple):
+    """A change table that stands in the database, of which table it is, and how its cells are bound."""
+
+    table: sa.Table
+    of: tuple[str | None, str]
+    binds: list[Bind]
+
+
+class _Store:
+    def __init__(self, connection: sa.Connection, settings: TableSettings) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._metadata = sa.MetaData()
+        self._standing: dict[tuple[str | None, str], _Standing] = {}
+        self._waiting: list[tuple[sa.Table, dict[str, Any]]] = []
+
+    def add(self, change_table: ChangeTable, cells: Cells) -> Iterator[Refused]:
+        table, _, binds = self._table(change_table)
+        bound = []
+        for column, bind, cell in zip(table.columns, binds, cells, strict=True):
+            try:
+                bound.append(bind(cell))
+            except (EventlogError, decimal.InvalidOperation) as fault:
+                yield Refused(f"{table.name}:{cells[0]}", f"column {column.name!r}: {fault}")
+                return
+        self._waiting.append((table, {f"c{i}": value for i, value in enumerate(bound)}))
+        if len(self._waiting) >= _BATCH:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[Refused]:
+        """Inserts what waits; where a batch fails, row by row, so that only the bad rows are left out."""
+        waiting, self._waiting = self._waiting, []
+        by_table: dict[sa.Table, list[dict[str, Any]]] = {}
+        for table, row in waiting:
+            by_table.setdefault(table, []).append(row)
+        for table, rows in by_table.items():
+            insert = table.insert().values({c: sa.bindparam(f"c{i}") for i, c in enumerate(table.columns)})
+            if self._insert(insert, rows) is not None:
+                for row in rows:
+                    fault = self._insert(insert, [row])
+                    if fault is not None:
+                        yield Refused(f"{table.name}:{row['c0']}", fault)
+
+    def list_partitions(self, closed: Iterable[partitions.Partition]) -> None:
+        """Adds to the control table what it does not list yet."""
+        kinds = {"text": sa.String(128), "timestamp": datetime_type(6)}
+        columns = [sa.Column(c.name, kinds[c.type]) for c in partitions.SHEET.columns]
+        schema = _schema(None, self._settings)
+        table = sa.Table(partitions.TABLE, self._metadata, *columns, schema=schema)
+        table.create(self._connection, checkfirst=True)
+        listed = set(
+            self._connection.execute(
+                sa.select(table.c.TABLE_OWNER, table.c.TABLE_NAME, table.c.PARTITION_NAME)
+            )
+        )
+        for p in closed:
+            if (p.schema or "", p.table, p.name) not in {tuple(row) for row in listed}:
+                cells = (p.server, p.task, p.name, p.start, p.end, p.schema or "", p.table)
+                self._connection.execute(table.insert().values(cells))
+
+    def _insert(self, insert: sa.Insert, rows: list[dict[str, Any]]) -> str | None:
+        """Why the database does not take the rows; a connection that is lost is no fault of theirs."""
+        try:
+            with self._connection.begin_nested():
+                self._connection.execute(insert, rows)
+        except ConnectionLost:
+            raise
+        except DBAPIError as fault:
+            if fault.connection_invalidated:
+                raise
+            return str(fault.orig).strip()
+        except (EventlogError, SQLAlchemyError, ValueError, TypeError, ArithmeticError) as fault:
+            return str(fault).strip()
+        return None
+
+    def _table(self, change_table: ChangeTable) -> _Standing:
+        of = change_table.structure.schema, change_table.structure.table
+        found = self._standing.get(of)
+        if found is None:
+            found = self._standing[of] = self._make(change_table, of)
+        return found
+
+    def _make(self, change_table: ChangeTable, of: tuple[str | None, str]) -> _Standing:
+        try:
+            table = table_of(change_table, self._settings)
+            other = next((s.of for s in self._standing.values() if s.table.fullname == table.fullname), None)
+            if other is not None:
+                raise StoreFault(
+                    f"of {other[0]}.{other[1]} and {of[0]}.{of[1]} would be one table, {table.fullname}:"
+                    " change-table-schema = * gives each its own schema"
+                )
+            table.create(self._connection, checkfirst=True)
+            standing = sa.inspect(self._connection).get_columns(table.name, table.schema)
+        except (SQLAlchemyError, DatabaseFailed) as fault:
+            raise StoreFault(f"of {change_table.structure} cannot be created: {fault}") from fault
+        found = [column["name"] for column in standing]
+        if found != [c.name for c in table.columns]:
+            raise StoreFault(
+                f"{table.name} stands with the columns {', '.join(found)}, not those of the table;"
+                " masks would point at others: drop or rename it"
+            )
+        return _Standing(table, of, binds_of(table, self._connection.dialect))
+
+
+# --- reading
+
+
+def source(
+    connection: sa.Connection,
+    name: str,
+    settings: TableSettings,
+    above: Callable[[str], str] = lambda table: "",
+) -> Source[Row]:
+    """A change table as a source, in the order of its changes; its name may tell its schema. Of a minute that
+    `above` gives for its name, what stands behind that."""
+    try:
+        schema, bare = _place_of(connection, name)
+        table = sa.Table(bare, sa.MetaData(), schema=schema, autoload_with=connection)
+    except (SQLAlchemyError, DatabaseFailed) as fault:
+        raise StoreFault(f"{name} cannot be read: {fault}") from fault
+    columns = tuple(c.name for c in table.columns)
+    return Source(name, name, columns, _rows(connection, table, settings, above(name)))
+
+
+def _place_of(connection: sa.Connection, name: str) -> tuple[str | None, str]:
+    """The schema and the name of a table: its schema stands before the last dot, unless all is a name."""
+    schema, dot, bare = name.rpartition(".")
+    if not dot or not schema or sa.inspect(connection).has_table(name):
+        return None, name
+    return schema, bare
+
+
+def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, low: str) -> Iterator[Row]:
+    """The rows by change_seq, a B row before its U row; digits order the same in every collation."""
+    found = {c.name.lower(): c for c in table.columns}
+    order = [
+        found[settings.header_prefix.lower() + name]
+        for name in ("change_seq", "change_oper")
+        if settings.header_prefix.lower() + name in found
+    ]
+    cells = [stored_cell(column, connection.dialect) for column in table.columns]
+    query = sa.select(*cells).order_by(*order).execution_options(yield_per=_BATCH)
+    seq = found.get(settings.header_prefix.lower() + "change_seq")
+    if low and seq is not None:
+        query = query.where(sa.or_(seq.is_(None), seq == "", seq > low.ljust(sequence.LENGTH, "9")))
+    for where, row in enumerate(connection.execute(query), 1):
+        yield Row(where, tuple(row))
+
+
+class StoredTables:
+    """The change tables of one task in a database, to be read on and on."""
+
+    def __init__(
+        self, engine: sa.Engine, name: str, names: Sequence[str], known: Tables, settings: TableSettings
+    ) -> None:
+        if not names:
+            raise Misuse("name the change tables to read")
+        self.name = name
+        self.names = tuple(name for name in names if not control_table(name))
+        self._engine = engine
+        self._all = names
+        self._known = known
+        self._settings = settings
+
+    def clock(self) -> str:
+        """The time part of a change_seq now, by the clock of the database."""
+        with self._engine.connect() as connection:
+            now = connection.execute(sa.select(UtcNow())).scalar_one()
+        return f"{now:%Y%m%d%H%M%S}".zfill(14) + "00"
+
+    def control(self) -> Iterator[Source[Row]]:
+        """The control tables beside the change tables."""
+        with self._engine.connect() as connection:
+            yield from _control(connection, self._all)
+
+    def open(self, low: Callable[[str], str], wanted: Callable[[str], bool]) -> Iterator[Source[Row]]:
+        """The sources that are wanted; a table's changes from the minute behind `low` on."""
+
+        def above(name: str) -> str:
+            schema, table = tables.table_name(
+                self._settings.table or name, self._known, self._settings.suffix
+            )
+            return low(f"{schema}.{table}" if schema else table)
+
+        with self._engine.connect() as connection:
+            for name in filter(wanted, self.names):
+                yield source(connection, name, self._settings, above=above)
+
+
+def _control(connection: sa.Connection, names: Sequence[str]) -> Iterator[Source[Row]]:
+    return control_sources(connection, (_place_of(connection, name)[0] for name in names))
+
+
+def read_tasks(
+    engine: sa.Engine,
+    tasks: Sequence[tuple[str, Sequence[str]]],
+    known: Tables,
+    settings: TableSettings,
+    stream: StreamSettings | None = None,
+) -> Iterator[Change | Refused]:
+    """The changes of the change tables of tasks, by their sequence, in one snapshot where there is one."""
+    if not any(names for _, names in tasks):
+        raise Misuse("name the change tables to read")
+    with at_one_moment(engine) as connection:
+        stream = stream or StreamSettings()
+        everything = [name for _, names in tasks for name in names]
+        control = _control(connection, everything) if stream.order == "sequence" else iter(())
+
+        def opened(names: Sequence[str]) -> Iterator[Source[Row]]:
+            yield from control  # before the tables of the first task
+            for name in names:
+                if not control_table(name):
+                    yield source(connection, name, settings, lambda name: stream.since)
+
+        yield from read_changes(
+            tables.FORMAT, known, settings, stream, ((task, opened(names)) for task, names in tasks)
+        )
+
+
+def read(
+    engine: sa.Engine, names: Sequence[str], known: Tables, settings: TableSettings
+) -> Iterator[Change | Refused]:
+    """The changes of the change tables of one task, as one sequence."""
+    yield from read_tasks(engine, [("", names)], known, settings)
+
+
+def last_sequence(engine: sa.Engine, names: Sequence[str], prefix: str = "header__") -> str:
+    """The greatest change_seq of the change tables that stand, to continue after."""
+    last = sequence.START
+    with engine.connect() as connection:
+        for name in names:
+            schema, bare = _place_of(connection, name)
+            if not sa.inspect(connection).has_table(bare, schema):
+                continue
+            table = sa.Table(bare, sa.MetaData(), schema=schema, autoload_with=connection)
+            sequences = [c for c in table.columns if c.name.lower() == (prefix + headers.NAMES[0]).lower()]
+            if sequences:  # else it is no change table, which is told when it is written to
+                last = max(last, connection.execute(sa.select(sa.func.max(*sequences))).scalar() or last)
+    return last

@@ -1,0 +1,216 @@
+"""Captures and queues as a feed: their transactions come whole already, and are merged by their commits."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple, Protocol
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, InvalidValue, Refused
+from eventlog.core.formats import Placed
+from eventlog.files.keyed_store import KeyedStore, StoredItems
+from eventlog.sequence.commits import Commits, number_of, once, place_of, repeats_told, sequence_of
+from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
+from eventlog.sequence.transactions import size_of
+
+_JOINED: Final = object()  # holds the changes of a transaction that several streams tell
+
+
+class BehindOthers(EventlogError):
+    """{0}: the state does not know it, and its commit {1} is not behind {2}, up to which others were \
+delivered: --since {2} leaves out what is known to be out, --since 0 takes all of it"""
+
+
+Last = tuple[int, str]  # the place of a commit, and its transaction
+Order = tuple[int, str, int]  # the place of a commit, a transaction that several may tell, and which tells it
+
+_NONE: Final[Last] = -1, ""
+
+
+class CommitReading(Protocol):
+    """One stream or queue that is being read."""
+
+    @property
+    def position(self) -> Callable[[], Any]:
+        """What gives, as JSON holds it, where to go on behind everything that was taken by now. It is asked
+        for at each change, and seldom called."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can come any more."""
+
+    @property
+    def over(self) -> EventlogError | None:
+        """Why it ended, where that is a fault."""
+
+    def answers(self, growing: bool, /) -> Iterator[Change | Refused | None]:
+        """What it holds; one that is growing may end in the middle of something. None says that the
+        transactions of all changes before it are whole."""
+
+    def close(self) -> None: ...
+
+
+class _Whole(NamedTuple):
+    order: Order
+    stream: str
+    changes: StoredItems[Placed]
+    position: Callable[[], Any]
+
+
+class CommitsFeed:
+    """Streams by their names, each of which is opened anew in every round, behind its position."""
+
+    waits, tables = False, None
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        opened: Callable[[str, Any], CommitReading],
+        commits: Commits,
+        since: str,
+        state: str | None,
+    ) -> None:
+        self._names = names
+        self._opened = opened
+        self._commits = commits
+        self._since = number_of(since)
+        self._positions, self._last = _load(state)
+        known = self._positions.keys()
+        self._new = {name for name in names if name not in known} if known and not since else set()
+        self._new_behind = self._last
+        self._held: KeyedStore[Placed] = KeyedStore()
+        self._turns = 0
+        self._moved: dict[str, Callable[[], Any]] = {}  # the positions that nobody asked for yet
+        self._readings: dict[str, CommitReading] = {}
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can come any more."""
+        return bool(self._readings) and all(reading.ended for reading in self._readings.values())
+
+    @property
+    def state(self) -> str | None:
+        """The state behind everything that was handed out."""
+        return json.dumps({"streams": self._told_positions(), "last": self._last})
+
+    def _told_positions(self) -> dict[str, Any]:
+        self._positions |= {name: position() for name, position in self._moved.items()}
+        self._moved.clear()
+        return self._positions
+
+    def kept(self) -> None:
+        """Nobody else is to know."""
+
+    def close(self) -> None:
+        for reading in self._readings.values():
+            reading.close()
+        self._held.close()
+
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
+        """What the streams hold behind their positions, each transaction by the place of its commit."""
+        refused: list[Refused] = []
+        positions = self._told_positions()
+        readings = self._readings = {name: self._opened(name, positions.get(name)) for name in self._names}
+        streams = [
+            self._wholes(i, name, readings[name].answers(follow), readings[name], refused)
+            for i, name in enumerate(readings)
+        ]
+        repeated: Counter[str] = Counter()
+        merged = heapq.merge(*streams, key=lambda whole: whole.order)
+        for wholes in self._by_transaction(merged):
+            yield from refused
+            refused.clear()
+            self._check(wholes)
+            self._moved |= {whole.stream: whole.position for whole in wholes}
+            self._last = max(self._last, wholes[0].order[:2])
+            if wholes[0].order[0] > self._since:
+                changes = self._joined(wholes, repeated) if len(wholes) > 1 else wholes[0].changes
+                yield self._delivery(changes)
+                changes.close()
+            for whole in wholes:
+                whole.changes.close()
+        yield from refused
+        yield from repeats_told(repeated)
+        self._moved |= {name: reading.position for name, reading in readings.items()}
+        self._new = set()
+        for reading in readings.values():
+            if reading.over is not None:
+                raise reading.over
+
+    def _check(self, wholes: Sequence[_Whole]) -> None:
+        """BehindOthers where a stream that is new to the state tells of what may have been delivered: as a
+        file of another name, as a session that was started again, or of another one too late."""
+        for whole in wholes:
+            if whole.stream in self._new and whole.order[:2] <= self._new_behind:
+                raise BehindOthers(whole.stream, whole.order[0], self._new_behind[0])
+
+    def _by_transaction(self, wholes: Iterable[_Whole]) -> Iterable[list[_Whole]]:
+        """Those together that are what several streams tell of one transaction; the last of them are known
+        only by what comes behind, for which one stream alone need not wait."""
+        if not self._commits.shared or len(self._names) == 1:
+            return ([whole] for whole in wholes)
+        return (list(told) for _, told in groupby(wholes, key=lambda whole: whole.order[:2]))
+
+    def _joined(self, wholes: Sequence[_Whole], repeated: Counter[str]) -> StoredItems[Placed]:
+        """What several streams tell of one transaction, in the order of its sequences, each change once."""
+        ordered = heapq.merge(*(ChangesOf(whole.changes) for whole in wholes), key=sequence_of)
+        for change in once(ordered, repeated):
+            placed = Placed(change, wholes[0].stream)
+            self._held.add(_JOINED, placed, size_of(placed))
+        return self._held.take(_JOINED)
+
+    def _delivery(self, changes: StoredItems[Placed]) -> Delivery:
+        self._turns += 1
+        turn = self._turns
+        return Delivery(ChangesOf(changes), lambda: self._state_at(turn))
+
+    def _state_at(self, turn: int) -> str | None:
+        if turn != self._turns:
+            raise Stale
+        return self.state
+
+    def _wholes(
+        self,
+        number: int,
+        name: str,
+        answers: Iterable[Change | Refused | None],
+        reading: CommitReading,
+        refused: list[Refused],
+    ) -> Iterator[_Whole]:
+        """The transactions of one stream, each with the position as it was when its last change was taken."""
+        open_: tuple[str | None, Order, Callable[[], Any]] | None = None
+        for item in answers:
+            if isinstance(item, Refused):
+                refused.append(item)
+                continue
+            if open_ is not None and (item is None or item.transaction != open_[0]):
+                yield _Whole(open_[1], name, self._held.take(name), open_[2])
+                open_ = None
+            if item is None:
+                continue
+            order = open_[1] if open_ else (*place_of(item, self._commits)[:2], number)
+            placed = Placed(item, name)
+            self._held.add(name, placed, size_of(placed))
+            open_ = item.transaction, order, reading.position
+        if open_ is not None:
+            yield _Whole(open_[1], name, self._held.take(name), open_[2])
+
+
+def _load(state: str | None) -> tuple[dict[str, Any], Last]:
+    """The position of each stream, and the last transaction that was delivered of any."""
+    if state is None:
+        return {}, _NONE
+    try:
+        told = json.loads(state)
+        found = told["streams"]
+        commit, transaction = told.get("last", _NONE)  # states of older versions do not tell it
+        last = int(commit), str(transaction)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        found, last = None, _NONE
+    if not isinstance(found, Mapping):
+        raise InvalidValue(state[:40], "the state of streams")
+    return dict(found), last

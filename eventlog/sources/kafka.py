@@ -1,0 +1,275 @@
+"""Messages from Kafka: the shell around `messages`.
+
+Reading goes partition by partition to the end that was there when it began, and offsets are
+committed only when the caller says that the output is out: what fails is read again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.formats import Object, Placed, Source
+from eventlog.core.tables import Tables
+from eventlog.files.messages import message_at
+from eventlog.qlik import messages
+from eventlog.qlik.message_reader import MessageReader
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.metadata import Metadata
+from eventlog.sequence.ordered import read_changes
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.topic_progress import Spot
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.source import NotCopied
+
+T = TypeVar("T")
+
+_PATIENCE = 30.0  # seconds
+_FETCH_WAITS = 10  # milliseconds for more; what is read stands there, and other questions wait behind it
+_MOVING = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+)
+_OF_MEMBERS = (  # of a group, by whose own members its offsets are kept
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.REBALANCE_IN_PROGRESS,
+)
+_MEMBERS = (
+    "Kafka: the group {} has members of its own, so that its offsets are not ours to keep:"
+    " --kafka-group names another"
+)
+_TELL = 5.0  # seconds in which brokers tell of a topic
+
+
+class KafkaFault(EventlogError):
+    """Kafka: {0}"""
+
+    code: int | None = None  # of the client, where it told one
+
+
+class Topics:
+    """Topics that are read; the offsets of what was handed out are committed by `commit`."""
+
+    def __init__(self, settings: KafkaSettings, encoding: str = "json") -> None:
+        self._settings = settings
+        self._encoding = encoding
+        self.done: dict[tuple[str, int], int] = {}  # how far each partition was handed out
+        self._partitions_named: dict[str, tuple[str, int]] = {}
+        client = {"fetch.wait.max.ms": _FETCH_WAITS} | settings.client(
+            **{
+                "group.id": settings.kafka_group,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",  # what is gone is told, and not passed over
+            }
+        )
+        self._consumer = opened(Consumer, client)
+
+    def changes(
+        self, tables: Tables, settings: MessageSettings, stream: StreamSettings | None = None
+    ) -> Iterator[Change | Refused]:
+        """The changes from the committed offsets to the ends, of all partitions as one sequence; the metadata
+        topic is read first."""
+        settings = self.reading(settings)
+        tasks = [("", self.sources())]
+        return read_changes(messages.FORMAT, tables, settings, stream or StreamSettings(), tasks, self.leave)
+
+    def reading(self, settings: MessageSettings) -> MessageSettings:
+        """The settings with what the metadata topic and the names of topics tell."""
+        published = (*settings.published, *self.metadata())
+        of_topic = not settings.table
+        return replace(settings, published=published, encoding=self._encoding, table_of_topic=of_topic)
+
+    def leave(self, placed: Placed) -> None:
+        """Read a message again the next time, and all behind it in its partition."""
+        at = self._partitions_named[placed.source]
+        self.done[at] = min(self.done[at], placed.number)
+
+    def metadata(self) -> tuple[Metadata, ...]:
+        """The metadata messages that stand in a topic of their own, from its beginning."""
+        if not self._settings.kafka_metadata_topic:
+            return ()
+        reader = MessageReader(Tables(), MessageSettings(encoding=self._encoding))
+        sources = (
+            self._source(p, OFFSET_BEGINNING) for p in self._partitions(self._settings.kafka_metadata_topic)
+        )
+        for item in reader.run(sources):
+            if isinstance(item, Refused):
+                raise KafkaFault(f"metadata topic: {item.where}: {item.reason}")
+        self.done = {at: o for at, o in self.done.items() if at[0] != self._settings.kafka_metadata_topic}
+        return tuple(reader.known.values())
+
+    def sources(self) -> Iterator[Source[Object]]:
+        """One source for each partition."""
+        for at, committed in self._kept():
+            spot = self._spot(at, committed)
+            yield self.between(at, spot.begin(at), spot.high)
+
+    def spots(self) -> dict[tuple[str, int], Spot]:
+        """The partitions that are to be read, with the offsets that they hold now."""
+        return {at: self._spot(at, committed) for at, committed in self._kept()}
+
+    def identity(self, topic: str) -> tuple[str | None, str | None]:
+        """The id and the cleanup policy of a topic; None for what the brokers do not tell."""
+        return identity(self._settings, topic)
+
+    def between(self, at: tuple[str, int], start: int, end: int) -> Source[Object]:
+        """The messages of a partition from an offset up to another."""
+        return self._source(TopicPartition(*at), start, end)
+
+    def keep(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commit these offsets for the group."""
+        self.done = dict(offsets)
+        self.commit()
+
+    def commit(self) -> None:
+        """Keeps the offsets of everything handed out so far; call it when the output is out."""
+        if self.done:
+            offsets = [TopicPartition(t, p, o) for (t, p), o in self.done.items()]
+            try:
+                asked(lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
+            except KafkaFault as fault:
+                if fault.code not in _OF_MEMBERS:
+                    raise
+                raise NotCopied(_MEMBERS.format(self._settings.kafka_group)) from fault
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _partitions(self, topic: str) -> list[TopicPartition]:
+        found = asked(lambda: self._consumer.list_topics(topic, timeout=self._settings.kafka_timeout)).topics[
+            topic
+        ]
+        if found.error is not None:
+            raise KafkaFault(f"topic {topic!r}: {found.error.str()}")
+        return [TopicPartition(topic, number) for number in sorted(found.partitions)]
+
+    def all_topics(self) -> list[str]:
+        """The names of the topics that there are."""
+        return list(asked(lambda: self._consumer.list_topics(timeout=self._settings.kafka_timeout)).topics)
+
+    def _kept(self) -> Iterator[tuple[tuple[str, int], int | None]]:
+        """The partitions that are to be read, with the offsets that the group keeps."""
+        seconds = self._settings.kafka_timeout
+        for topic in self._settings.kafka.split(","):
+            wanted = self._partitions(topic.strip())
+            for kept in asked(lambda of=wanted: self._consumer.committed(of, timeout=seconds)):
+                yield (kept.topic, kept.partition), kept.offset if kept.offset >= 0 else None
+
+    def _spot(self, at: tuple[str, int], committed: int | None) -> Spot:
+        return Spot(*self._watermarks(TopicPartition(*at)), committed)
+
+    def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        seconds = self._settings.kafka_timeout
+        found: tuple[int, int] = asked(lambda: self._consumer.get_watermark_offsets(partition, seconds))
+        return found
+
+    def _source(self, partition: TopicPartition, offset: int, end: int | None = None) -> Source[Object]:
+        name = f"{partition.topic}[{partition.partition}]"
+        self._partitions_named[name] = (partition.topic, partition.partition)
+        return Source(name, partition.topic, (), self._records(name, partition, offset, end))
+
+    def _records(
+        self, name: str, partition: TopicPartition, start: int, end: int | None
+    ) -> Iterator[Object | Refused]:
+        topic, number = partition.topic, partition.partition
+        end = self._watermarks(partition)[1] if end is None else end
+        if end == 0 or start >= end:
+            return
+        self._consumer.assign([TopicPartition(topic, number, start)])
+        yield from self._up_to(name, topic, number, end)
+        self._consumer.unassign()  # or it goes on asking for more, however long nobody wants it
+
+    def _up_to(self, name: str, topic: str, number: int, end: int) -> Iterator[Object | Refused]:
+        """The messages of the partition that is assigned, up to an offset: it is read to there, whatever else
+        the client says to be the end."""
+        while True:
+            message = self._consumer.poll(self._settings.kafka_timeout)
+            if message is None:
+                raise KafkaFault(
+                    f"{name}: nothing came for {self._settings.kafka_timeout:g} s, yet its end is not reached"
+                )
+            fault, offset = message.error(), message.offset()
+            if fault is not None and fault.code() != KafkaError._PARTITION_EOF:
+                raise KafkaFault(f"{name}: {fault.str()}")
+            if offset is None or (message.topic(), message.partition()) != (topic, number):
+                continue  # of the partition before
+            if offset >= end:
+                self.done[topic, number] = end  # with marks of transactions, which are no messages
+                return
+            if fault is not None:
+                continue
+            self.done[topic, number] = offset + 1
+            yield message_at(name, self._encoding, offset, message.value(), message.key())
+            if offset + 1 >= end:
+                return
+
+
+def identity(settings: KafkaSettings, topic: str) -> tuple[str | None, str | None]:
+    """The id and the cleanup policy of a topic; None for what the brokers do not tell."""
+    client = AdminClient(settings.client())
+    if client.list_topics(timeout=settings.kafka_timeout).controller_id < 0:
+        return None, None  # nobody answers for the cluster
+    seconds = min(settings.kafka_timeout, _TELL)
+    try:
+        described = client.describe_topics(TopicCollection([topic]), request_timeout=seconds)
+        settled = client.describe_configs([ConfigResource("topic", topic)], request_timeout=seconds)
+        policy = next(iter(settled.values())).result()["cleanup.policy"].value
+        return str(described[topic].result().topic_id), policy
+    except (KafkaException, KeyError):
+        return None, None
+
+
+def asked(call: Any, patience: float = _PATIENCE) -> Any:
+    """What the brokers answer; a group or a partition that moves from one of them to another
+    answers a moment later."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return call()
+        except (KafkaException, SystemError) as raised:
+            # a fatal fault is raised in whatever is called back, which Python calls an error of the system
+            fault = raised if isinstance(raised, KafkaException) else raised.__cause__
+            if not isinstance(fault, KafkaException):
+                raise
+            error = fault.args[0] if fault.args else None
+            if not isinstance(error, KafkaError):
+                raise KafkaFault(str(fault)) from None
+            if error.code() not in _MOVING or time.monotonic() > deadline:
+                raise told(error) from None
+            time.sleep(0.1)
+
+
+def opened(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
+    """A client; Misuse where a setting is for programs, such as a function that is called back."""
+    try:
+        client: T = asked(lambda: kind(settings))
+    except (TypeError, ValueError, AttributeError) as fault:
+        raise Misuse(f"kafka-options: {fault}") from fault
+    return client
+
+
+def told(error: KafkaError) -> KafkaFault:
+    """What the client says, with its code."""
+    fault = KafkaFault(error.str())
+    fault.code = error.code()
+    return fault

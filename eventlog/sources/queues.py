@@ -1,0 +1,148 @@
+"""A queue that stands in a database table: LINTER's own, copied or exposed elsewhere. It is only read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+import sqlalchemy as sa
+
+from eventlog.core.change import Change
+from eventlog.core.errors import Misuse, Refused, WrongRow
+from eventlog.core.formats import Row, Source
+from eventlog.core.tables import Table, Tables
+from eventlog.linter import attributes
+from eventlog.linter.changes import QueueReader
+from eventlog.linter.columns import QueueRow, QueueRowReader
+from eventlog.linter.progress import START, QueueState, dump_state, load_state
+from eventlog.sources.sql_clock import at_one_moment
+
+_FETCH: Final = 1000
+_IDENTITY: Final = ("OPER_DATE", "DBNODE", "TRANSACT_ID", "SYSLOG_ADDR", "TYP")
+Columns = dict[str, sa.ColumnElement[Any]]
+
+
+class QueueRest(NamedTuple):
+    """What a queue holds beyond a state."""
+
+    source: Source[Row]
+    past: tuple[QueueRow, ...] = ()  # rows from before the start that are still there, without their data
+
+
+def rows(connection: sa.Connection, table: str, since: QueueState = START) -> QueueRest:
+    """The rows of a table, or `schema.table`, that a state leaves: in the journal's order, and behind them
+    those of journal files that were used again since."""
+    queue = _reflect(connection, table)
+    before = _before(queue, since)
+    if before is None:
+        return QueueRest(_source(connection, table, queue, _in_order(queue)))
+    past: list[QueueRow] = []
+    reused: list[QueueRow] = []
+    for part in _found(connection, queue, before):
+        (past if since.is_past(part) else reused).append(part)
+    wanted = [_in_order(queue).where(~before)]
+    if addresses := [part.syslog_addr for part in reused if part.syslog_addr is not None]:
+        within = queue["SYSLOG_ADDR"].between(min(addresses), max(addresses))
+        wanted.append(_in_order(queue).where(before & within))
+    return QueueRest(_source(connection, table, queue, *wanted), tuple(past))
+
+
+def described(connection: sa.Connection, table: str = "DISPATCH_ATTRS") -> list[Table]:
+    """The replicated tables with their record layouts, as DISPATCH_ATTRS tells them."""
+    found = _reflect(connection, table)
+    missing = [name for name in attributes.COLUMNS if name not in found]
+    if missing:
+        raise Misuse(f"{table} has no column {', '.join(missing)}")
+    wanted = sa.select(*(found[name] for name in attributes.COLUMNS))
+    cells = connection.execute(wanted)
+    return attributes.read_attributes(attributes.read_attribute(tuple(row)) for row in cells)
+
+
+def _in_order(queue: Columns) -> sa.Select[Any]:
+    """The rows by their addresses, those that have none last, wherever a database sorts nulls."""
+    order = [queue[name] for name in ("SYSLOG_ADDR", "EXTDATA") if name in queue]
+    nulls = [sa.case((order[0].is_(None), 1), else_=0)] if "SYSLOG_ADDR" in queue else []
+    return sa.select(*queue.values()).order_by(*nulls, *order)
+
+
+def _before(queue: Columns, since: QueueState) -> sa.ColumnElement[bool] | None:
+    """The condition of rows whose address lies before the start of their database."""
+    starts = [
+        sa.and_(_is_of(queue, node), queue["SYSLOG_ADDR"] < progress.start.address)
+        for node, progress in since.nodes.items()
+        if progress.start is not None and "SYSLOG_ADDR" in queue
+    ]
+    return sa.case((sa.or_(*starts), 1), else_=0) == 1 if starts else None  # never null
+
+
+def _is_of(queue: Columns, node: str) -> sa.ColumnElement[bool]:
+    return sa.func.rtrim(queue["DBNODE"]) == node if "DBNODE" in queue else sa.true()
+
+
+def _found(connection: sa.Connection, queue: Columns, before: sa.ColumnElement[bool]) -> Iterator[QueueRow]:
+    """The rows before the start, without their data. They are looked up at first, so that whatever precedes
+    one of them is there to be read."""
+    names = [name for name in _IDENTITY if name in queue]
+    reader = QueueRowReader(names)
+    for row in _fetch(connection, sa.select(*(queue[name] for name in names)).where(before)):
+        with suppress(WrongRow):
+            yield reader.read(row.cells)
+
+
+def _source(connection: sa.Connection, table: str, queue: Columns, *wanted: sa.Select[Any]) -> Source[Row]:
+    return Source(table, table.rpartition(".")[2], tuple(queue), _fetch(connection, *wanted))
+
+
+def _fetch(connection: sa.Connection, *wanted: sa.Select[Any]) -> Iterator[Row]:
+    where = 0
+    for one in wanted:
+        for row in connection.execution_options(stream_results=True, yield_per=_FETCH).execute(one):
+            where += 1
+            yield Row(where, tuple(row))
+
+
+def _reflect(connection: sa.Connection, name: str) -> Columns:
+    """The columns of a table by their names in upper case, in its order."""
+    schema, _, bare = name.rpartition(".")
+    try:
+        found = sa.inspect(connection).get_columns(bare, schema or None)
+    except sa.exc.NoSuchTableError:
+        raise Misuse(f"there is no table {name}") from None
+    table = sa.table(bare, *(sa.column(column["name"]) for column in found), schema=schema or None)
+    columns: Columns = {}
+    for column in table.columns:
+        other = columns.setdefault(column.name.upper(), column)
+        if other is not column:
+            raise Misuse(f"{name} has the columns {other.name} and {column.name}, which are one name here")
+    return columns
+
+
+class StoredQueue:
+    """One reading of a queue, after a position."""
+
+    ended, over = False, None  # it is opened anew in each round
+
+    def __init__(
+        self, connect: Callable[[], sa.Engine], tables: Tables, reading: Any, name: str, position: Any
+    ) -> None:
+        self._since = START if position is None else load_state(position)
+        self._connect = connect
+        self._name = name
+        self._reader = QueueReader(tables, reading, self._since)
+
+    @property
+    def position(self) -> Callable[[], Any]:
+        """What gives the position after what was taken."""
+        mark = self._reader.mark()
+        return lambda: dump_state(mark())
+
+    def close(self) -> None:
+        """Nothing is open between rounds."""
+
+    def answers(self, growing: bool) -> Iterator[Change | Refused]:
+        """The changes of the rows that the position leaves."""
+        with at_one_moment(self._connect()) as connection:
+            waiting = rows(connection, self._name, self._since)
+            self._reader.pass_over(waiting.past)
+            yield from self._reader.read(waiting.source)

@@ -1,0 +1,290 @@
+"""Change tables as a feed: round after round what became safe, behind what was handed out before."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+from eventlog.core.change import Op
+from eventlog.core.errors import InvalidValue, Refused
+from eventlog.core.formats import Placed, Source
+from eventlog.core.plurals import quantity
+from eventlog.core.tables import Tables
+from eventlog.qlik import sequence
+from eventlog.qlik.control import Control, control_table
+from eventlog.qlik.sequenced_rows import RowSequencer
+from eventlog.qlik.tables import TableSettings, table_name
+from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
+from eventlog.sequence.late import LaggingTables, LateRows
+from eventlog.sequence.ordered import ordered
+from eventlog.sequence.progress import Loaded, Progress, load_progress, take_over
+from eventlog.sequence.reread import Changed, Reread, Visibility
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.transactions import Whole, assemble
+
+_LAST = "9" * sequence.LENGTH
+
+
+class Inputs(Protocol):
+    """The change tables of one task."""
+
+    name: str
+    names: tuple[str, ...]  # of the change tables
+
+    def clock(self) -> str:
+        """The time part of now, by the clock of the source."""
+
+    def control(self) -> Iterable[Source[Any] | Refused]:
+        """The control tables beside them."""
+
+    def open(
+        self, low: Callable[[str], str], wanted: Callable[[str], bool]
+    ) -> Iterable[Source[Any] | Refused]:
+        """The sources whose names are wanted; a database may leave out what stands at or below the minute
+        that `low` tells."""
+
+
+class RowsFeed:
+    """The change tables of tasks, one task behind the other."""
+
+    ended, waits, tables = False, False, None  # there may always come more
+
+    def __init__(
+        self,
+        tasks: Sequence[Inputs],
+        tables: Tables,
+        reading: TableSettings,
+        stream: StreamSettings,
+        state: str | None,
+    ) -> None:
+        self._tasks = tasks
+        self._tables = tables
+        self._reading = reading
+        self._stream = stream
+        self._known = _load(state)
+        self._turns = 0
+
+    @property
+    def state(self) -> str | None:
+        """The state behind everything that was handed out."""
+        return json.dumps({"tasks": {name: known.dump() for name, known in self._known.items()}})
+
+    def delivery(self, whole: Whole, overtaken: str | None = None) -> Delivery:
+        """Return what is handed out, with the state as it is then, and where late changes were overtaken."""
+        self._turns += 1
+        turn = self._turns
+        changes = ChangesOf(whole.changes)
+        reload = changes[0].op is Op.SNAPSHOT
+        state = partial(self._state_at, turn)
+        return Delivery(changes, state, overtaken is not None, whole.incomplete, reload, overtaken or "")
+
+    def _state_at(self, turn: int) -> str | None:
+        if turn != self._turns:
+            raise Stale
+        return self.state
+
+    def close(self) -> None:
+        """Nothing is open between rounds."""
+
+    def kept(self) -> None:
+        """Nobody else is to know."""
+
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
+        """Whole transactions up to the safe point of each task."""
+        control = Control(self._reading.suffix)
+        for inputs in self._tasks:
+            for source in inputs.control():
+                if isinstance(source, Refused):
+                    yield source
+                else:
+                    yield from control.take(control_table(source.stem), source)
+        parts = [part for inputs in self._tasks for part in self._parts(inputs, control)]
+        for part in parts:
+            take_over(self._known, part.name, part.tables)
+        for part in parts:
+            yield from _Round(self, part, control, self._known[part.name]).run()
+
+    def _parts(self, inputs: Inputs, control: Control) -> list[_Part]:
+        """The change tables of an input, apart where control tables name several tasks for them."""
+        found: dict[str, _Part] = {}
+        for name in inputs.names:
+            schema, table = table_name(self._reading.table or name, self._tables, self._reading.suffix)
+            told = inputs.name or control.task_of(schema, table)
+            found.setdefault(told, _Part(told, inputs)).names[name] = schema, table
+        if len(found) == 1:  # whatever it is called, so that a state is not bound to a name that changes
+            return [_Part(inputs.name, inputs, part.names) for part in found.values()]
+        return list(found.values())
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The change tables of one task among the inputs."""
+
+    name: str
+    inputs: Inputs
+    names: dict[str, tuple[str | None, str]] = field(default_factory=dict)  # and the tables whose they are
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables as states name them."""
+        return [f"{schema}.{table}" if schema else table for schema, table in self.names.values()]
+
+    def safe(self, settle: float, control: Control) -> str:
+        """The time part up to which all changes are there: older than the settling time, or in partitions of
+        all tables that are closed."""
+        now = self.inputs.clock()
+        settled = before(now, settle)
+        at = dt.datetime.strptime(now[:14], "%Y%m%d%H%M%S")
+        ends = [control.closed(schema, table, at) for schema, table in self.names.values()]
+        closed = [f"{end:%Y%m%d%H%M%S}".zfill(14) for end in ends if end is not None]
+        if not closed or len(closed) < len(ends):
+            return settled
+        return max(settled, f"{int(min(closed) + '00') - 1:016}")
+
+
+class _Round:
+    """One reading of one task."""
+
+    def __init__(self, feed: RowsFeed, part: _Part, control: Control, progress: Progress) -> None:
+        self._feed = feed
+        self._stream = stream = feed._stream
+        self._part = part
+        self._progress = progress
+        if stream.since and not progress.starts_after(stream.since):
+            progress.restart(stream.since)
+        progress.since = stream.since or progress.since
+        self._again = Reread(progress)
+        self._late = LateRows(progress) if stream.accept_late else None
+        self._lag = LaggingTables(progress)
+        self._loading: dict[str, Loaded] = {}
+        self._loaded = {source: known.count for source, known in progress.loaded.items()}
+        limit = part.safe(stream.settle, control) + _LAST[sequence.TIME :]
+        self._until = min(feed._reading.until or _LAST, limit)
+        self._left_by_age = self._until == limit
+        look = None if self._late is None else self._late.look
+        since = progress.since or ""
+        self._sequencer = RowSequencer(
+            feed._tables, feed._reading, since, self._until, self._skip, control, look
+        )
+
+    def run(self) -> Iterator[Delivery | Refused]:
+        sources = self._part.inputs.open(self._progress.low, self._part.names.__contains__)
+        refused: list[Refused] = []
+        items = ordered(self._sequencer, [(self._part.name or "-", _opened(sources, refused))])
+        for item in assemble(self._fresh(items), self._stream.open_transactions):
+            yield from refused
+            refused.clear()
+            if isinstance(item, Refused):
+                yield item
+            elif (count := self._progress.handed_out(item.identity)) is None:
+                yield self._delivery(item)
+            elif count not in (0, len(item.changes)):
+                raise Changed(_other_count(item, count))
+        yield from refused
+        self._again.close()
+        self._need_loaded()
+        self._progress.close_all()
+        yield from self._notices()
+
+    def _notices(self) -> Iterator[Refused]:
+        """Report what was left to the next run, and what became visible late."""
+        task = self._part.name or "change tables"
+        if self._sequencer.beyond and self._left_by_age:
+            rows = quantity(self._sequencer.beyond, "row is", "rows are")
+            yield Refused(task, f"{rows} younger than --settle and left to the next run", fault=False)
+        yield from self._lag.warnings(task)
+        if self._late is not None:
+            yield from self._late.warnings(task)
+
+    def _skip(self, table: str, met: str) -> bool:
+        """Return whether the rows of a table under one change_seq were handed out by an earlier round."""
+        if met[: sequence.TIME] > self._progress.done:
+            self._again.close()
+            self._progress.meet(table, met)
+            return False
+        visibility = self._again.meet(table, met) if self._late is None else self._late.visibility(table, met)
+        if visibility is Visibility.DELIVERED:
+            return True
+        if self._late is None:
+            self._again.need(table, met, visibility)
+        if visibility is Visibility.NEW:
+            self._lag.note(table, met)
+        self._progress.meet(table, met)
+        return visibility is Visibility.IMAGE
+
+    def _fresh(self, items: Iterable[Placed | Refused]) -> Iterator[Placed | Refused]:
+        """The changes without the rows of full loads that were handed out."""
+        for item in items:
+            if isinstance(item, Refused):
+                yield item
+            elif item.change.position:
+                yield item if self._late is None else self._late.marked(item)
+            elif not self._was_loaded(item):
+                yield item
+
+    def _was_loaded(self, placed: Placed) -> bool:
+        known = self._progress.loaded.get(placed.source)
+        now = self._loading.setdefault(placed.source, Loaded())
+        if known is None or now.count >= known.count:
+            return False
+        now.add(repr(placed.change))
+        if now.count == known.count and now != known:
+            raise Changed(f"{placed.source}: its first {now.count} rows without a change_seq were others")
+        return True
+
+    def _need_loaded(self) -> None:
+        """Changed where a source has fewer rows of a full load than were delivered: it was loaded anew."""
+        for source, now in self._loading.items():
+            known = self._loaded.get(source, 0)
+            if now.count < known:
+                rows = quantity(now.count, "row")
+                raise Changed(f"{source} has {rows} without a change_seq, where {known} were delivered")
+
+    def _delivery(self, whole: Whole) -> Delivery:
+        """A transaction, noted as handed out; all of the times before its own was."""
+        time = (whole.changes[0].change.position or "")[: sequence.TIME]
+        if time:
+            self._progress.close(f"{int(time) - 1:016}")
+            self._progress.hand_out(whole.identity, len(whole.changes))
+        for placed in whole.changes if not time else ():
+            told = placed.change
+            table = f"{told.schema}.{told.table}" if told.schema else told.table
+            self._progress.loaded.setdefault(placed.source, Loaded(table=table)).add(repr(told))
+        overtaken = None if self._late is None else self._late.overtaken(whole.changes, time)
+        return self._feed.delivery(whole, overtaken)
+
+
+def _other_count(whole: Whole, count: int) -> str:
+    """Return that a transaction has another number of changes than when it was handed out."""
+    changes = quantity(len(whole.changes), "change")
+    return (
+        f"transaction {whole.identity[0]} at {whole.identity[1]} has {changes}, where {count} were delivered"
+    )
+
+
+def before(time: str, seconds: float) -> str:
+    """The time part that lies so many seconds before another."""
+    at = dt.datetime.strptime(time[:14], "%Y%m%d%H%M%S") - dt.timedelta(seconds=seconds)
+    return f"{at:%Y%m%d%H%M%S}".zfill(14) + time[14:16]
+
+
+def _opened(sources: Iterable[Source[Any] | Refused], refused: list[Refused]) -> Iterator[Source[Any]]:
+    for source in sources:
+        if isinstance(source, Refused):
+            refused.append(source)
+        else:
+            yield source
+
+
+def _load(state: str | None) -> dict[str, Progress]:
+    if state is None:
+        return {}
+    try:
+        tasks = json.loads(state)["tasks"].items()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InvalidValue(state[:40], "the state of change tables") from None
+    return {str(name): load_progress(kept) for name, kept in tasks}

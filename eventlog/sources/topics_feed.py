@@ -1,0 +1,253 @@
+"""Topics as a feed: each transaction once, when all of it came, however partitions and runs cut it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Protocol
+
+from eventlog.core.change import Op
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Placed, Source
+from eventlog.core.plurals import quantity
+from eventlog.core.tables import Tables
+from eventlog.files.keyed_store import KeyedStore, StoredItems
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.sequenced import repeats
+from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
+from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.topic_progress import At, Key, PartitionRead, Spot, TopicProgress, load_topics
+from eventlog.sequence.transactions import (
+    Facts,
+    Incomplete,
+    in_order,
+    is_final,
+    is_row,
+    key_of,
+    once,
+    order_key,
+    refused,
+    size_of,
+)
+
+_COMPACT = "a topic with cleanup.policy=compact lacks messages: --open-transactions deliver reads it so"
+
+
+class TopicReader(Protocol):
+    """The brokers."""
+
+    def spots(self) -> Mapping[At, Spot]:
+        """The partitions that are to be read, as they are now."""
+
+    def identity(self, topic: str) -> tuple[str | None, str | None]:
+        """The id and the cleanup policy of a topic, as far as the brokers tell."""
+
+    def between(self, at: At, start: int, end: int) -> Source[Object]:
+        """The messages of a partition from an offset up to another."""
+
+    def keep(self, offsets: Mapping[At, int]) -> None:
+        """Commit the offsets for the group."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _Open:
+    """A transaction that waits, since a round and a moment."""
+
+    facts: Facts
+    since: float
+    round: int = 0  # in which its last message came
+    offsets: list[tuple[At, int]] = field(default_factory=list)
+
+
+class TopicsFeed:
+    """All partitions of topics, round after round up to the ends that they had when it began."""
+
+    ended, waits, tables = False, False, None  # there may always come more
+
+    def __init__(
+        self,
+        reader: TopicReader,
+        tables: Tables,
+        reading: MessageSettings,
+        stream: StreamSettings,
+        state: str | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._reader = reader
+        self._stream = stream
+        self._clock = clock
+        self._progress = TopicProgress() if state is None else load_topics(state)
+        self._sequencer = MessageSequencer(tables, reading, stream.since)
+        self._held: KeyedStore[Placed] = KeyedStore()
+        self._open: dict[Key, _Open] = {}
+        self._round = 0
+        self._number = 0
+        self._released = ""
+        self._turns = 0
+        self._named: dict[str, At] = {}
+
+    @property
+    def state(self) -> str | None:
+        """The state behind everything that was handed out."""
+        return self._progress.dump()
+
+    def kept(self) -> None:
+        """The state is kept: the brokers get a copy."""
+        self._reader.keep({at: known.start for at, known in self._progress.partitions.items()})
+
+    def close(self) -> None:
+        self._held.close()
+        self._reader.close()
+
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
+        """Read what is there, and hand out what is complete.
+
+        With `follow` a transaction that became complete in this round waits for the next: by then every
+        partition was read to an end that was taken behind its last message.
+        """
+        self._round += 1
+        self._repeats = repeats()
+        spots = self._reader.spots()
+        self._check(spots)
+        for at, spot in spots.items():
+            yield from self._read(at, spot)
+        yield from self._take(self._sequencer.rest())
+        yield from self._release(self._round - 1 if follow else self._round)
+        yield from self._repeats.warnings()
+        if not follow:
+            yield from self._left()
+
+    # --- reading
+
+    def _check(self, spots: Mapping[At, Spot]) -> None:
+        """Whether the topics are those that were read before, at first and wherever something is new."""
+        for topic, of_topic in groupby(sorted(spots), key=lambda at: at[0]):
+            partitions = list(of_topic)
+            if self._round > 1 and not any(self._moved(at, spots[at]) for at in partitions):
+                continue
+            topic_id, policy = self._reader.identity(topic)
+            if "compact" in (policy or "") and self._stream.open_transactions != "deliver":
+                raise Incomplete(f"{topic}: {_COMPACT}")
+            for at in partitions:
+                self._progress.check(at, spots[at], topic_id, held=self._round > 1)
+            if topic_id:
+                self._progress.ids[topic] = topic_id
+
+    def _moved(self, at: At, spot: Spot) -> bool:
+        known = self._progress.partitions.get(at)
+        return known is None or known.end != spot.high
+
+    def _read(self, at: At, spot: Spot) -> Iterator[Refused]:
+        known = self._progress.partitions.get(at)
+        if known is None:
+            known = PartitionRead(spot.begin(at))
+        first = self._round == 1
+        source = self._reader.between(at, known.start if first else known.end, spot.high)
+        self._named[source.name] = at
+        now = PartitionRead(spot.high) if first else PartitionRead(spot.high, known.open)
+        self._progress.partitions[at] = now
+        yield from self._take(self._sequencer.parse(0, source), known)
+
+    def _take(
+        self, items: Iterable[SequencedMessage | Refused], known: PartitionRead | None = None
+    ) -> Iterator[Refused]:
+        for item in items:
+            if isinstance(item, Refused):
+                yield item
+            elif known is None or known.wants(item.number):
+                yield from self._add(item)
+
+    def _add(self, item: SequencedMessage) -> Iterator[Refused]:
+        self._number += 1
+        placed = Placed(*item[1:])
+        key = key_of(placed.change, self._number)
+        if key in self._progress.recent:
+            yield self._repeats.add(placed.change.table, placed.where, placed.raw)
+            return
+        seq = item.place.seq
+        known = self._open.get(key)
+        if known is None:
+            known = self._open[key] = _Open(Facts(seq, seq), self._clock())
+        known.round = self._round
+        counter = known.facts.take(placed.change, seq, placed.source, self._number)
+        self._held.add(key, placed, size_of(placed), order_key(counter, seq))
+        self._progress.partitions[self._named[placed.source]].open.add(placed.number)
+
+    # --- handing out
+
+    def _release(self, until: int) -> Iterator[Delivery | Refused]:
+        """What is complete since that round, by its last change; what can never be is told of."""
+        stuck = {key for key, known in self._open.items() if self._is_stuck(known, until)}
+        ready = {k for k, o in self._open.items() if k in stuck or (o.facts.complete and o.round <= until)}
+        waiting = min((o.facts.first for k, o in self._open.items() if k not in ready), default=None)
+        stop = self._stream.open_transactions == "stop"
+        first = min((self._open[key].facts.first for key in stuck), default=None) if stop else None
+        for key, facts in in_order({key: self._open[key].facts for key in ready}):
+            if first is not None and facts.last >= first:
+                lacking = min(stuck, key=lambda k: self._open[k].facts.first)
+                raise Incomplete(self._why(lacking))
+            if is_row(key) and waiting is not None and facts.last >= waiting:
+                continue  # a row of a full load, behind a change that still waits
+            yield from self._hand_out(key, key in stuck)
+
+    def _is_stuck(self, known: _Open, until: int) -> bool:
+        """Whether a transaction lacks changes though all was read, or waits beyond the limits."""
+        facts = known.facts
+        if facts.complete:
+            return False
+        if not facts.open and known.round <= until:
+            return True
+        late = self._clock() - known.since > self._stream.open_time
+        return late or self._held.size > self._stream.open_bytes
+
+    def _why(self, key: Key) -> str:
+        facts = self._open[key].facts
+        if not facts.open:
+            return facts.lacks(key)
+        places = ", ".join(sorted(facts.sources))
+        return f"transaction {' at '.join(key)} waits for its last change beyond the limits ({places})"
+
+    def _hand_out(self, key: Key, stuck: bool) -> Iterator[Delivery | Refused]:
+        why = self._why(key) if stuck else ""
+        facts = self._open.pop(key).facts
+        taken = self._held.take(key)
+        changes, contradiction = once(taken, self._repeats)
+        for placed in taken:
+            self._progress.partitions[self._named[placed.source]].open.remove(placed.number)
+        if contradiction or (stuck and self._stream.open_transactions != "deliver"):
+            yield from refused(taken, contradiction or why)
+        else:
+            yield from self._delivered(key, facts, changes, stuck)
+        taken.close()
+
+    def _delivered(
+        self, key: Key, facts: Facts, changes: StoredItems[Placed], stuck: bool
+    ) -> Iterator[Delivery | Refused]:
+        if is_final(key, facts):
+            self._progress.hand_out(key)
+        late = facts.last < self._released
+        self._released = max(self._released, facts.last)
+        if late:
+            said = f"transaction {key[0]} came late: others that stand behind it were handed out before"
+            yield Refused(", ".join(sorted(facts.sources)), said, fault=False)
+        self._turns += 1
+        turn = self._turns
+        load = changes[0].change.op is Op.SNAPSHOT
+        yield Delivery(ChangesOf(changes), lambda: self._state_at(turn), late, stuck, load)
+
+    def _state_at(self, turn: int) -> str | None:
+        if turn != self._turns:
+            raise Stale
+        return self.state
+
+    def _left(self) -> Iterator[Refused]:
+        """The transactions that the end of a read leaves to the next."""
+        for key, known in self._open.items():
+            changes = quantity(known.facts.count, "change is", "changes are")
+            said = f"transaction {key[0]} is open: its {changes} left to the next run"
+            yield Refused(", ".join(sorted(known.facts.sources)), said, fault=False)

@@ -1,0 +1,164 @@
+"""Messages to Kafka: their topics, their keys, and whether the brokers have them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.plurals import quantity
+from eventlog.core.tables import Tables
+from eventlog.qlik import message_writer
+from eventlog.qlik.keys import KeyWriter
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.message_writer import MessageWriter, WrittenMessage
+from eventlog.qlik.structure import Structure
+from eventlog.sources.kafka import KafkaFault, asked, opened, told
+from eventlog.sources.kafka_settings import KafkaSettings
+
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def publish(
+    changes: Iterable[Change], tables: Tables, settings: MessageSettings, kafka: KafkaSettings
+) -> Iterator[Refused]:
+    """Writes the messages of the changes; ends when the brokers have all of them."""
+    sender = Sender(kafka, keys_of(settings, kafka))
+    yield from sender.write(MessageWriter(tables, settings).write(changes))
+    sender.flush()
+
+
+def keys_of(settings: MessageSettings, kafka: KafkaSettings) -> KeyWriter:
+    """What writes the keys of messages in Avro."""
+    if kafka.kafka_key_encoding == "avro" and (settings.encoding, kafka.kafka_key) != ("avro", "primary-key"):
+        raise Misuse("kafka-key-encoding avro is of encoding avro and kafka-key primary-key")
+    register_key = settings.register_key if settings.framing == "confluent" else None
+    return KeyWriter(settings.logical_types, register_key)
+
+
+# A partition that has just come, or moved, may refuse a producer's first messages and take those that are on
+# their way behind them; the first then count as repeated when they come again, and are lost in silence. So
+# nothing is on its way behind what is not acknowledged.
+_IN_ORDER = MappingProxyType({"enable.idempotence": True, "max.in.flight": 1})
+
+
+class Sender:
+    """Sends messages to their topics; a failure of one is raised by the next call, at last by `flush`."""
+
+    def __init__(
+        self, settings: KafkaSettings, keys: KeyWriter, more: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._settings = settings
+        self._keys = keys
+        self._fault: KafkaError | None = None
+        client = settings.client(**_IN_ORDER, **{"partitioner": "murmur2_random", **more})
+        self.producer = opened(Producer, client)
+
+    def write(self, messages: Iterable[WrittenMessage | Refused]) -> Iterator[Refused]:
+        """Hands messages to the client; what has none comes back."""
+        for written in messages:
+            refused = written if isinstance(written, Refused) else self.send(written)
+            if refused is not None:
+                yield refused
+
+    def send(self, written: WrittenMessage) -> Refused | None:
+        """Hands a message to the client; what has no legal topic comes back."""
+        try:
+            topic = self._topic(written.structure)
+        except NotExpressible as fault:
+            return Refused(f"{written.structure}:{_position(written)}", str(fault))
+        value = _bytes(written.message)
+        if written.metadata is None:
+            try:
+                key = self._key(written)
+            except EventlogError as fault:
+                return Refused(f"{written.structure}:{_position(written)}", str(fault))
+            self.produce(topic, value, key)
+        elif self._settings.kafka_metadata_topic:
+            self.produce(self._settings.kafka_metadata_topic, value, written.metadata.schema_id.encode())
+        else:
+            for partition in self._partitions(topic):  # before its data in every partition
+                self.produce(topic, value, None, partition)
+        return None
+
+    def flush(self) -> None:
+        """Waits until the brokers have everything."""
+        left = asked(lambda: self.producer.flush(self._settings.kafka_timeout))
+        self._raise()
+        if left:
+            messages = quantity(left, "message is", "messages are")
+            raise KafkaFault(f"{messages} not out after {self._settings.kafka_timeout:g} s")
+
+    def produce(self, topic: str, value: bytes, key: bytes | None, partition: int = -1) -> None:
+        """Hands a message to the client, as soon as it has room for it."""
+        while True:
+            self._raise()
+            try:
+                asked(lambda: self.producer.produce(topic, value, key, partition, self._delivered))
+                asked(lambda: self.producer.poll(0))
+                return
+            except BufferError:
+                asked(lambda: self.producer.poll(1))
+
+    def _delivered(self, fault: KafkaError | None, message: Message) -> None:
+        self._fault = self._fault or fault
+
+    def _raise(self) -> None:
+        if self._fault is not None:
+            raise told(self._fault)
+
+    def _topic(self, structure: Structure) -> str:
+        topic = self._settings.topic_of(structure.schema, structure.table)
+        if not _TOPIC.fullmatch(topic):
+            raise NotExpressible(f"{topic!r} is no name of a topic: [a-zA-Z0-9._-], at most 249")
+        return topic
+
+    def _partitions(self, topic: str) -> list[int]:
+        """The partitions of a topic; brokers that make topics when they are asked for take a moment."""
+        deadline = time.monotonic() + self._settings.kafka_timeout
+        while True:
+            found = asked(lambda: self.producer.list_topics(topic, timeout=self._settings.kafka_timeout))
+            if found.topics[topic].partitions:
+                return sorted(found.topics[topic].partitions)
+            if time.monotonic() > deadline:
+                raise KafkaFault(f"topic {topic!r} is not there, and the brokers make none")
+            time.sleep(0.1)
+
+    def _key(self, written: WrittenMessage) -> bytes | None:
+        assert written.change is not None
+        if self._settings.kafka_key_encoding == "avro":
+            return self._keys.write(written.change, written.structure)
+        return KEYS[self._settings.kafka_key](written.change, written.structure)
+
+
+def _position(written: WrittenMessage) -> str:
+    return (written.change.position or "") if written.change is not None else ""
+
+
+def _primary_key(change: Change, structure: Structure) -> bytes | None:
+    """The value of the key's column, as text; an array of JSON where there are several."""
+    values = [value.hex().upper() if isinstance(value, bytes) else value for _, value in change.key]
+    if not values:
+        return None
+    if len(values) == 1 and isinstance(values[0], str):
+        return values[0].encode()
+    return json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False).encode()
+
+
+KEYS: dict[str, Callable[[Change, Structure], bytes | None]] = {
+    "none": lambda change, structure: None,
+    "primary-key": _primary_key,
+    "table": lambda change, structure: "+".join(n for n in (structure.schema, structure.table) if n).encode(),
+}
+
+
+def _bytes(message: message_writer.Message) -> bytes:
+    if isinstance(message, bytes):
+        return message
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,263 @@
+"""Changes as records of a format: in one file, at a place, or in parts with the state after each."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.files.outputs import Output
+from eventlog.files.parts import Part, Parts
+from eventlog.files.statefile import write_state
+from eventlog.jobs.job import Job, files_read
+from eventlog.jobs.report import Report
+from eventlog.sequence.delivery import Delivery
+
+CHANGES: Final = 50_000  # after which a part ends, with its transaction
+Write = Callable[[Iterable[Change]], None]
+
+
+class OneOutput:
+    """A file, or a folder of tables, which appears when it is complete."""
+
+    def __init__(self, job: Job, report: Report) -> None:
+        self._job = job
+        self._report = report
+
+    def write(self, deliveries: Iterator[Delivery]) -> None:
+        """Write all changes."""
+        job, target = self._job, self._job.target
+        records = target.write(_changes(deliveries), job.tables, job.settings(target.settings))
+        with Output(job.output, target.shape, job.output_container, read=files_read(job)) as output:
+            if target.sheet is not None:
+                output.sheet(target.sheet)
+            self._report.write(records, output)
+
+
+class AtPlace:
+    """Topics, or tables of a database."""
+
+    def __init__(
+        self, write: Callable[[Iterable[Change], Job], Iterator[Refused]], job: Job, report: Report
+    ) -> None:
+        self._write = write
+        self._job = job
+        self._report = report
+
+    def write(self, deliveries: Iterator[Delivery]) -> None:
+        """Write all changes."""
+        for refused in self._write(_changes(deliveries), self._job):
+            self._report.refuse(refused)
+
+
+def _changes(deliveries: Iterator[Delivery]) -> Iterator[Change]:
+    return chain.from_iterable(delivery.changes for delivery in deliveries)
+
+
+# --- in parts
+
+
+class TransferState(NamedTuple):
+    """What is known between two runs."""
+
+    format: str  # of the source
+    position: str | None = None  # the source's own state
+    part: Part | None = None  # the last one
+    written: Any = None  # what the target's writer goes on from, as JSON holds it
+
+
+def state_of(source_format: str) -> Callable[[Any], TransferState]:
+    """Return what reads a state of that format; states of 0.1 held a stream's position alone."""
+
+    def load(found: Any) -> TransferState:
+        if "format" not in found:
+            int(found["restart"]), int(found["delivered"])
+            found = TransferState("gbase", json.dumps(found))._asdict()
+        if found["format"] != source_format:
+            raise ValueError
+        return TransferState(*(found[name] for name in TransferState._fields))
+
+    return load
+
+
+class PartWriter(Protocol):
+    """Where parts go: each is on disk when its block ends."""
+
+    seconds: float  # that a part may wait for more where the source pauses
+
+    @property
+    def last(self) -> Part | None: ...
+
+    @property
+    def written(self) -> Any: ...
+
+    def part(self) -> AbstractContextManager[Write]: ...
+
+    def keep(self, state: TransferState) -> None:
+        """Keep the state after what was written."""
+
+
+class InParts:
+    """Writes part after part, and keeps the state after each: what is out is known."""
+
+    def __init__(self, parts: PartWriter, kept: TransferState, report: Report) -> None:
+        self._parts = parts
+        self._kept = kept
+        self._report = report
+        self._position = kept.position
+
+    def write(self, deliveries: Iterator[Delivery]) -> None:
+        """Write all parts. Raise what ended the source once all that came before is kept."""
+        self._fault: EventlogError | None = None
+        while (first := self._next(deliveries)) is not None:
+            with self._parts.part() as write:
+                write(self._of_part(first, deliveries))
+            self._keep()
+        if self._fault is not None:
+            raise self._fault
+        self._keep()
+
+    def _next(self, deliveries: Iterator[Delivery]) -> tuple[Delivery, Iterable[Change]] | None:
+        """Return the next delivery that has changes; one without tells the position."""
+        try:
+            for delivery in deliveries:
+                changes = iter(delivery.changes)
+                first = next(changes, None)
+                if first is not None:
+                    return delivery, chain((first,), changes)
+                self._position = delivery.state
+        except EventlogError as fault:
+            self._fault = fault
+        return None
+
+    def _of_part(
+        self, first: tuple[Delivery, Iterable[Change]], deliveries: Iterator[Delivery]
+    ) -> Iterator[Change]:
+        """The changes of a part.
+
+        The state is asked for once, after the last of them: after each it would take the square of how many
+        share a time.
+        """
+        count, begun = 0, time.monotonic()
+        following: tuple[Delivery, Iterable[Change]] | None = first
+        while following is not None:
+            delivery, changes = following
+            for change in changes:
+                count += 1
+                yield change
+            if count >= CHANGES or (delivery.pause and time.monotonic() - begun >= self._parts.seconds):
+                self._position = delivery.state
+                return
+            following = self._next(deliveries)
+        if self._fault is not None:  # else the end of the round told it
+            self._position = delivery.state
+
+    def _keep(self) -> None:
+        parts = self._parts
+        kept = self._kept._replace(position=self._position, part=parts.last, written=parts.written)
+        if kept != self._kept:
+            parts.keep(kept)
+        self._kept = kept
+
+
+@contextmanager
+def open_parts(job: Job, kept: TransferState, report: Report) -> Iterator[PartWriter]:
+    """The parts of a job's output: files of a folder, or additions to one file."""
+    target = job.target
+    writer = _Writer(job, report, kept.written)
+    if is_folder(job.output):
+        yield _Folder(job, writer, kept.part)
+        return
+    with Output(job.output, target.shape, job.output_container, grows=True) as output:
+        yield _Growing(writer, output)
+
+
+def is_folder(output: str) -> bool:
+    """Whether an output is a folder, which then holds parts."""
+    return output.endswith("/") or (output != "-" and Path(output).is_dir())
+
+
+class _Writer:
+    """Writes changes as records of the target."""
+
+    def __init__(self, job: Job, report: Report, written: Any) -> None:
+        target = job.target
+        self._job = job
+        self._report = report
+        self._writing: Any = job.settings(target.settings)
+        self._memory = None if target.remember is None else target.remember(self._writing, written)
+        if self._memory is not None:
+            self._writing = replace(self._writing, memory=self._memory)
+
+    def keep(self, state: TransferState) -> None:
+        """Keep a state in its file, if there is one, when all that was refused is on disk."""
+        if self._job.state is not None:
+            self._report.flush()
+            write_state(self._job.state, state._asdict())
+
+    @property
+    def written(self) -> Any:
+        """What the next run goes on from, as JSON holds it."""
+        return None if self._memory is None else self._memory.dump()
+
+    def to(self, output: Output) -> Write:
+        """Return what writes to an output."""
+
+        def write(changes: Iterable[Change]) -> None:
+            self._report.write(self._job.target.write(changes, self._job.tables, self._writing), output)
+
+        return write
+
+
+class _Folder:
+    """A folder of parts: what is in it is there once."""
+
+    def __init__(self, job: Job, writer: _Writer, last: Part | None) -> None:
+        if job.state is None:
+            raise Misuse("-o with a folder of parts needs --state, which tells which of them are whole")
+        extension = "xml" if job.target.name == "xds" else ""
+        self.keep = writer.keep
+        self.seconds = job.poll_interval
+        self._parts = Parts(job.output, job.target.shape, job.output_container, extension, last)
+        self._writer = writer
+
+    @property
+    def last(self) -> Part | None:
+        return self._parts.last
+
+    @property
+    def written(self) -> Any:
+        return self._writer.written
+
+    @contextmanager
+    def part(self) -> Iterator[Write]:
+        with self._parts.part() as output:
+            yield self._writer.to(output)
+
+
+class _Growing:
+    """One file or standard output, which grows: what was written after the last state comes again."""
+
+    last, seconds = None, 0.0
+
+    def __init__(self, writer: _Writer, output: Output) -> None:
+        self.keep = writer.keep
+        self._writer = writer
+        self._write = writer.to(output)
+        self._output = output
+
+    @property
+    def written(self) -> Any:
+        return self._writer.written
+
+    @contextmanager
+    def part(self) -> Iterator[Write]:
+        yield self._write
+        self._output.flush()

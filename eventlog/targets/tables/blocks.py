@@ -1,0 +1,174 @@
+"""The steps of many changes at once, by column: the same that `Goal.steps` gives for each.
+
+Changes of one table that tell the same columns are a block. What of it is not plain goes the way of single
+changes: a key that changes or is not told, a value that has to be looked at, a column that the table lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from operator import itemgetter
+from types import NoneType
+from typing import Any, NamedTuple
+
+from eventlog.core.change import ABSENT, Absent, Change, Op, Side
+from eventlog.core.errors import EventlogError
+from eventlog.targets.tables.cells import Cell, Cells
+from eventlog.targets.tables.table_target import Act, RowAction, TableTarget
+
+NEW = frozenset((Op.INSERT, Op.SNAPSHOT))  # changes that make a row
+_UNKNOWN = frozenset((NoneType, Absent))
+
+
+class Block(NamedTuple):
+    """Changes of one kind of one table that tell the same columns."""
+
+    op: Op
+    key_names: tuple[str, ...]
+    names: tuple[str, ...]
+    numbers: list[int]  # of the changes, among all
+    changes: list[Change]
+
+
+def blocks_of(changes: Iterable[Change]) -> list[Block]:
+    """Changes as blocks, these in the order of their first changes."""
+    found: dict[tuple[Any, ...], Block] = {}
+    shape: tuple[Any, ...] = ()
+    for number, change in enumerate(changes):
+        op, schema, table, key, fields = change[:5]
+        own = op, schema, table, tuple(map(_FIRST, key)), tuple(map(_FIRST, fields))
+        if own != shape:
+            shape = own
+            block = found.get(shape) or found.setdefault(shape, Block(op, *shape[3:], [], []))
+            add_number, add = block.numbers.append, block.changes.append
+        add_number(number)
+        add(change)
+    return list(found.values())
+
+
+_FIRST, _BEFORE, _AFTER = itemgetter(0), itemgetter(1), itemgetter(2)
+
+
+def acts_of(goal: TableTarget, block: Block) -> Sequence[Act | None]:
+    """What each change of a block does; None for those to which `Goal.steps` has the answer."""
+    return _Reading(goal, block).acts() if _together(goal, block) else [None] * len(block.changes)
+
+
+def new_rows(goal: TableTarget, block: Block) -> Sequence[Cells] | None:
+    """The columns of the rows that a block makes; None unless each of its changes makes a whole one."""
+    if block.op not in NEW or not _together(goal, block):
+        return None
+    reading = _Reading(goal, block)
+    columns = reading.columns(reading.keys())
+    whole = all(Absent not in set(map(type, cells)) for cells in columns)
+    return columns if whole and not reading.other else None
+
+
+def _together(goal: TableTarget, block: Block) -> bool:
+    """Whether the changes of a block can be read by column."""
+    layout = goal.layout_of(block.names)
+    places = [place for place, to_cell in layout.entries if to_cell is not None]
+    if block.op is Op.TRUNCATE or not (goal.to_columns and goal.key) or len(set(places)) < len(places):
+        return False
+    return not layout.unknown or goal.lenient or block.op is Op.DELETE
+
+
+class _Reading:
+    """One block on its way to acts."""
+
+    def __init__(self, goal: TableTarget, block: Block) -> None:
+        self._goal = goal
+        self._block = block
+        self._layout = goal.layout_of(block.names)
+        self._fields = list(zip(*[change.fields for change in block.changes], strict=True))
+        self.other = {n for n, change in enumerate(block.changes) if change.raw is not None}
+
+    def acts(self) -> Sequence[Act | None]:
+        """What each change does."""
+        block, goal = self._block, self._goal
+        keys = self.keys()
+        deeds: Iterable[RowAction] = repeat(RowAction.DELETE)
+        rows: Iterable[Cells] = repeat(())
+        if block.op is not Op.DELETE:
+            columns = self.columns(keys)
+            rows = zip(*columns, strict=True)
+            deeds = self._deeds(columns, keys)
+        given = zip(deeds, repeat(goal), zip(*keys.values(), strict=True), rows, block.changes)
+        acts: list[Act | None] = list(map(Act._make, given))
+        for number in self.other:
+            acts[number] = None
+        return acts
+
+    def keys(self) -> dict[int, Cells]:
+        """The columns of the key, by their places."""
+        return {place: self._key_column(place) for place in self._goal.key}
+
+    def columns(self, keys: dict[int, Cells]) -> Sequence[Cells]:
+        """The columns of the rows."""
+        supplied = self._supplied() | keys
+        lacking = [ABSENT] * len(self._block.changes)
+        return [supplied.get(place, lacking) for place in range(len(self._goal.columns))]
+
+    def _cells(self, place: int, values: Sequence[Side]) -> Cells:
+        """The cells of a column; changes whose value it refuses are others' to answer."""
+        plain = self._goal.to_columns[place](values)
+        if plain is not None:
+            return plain
+        to_cell = self._goal.to_cells[place]
+        made: list[Cell | Absent] = []
+        for number, value in enumerate(values):
+            try:
+                made.append(value if isinstance(value, Absent) else to_cell(value))
+            except EventlogError:
+                self.other.add(number)
+                made.append(None)
+        return made
+
+    def _key_column(self, place: int) -> Cells:
+        """The cells of a column of the key, from the changes' keys or else from their fields."""
+        block = self._block
+        given = {at: number for number, at in enumerate(self._goal.key_places(block.key_names))}
+        number = given.get(place)
+        if number is not None:
+            values = [change.key[number][1] for change in block.changes]
+        else:
+            field = next((n for n, at in self._layout.keyed if at == place), None)
+            if field is None:
+                self.other.update(range(len(block.changes)))
+                return [None] * len(block.changes)
+            values = [old if new is ABSENT else new for _, old, new in self._fields[field]]
+        cells = self._cells(place, values)
+        if not _UNKNOWN.isdisjoint(map(type, cells)):
+            self.other.update(n for n, cell in enumerate(cells) if cell is None or cell is ABSENT)
+        return cells
+
+    def _supplied(self) -> dict[int, Cells]:
+        """The cells that fields supply, by their places."""
+        return {
+            place: self._cells(place, list(map(_AFTER, fields)))
+            for (place, to_cell), fields in zip(self._layout.entries, self._fields, strict=True)
+            if to_cell is not None
+        }
+
+    def _deeds(self, columns: Sequence[Cells], keys: dict[int, Cells]) -> Iterable[RowAction]:
+        if self._block.op is not Op.UPDATE:
+            return repeat(RowAction.WRITE)
+        self._leave_moved(keys)
+        sparse = [cells for n in self._goal.whole if Absent in set(map(type, cells := columns[n]))]
+        if not sparse:
+            return repeat(RowAction.WRITE)
+        return [
+            RowAction.UPDATE if ABSENT in cells else RowAction.WRITE for cells in zip(*sparse, strict=True)
+        ]
+
+    def _leave_moved(self, keys: dict[int, Cells]) -> None:
+        """Changes of a key are others' to answer."""
+        for number, place in self._layout.keyed:
+            befores = list(map(_BEFORE, self._fields[number]))
+            if set(map(type, befores)) <= _UNKNOWN:
+                continue
+            old = self._cells(place, befores)
+            for n, (cell, key) in enumerate(zip(old, keys[place], strict=True)):
+                if cell != key and cell is not ABSENT and befores[n] is not None:
+                    self.other.add(n)

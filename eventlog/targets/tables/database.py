@@ -1,0 +1,315 @@
+"""A database whose tables take changes: groups of transactions in one of its own, with what was applied."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.engine import Connection, Engine
+
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.tables import Tables
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.common import templates
+from eventlog.sql.connect import DatabaseFailed, dialect_at
+from eventlog.sql.queries import unbound
+from eventlog.sql.relation import qualified
+from eventlog.targets.tables.blocks import NEW, Block, acts_of, blocks_of
+from eventlog.targets.tables.catalogue import OWN, TargetTables
+from eventlog.targets.tables.error_causes import blames_other_transaction, blames_row
+from eventlog.targets.tables.errors import FixedNumber, OtherApply, refuse
+from eventlog.targets.tables.rows import RowSteps
+from eventlog.targets.tables.settings import ApplySettings
+from eventlog.targets.tables.source_schema import SourceSchema
+from eventlog.targets.tables.staging import Collision
+from eventlog.targets.tables.table_store import Group
+from eventlog.targets.tables.table_target import Act, Step, TableTarget
+from eventlog.targets.tables.tally import StepsTold, Tally
+from eventlog.targets.tables.validity import check_position
+from eventlog.targets.tables.versions import VersionSteps
+
+LOGGER = logging.getLogger(__name__)
+PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)  # seconds before a group that met another transaction is done again
+
+
+class Database:
+    """The target of `--to-url`."""
+
+    until: str | None = None  # a group is applied as a whole
+
+    def __init__(
+        self,
+        engine: Engine,
+        source: str,
+        tables: Tables,
+        settings: ApplySettings,
+        refused: Callable[[Refused], None],
+        described: SourceSchema | None = None,
+        flush: Callable[[], None] = lambda: None,
+        inform: Callable[[str], None] = LOGGER.warning,
+    ) -> None:
+        self._source = source
+        self._settings = settings
+        self._refused = refused
+        self._flush = flush  # brings what was refused safely to where it is kept
+        self._dialect = dialect_at(engine)
+        self._connection: Connection = engine.connect()
+        self._home = Catalogue(self._connection).home()
+        self._prepare_own()
+        self._goals = TargetTables(
+            self._connection, self._dialect, tables, settings, described or SourceSchema(), inform
+        )
+        doer: type[RowSteps | VersionSteps] = VersionSteps if settings.history else RowSteps
+        self._doer = doer(self._connection, self._dialect, settings)
+        self.state, self._rounds = self._begin()
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._connection.close()
+
+    def settle(self) -> None:
+        """Nothing to do: a group is applied as a whole."""
+
+    def marked(self, marks: Sequence[str]) -> set[str]:
+        """Those of some marks under which something was applied."""
+        found = self._run("applied_marked", source=self._source, marks=json.dumps(marks))
+        applied = {str(row[0]) for row in found}
+        self._connection.rollback()
+        return applied
+
+    def apply(self, group: Group) -> Tally:
+        """Make rows of a group, in one transaction with what is then applied; the statements that the tables
+        need before run alone. One that met another's transaction is done again."""
+        blocks = blocks_of(group.changes)
+        self._prepare(blocks)
+        pauses = iter(PAUSES)
+        while True:
+            try:
+                told = self._write(group, blocks)
+                break
+            except DatabaseFailed as fault:
+                pause = next(pauses, None)
+                if pause is None or not blames_other_transaction(fault, self._dialect):
+                    raise
+                self._connection.rollback()
+                time.sleep(pause)
+        self._rounds += 1
+        self.state = group.state if group.state is not None else self.state
+        return told.tally
+
+    def _write(self, group: Group, blocks: Sequence[Block]) -> StepsTold:
+        """Make rows of a group in one transaction; what came of it."""
+        told = StepsTold(Tally(), [])
+        new = self._new(blocks)
+        steps = None if new else list(self._steps(blocks, len(group.changes), told))
+        self._doer.open(dict.fromkeys([*(goal for goal, _ in new), *(step.goal for step in steps or ())]))
+        self._connection.commit()
+        self._lock()
+        if new and self._doer.copy(new):
+            told.tally.count_all(change.op for change in group.changes)
+        else:
+            steps = list(self._steps(blocks, len(group.changes), told)) if steps is None else steps
+            self._doer.begin((step.change for step in steps), self._rounds)
+            self._settle(steps, told)
+        for refused in told.refused:
+            self._refused(refused)
+        told.tally.refused = len(told.refused)
+        self._keep(group)
+        self._flush()  # what the target has passed over is never told again
+        self._connection.commit()
+        return told
+
+    # --- what the target remembers
+
+    def _prepare_own(self) -> None:
+        """Make our tables, where they are not there yet."""
+        standing = {name.lower() for _, name, _ in Catalogue(self._connection).names(self._home)}
+        for name, statement in zip(
+            OWN, ("applied_make", "applied_marks_make", "applied_ddl_make"), strict=True
+        ):
+            if name not in standing:
+                self._run(statement)
+        self._connection.commit()
+
+    def _begin(self) -> tuple[str | None, int]:
+        found = self._run("applied", source=self._source).first()
+        if found is None:
+            self._run("applied_begin", source=self._source)
+            found = (None, 0)
+        self._connection.commit()
+        return found[0], int(found[1])
+
+    def _lock(self) -> None:
+        """Begin the transaction; OtherApply where somebody else has applied something of the source."""
+        for statement in templates.statements(self._dialect, "apply_session", {}):
+            self._connection.execute(text(statement))
+        if int(self._run("applied_lock", source=self._source).scalar_one()) != self._rounds:
+            raise OtherApply(self._source)
+
+    def _keep(self, group: Group) -> None:
+        """Note what was applied, in the same transaction."""
+        if group.marks:
+            rows = [{"source": self._source, "mark": mark} for mark in group.marks]
+            self._connection.execute(self._clause("applied_mark"), rows)
+        state = group.state if group.state is not None else self.state
+        self._run("applied_keep", source=self._source, state=state)
+
+    # --- tables
+
+    def _prepare(self, blocks: Iterable[Block]) -> None:
+        """Make what the tables of changes lack; each statement is noted when it is done."""
+        for statement in self._goals.prepare(blocks):
+            self._run("applied_ddl", source=self._source, statement=statement)
+            self._connection.commit()
+        self._connection.commit()
+
+    def _new(self, blocks: Iterable[Block]) -> Sequence[tuple[TableTarget, Block]]:
+        """The blocks with their tables, if all their changes make rows; else none."""
+        try:
+            goals = [(self._goals.get(block), block) for block in blocks]
+        except EventlogError:
+            return ()
+        new = [(goal, block) for goal, block in goals if goal is not None and block.op in NEW]
+        return new if len(new) == len(goals) else ()
+
+    def _steps(self, blocks: Iterable[Block], number: int, told: StepsTold) -> Iterator[Step]:
+        """What so many changes do, in their order; those that cannot be done are refused, each for itself."""
+        found: list[Act | tuple[Step, ...]] = [()] * number
+        refused: dict[int, Refused] = {}
+        for block in blocks:
+            try:
+                goal = self._goals.get(block)
+            except EventlogError as fault:
+                refused |= {at: refuse(c, fault) for at, c in zip(block.numbers, block.changes, strict=True)}
+                continue
+            if goal is None:
+                told.tally.ignored += len(block.changes)
+                continue
+            for at, change, act in zip(block.numbers, block.changes, acts_of(goal, block), strict=True):
+                try:
+                    if self._settings.history:
+                        check_position(change)
+                    found[at] = goal.steps(change) if act is None else act
+                except EventlogError as fault:
+                    refused[at] = refuse(change, fault)
+        told.refused.extend(refused[at] for at in sorted(refused))
+        for one in found:
+            if isinstance(one, Act):
+                yield one
+            else:
+                yield from one
+
+    # --- rows
+
+    def _settle(self, steps: Sequence[Step], told: StepsTold) -> None:
+        """Do the steps but for those that the database refuses. Constraints that wait for the end of the
+        transaction speak behind all of them; only if they object, behind each piece."""
+        if self._tried(lambda: self._settled(steps), told) is not None:
+            self._do(steps, told, checked=True)
+
+    def _settled(self, steps: Sequence[Step]) -> StepsTold:
+        told = StepsTold(Tally(), [])
+        self._do(steps, told, checked=False)
+        self._check()
+        return told
+
+    def _check(self) -> None:
+        for statement in templates.statements(self._dialect, "apply_check", {}):
+            self._connection.execute(text(statement))
+
+    def _do(self, steps: Sequence[Step], told: StepsTold, *, checked: bool) -> None:
+        """Do the steps. Where the database refuses some, halve them until the change is found that is to
+        blame, and refuse that one; what stands before it is done by then."""
+        if not steps:
+            return
+
+        def done() -> StepsTold:
+            found = self._doer.do(steps)
+            if checked:
+                self._check()
+            return found
+
+        fault = self._tried(done, told)
+        if fault is not None:
+            self._halve(steps, fault, told, checked=checked)
+
+    def _tried(self, work: Callable[[], StepsTold], told: StepsTold) -> Blaming | None:
+        """Do some work as a whole, or nothing of it; what the database says against its rows."""
+        point = self._connection.begin_nested()
+        try:
+            done = work()
+        except (DatabaseFailed, Collision, FixedNumber) as fault:
+            if isinstance(fault, DatabaseFailed) and blames_other_transaction(fault, self._dialect):
+                raise  # it may have taken the savepoint with it
+            point.rollback()
+            if isinstance(fault, DatabaseFailed) and not blames_row(fault, self._connection, self._dialect):
+                raise
+            return fault
+        point.commit()
+        told.tally.add(done.tally)
+        told.refused.extend(done.refused)
+        return None
+
+    def _halve(self, steps: Sequence[Step], fault: Blaming, told: StepsTold, *, checked: bool) -> None:
+        middle = len(steps) // 2
+        while middle and steps[middle].change is steps[middle - 1].change:
+            middle -= 1
+        if middle:
+            self._do(steps[:middle], told, checked=checked)
+            self._do(steps[middle:], told, checked=checked)
+        elif len(steps) > 1:
+            self._one_by_one(steps, told, checked=checked)
+        else:
+            told.refused.append(refuse(steps[0].change, _as_error(fault)))
+
+    def _one_by_one(self, steps: Sequence[Step], told: StepsTold, *, checked: bool) -> None:
+        """The steps of the first change, and then the others: all of its steps are done, or none."""
+        own = [step for step in steps if step.change is steps[0].change]
+
+        def done() -> StepsTold:
+            found = StepsTold(Tally(), [])
+            for step in own:
+                one = self._doer.do([step])
+                found.tally.add(one.tally)
+                found.refused.extend(one.refused)
+            if checked:
+                self._check()
+            return found
+
+        fault = self._tried(done, told)
+        if fault is not None:
+            told.refused.append(refuse(own[0].change, _as_error(fault)))
+        self._do(steps[len(own) :], told, checked=checked)
+
+    # --- statements
+
+    def _run(self, name: str, holes: dict[str, str] | None = None, **values: object) -> Any:
+        return self._connection.execute(self._clause(name, holes), values)
+
+    def _clause(self, name: str, holes: dict[str, str] | None = None) -> Any:
+        return text(templates.statement(self._dialect, name, **self._names(), **(holes or {})))
+
+    def _names(self) -> dict[str, str]:
+        """What fills the holes of statements on our own tables."""
+        fold, quote = self._dialect.fold, self._dialect.quote
+        names = {
+            name.removeprefix("eventlog_"): qualified(self._dialect, self._home, fold(name)) for name in OWN
+        }
+        keys = {f"{name}_key": quote(fold(f"eventlog_{name}_key")) for name in names}
+        return {
+            **{name: unbound(quoted) for name, quoted in (names | keys).items()},
+            "long_text": self._dialect.long_text,
+            "table_options": self._dialect.table_options,
+            "utc_now": self._dialect.utc_now,
+        }
+
+
+Blaming = DatabaseFailed | Collision | FixedNumber  # what a row, or several, may be to blame for
+
+
+def _as_error(fault: Blaming) -> EventlogError:
+    return fault if isinstance(fault, EventlogError) else EventlogError("its keys are one row of the target")

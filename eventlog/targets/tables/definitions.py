@@ -1,0 +1,153 @@
+"""The statements that make tables and columns of a target, as changes need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy.engine import Dialect as SqlDialect
+
+from eventlog.core.change import Change, Op
+from eventlog.core.tables import Tables
+from eventlog.qlik.sqltypes import spec_of
+from eventlog.qlik.types import Spec
+from eventlog.sources.sql_cells import SQL_TYPES
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.relation import qualified
+from eventlog.targets.tables.blocks import Block
+from eventlog.targets.tables.errors import NoKnownKey, TooManyColumns
+from eventlog.targets.tables.settings import ApplySettings, Named
+from eventlog.targets.tables.source_schema import SourceSchema
+from eventlog.targets.tables.table_target import TableTarget
+from eventlog.targets.tables.type_guesses import guessed, values_of
+from eventlog.targets.tables.validity import FROM_SEQ, FROM_TIME, OP, SEQ_LENGTH, TO_SEQ, TO_TIME
+
+_LONGEST_KEY = 250  # characters of a text in a key that no source declared
+_UNBOUNDED = frozenset(("STRING", "WSTRING", "CLOB", "NCLOB", "BYTES"))
+_STAGED, _STAGED_VERSIONS = 8, 20  # columns that a table of the session has more than its goal
+
+
+class Definitions:
+    """Writes the statements for tables of one target."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        sql_dialect: SqlDialect,
+        tables: Tables,
+        described: SourceSchema,
+        settings: ApplySettings,
+    ) -> None:
+        self._dialect = dialect
+        self._sql_dialect = sql_dialect
+        self._tables = tables
+        self._described = described
+        self._settings = settings
+
+    def check(self, named: Named, names: Iterable[str], there: int) -> None:
+        """Raise an EventlogError if a table of so many columns cannot have further ones of these names."""
+        capacity = self._dialect.capacity
+        fresh = {capacity.same(self._dialect.fold(name)) for name in names}
+        for name in names:
+            capacity.check_column(self._dialect.fold(name))
+        room = capacity.columns - (_STAGED_VERSIONS if self._settings.history else _STAGED)
+        if there + len(fresh) > room:
+            raise TooManyColumns(named[1], there + len(fresh), capacity.title, room)
+
+    def table(self, named: Named, place: tuple[str, str], blocks: Sequence[Block]) -> tuple[str, str]:
+        """Return the statement that makes the table of changes, and the columns that follow their values.
+
+        NoKnownKey if no source describes the columns of the key.
+        """
+        changes = [change for block in blocks for change in block.changes]
+        specs = self._specs(named)
+        key = self.key(named, changes)
+        if not key:
+            raise NoKnownKey(named[1])
+        names = self._distinct([*specs, *key, *(name for block in blocks for name in wanted(block))])
+        types = {name: self._type(name, specs, changes, keyed=name in key) for name in names}
+        columns = [
+            f"{self._quoted(name)} {made}" + (" not null" if name in key else "")
+            for name, made in types.items()
+        ]
+        if self._settings.history:
+            columns += self._span()
+        table = place[1]
+        statement = templates.statement(
+            self._dialect,
+            "apply_create",
+            table=qualified(self._dialect, *place),
+            columns=",\n  ".join(columns),
+            key_name=self._quoted(_shortened(f"{table}_key", self._dialect.max_name)),
+            key=", ".join(map(self._quoted, (*key, FROM_SEQ) if self._settings.history else key)),
+            table_options=self._dialect.table_options,
+        )
+        return statement, _told(specs, types)
+
+    def column(
+        self, named: Named, goal: TableTarget, name: str, changes: Sequence[Change]
+    ) -> tuple[str, str]:
+        """Return the statement that adds a column, and its type if that follows the values of changes."""
+        specs = self._specs(named)
+        made = self._type(name, specs, changes, keyed=False)
+        column = f"{self._quoted(name)} {made}"
+        statement = templates.statement(self._dialect, "apply_add_column", table=goal.name, column=column)
+        return statement, _told(specs, {name: made})
+
+    def key(self, named: Named, changes: Iterable[Change]) -> tuple[str, ...]:
+        """Return the key of a table that is made: as it was chosen, else as its source has it."""
+        source = self._tables.of(*named)
+        key = tuple(self._settings.key_of(named)) or (source.key if source is not None else ())
+        key = key or tuple(self._described.key(named))
+        return key or next((tuple(name for name, _ in change.key) for change in changes if change.key), ())
+
+    def _distinct(self, names: Iterable[str]) -> list[str]:
+        """Return the names of different columns."""
+        capacity, found = self._dialect.capacity, dict[str, str]()
+        for name in names:
+            found.setdefault(capacity.same(self._dialect.fold(name)), name)
+        return list(found.values())
+
+    def _span(self) -> list[str]:
+        """Return the columns that hold from where to where a version is valid."""
+        specs = {FROM_SEQ: "", TO_SEQ: "", FROM_TIME: "DATETIME", TO_TIME: "DATETIME", OP: ""}
+        made = [
+            f"{self._quoted(name)} {self._made(Spec(kind, 0, 0, 6) if kind else Spec('STRING', SEQ_LENGTH))}"
+            for name, kind in specs.items()
+        ]
+        return [f"{made[0]} not null", *made[1:]]
+
+    def _quoted(self, name: str) -> str:
+        return self._dialect.quote(self._dialect.fold(name))
+
+    def _specs(self, named: Named) -> Mapping[str, Spec]:
+        """Return the types of a table's columns: as the tables file has them, else as the source describes
+        them."""
+        source = self._tables.of(*named)
+        if source is not None and source.columns:
+            return {name: spec_of(column) for name, column in source.columns.items()}
+        return self._described.columns(named)
+
+    def _type(self, name: str, specs: Mapping[str, Spec], changes: Sequence[Change], *, keyed: bool) -> str:
+        """Return the type of a column in the target's words."""
+        spec = specs.get(name) or guessed(values_of(name, changes), self._dialect.capacity.digits)
+        if keyed and spec.length == 0 and spec.name in _UNBOUNDED:
+            spec = Spec("STRING" if spec.name != "BYTES" else "BYTES", _LONGEST_KEY)
+        return self._made(spec)
+
+    def _made(self, spec: Spec) -> str:
+        return str(SQL_TYPES[spec.name](spec).compile(dialect=self._sql_dialect))
+
+
+def wanted(block: Block) -> tuple[str, ...]:
+    """Return the columns that a table must have for the changes of a block."""
+    return block.key_names if block.op is Op.DELETE else (*block.key_names, *block.names)
+
+
+def _told(specs: Mapping[str, Spec], types: Mapping[str, str]) -> str:
+    """Return the columns, with their types, that no source described."""
+    return ", ".join(f"{name} {made.lower()}" for name, made in types.items() if name not in specs)
+
+
+def _shortened(name: str, most: int) -> str:
+    return name.encode()[:most].decode(errors="ignore")

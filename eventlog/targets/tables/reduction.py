@@ -1,0 +1,92 @@
+"""Many changes of one row as one effect: for each column the last value that was supplied.
+
+A row that is deleted and inserted again is replaced. Changes that meet no row are told apart here where
+the batch itself knows it, else by what the target says of the rows that must be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from eventlog.core.change import ABSENT, Op
+from eventlog.targets.tables.cells import Cells
+from eventlog.targets.tables.table_target import Act, RowAction, RowKey, TableTarget
+
+ASKED, UNASKED = "d", "f"  # how a row leaves: counted as missing if it was not there, or not
+
+
+class Effect:
+    """What a batch does to one row: first it leaves, then it is written or changed."""
+
+    __slots__ = ("act", "cells", "expected", "gone", "key", "write")
+
+    def __init__(self, act: Act) -> None:
+        deed = act.deed
+        self.act = act  # the first one
+        self.key = act.key
+        self.cells: Cells = act.cells
+        self.gone = "" if deed is not RowAction.DELETE else ASKED if act.change.op is Op.DELETE else UNASKED
+        self.write = _WRITES[deed]  # "w": the row is there afterwards; "u": it is changed if it is there
+        self.expected = deed is RowAction.UPDATE  # the first change is refused if the row is not there
+
+
+_WRITES = {RowAction.WRITE: "w", RowAction.UPDATE: "u", RowAction.DELETE: ""}
+
+
+class Reduced(NamedTuple):
+    """The effects of a batch on one table, by key, and the changes that meet no row."""
+
+    effects: dict[RowKey, Effect]
+    unmet: list[Act]  # updates of rows that are not there
+    absent: int  # deletes of rows that are not there
+
+
+def reduce(acts: Iterable[Act], missing: Collection[RowKey] = (), *, insert: bool = False) -> Reduced:
+    """The effects of acts on one table; `missing` are keys that the target does not have before them, and
+    `insert` says that an update of a row that is not there makes it."""
+    reduced = Reduced({}, [], 0)
+    effects, unmet, absent = reduced.effects, reduced.unmet, 0
+    for act in acts:
+        deed, key = act.deed, act.key
+        effect = effects.get(key)
+        if effect is None:
+            if key not in missing:
+                effects[key] = Effect(act)
+                continue
+            there = False
+        else:
+            there = effect.write != ""
+        if deed is RowAction.WRITE or (deed is RowAction.UPDATE and not there and insert):
+            if effect is None:
+                effects[key] = Effect(act._replace(deed=RowAction.WRITE))
+            elif there:
+                _merge(effect, act)
+                effect.write = "w"
+            else:
+                effect.cells, effect.write = act.cells, "w"
+        elif not there:
+            if deed is RowAction.UPDATE:
+                unmet.append(act)
+            else:
+                absent += act.change.op is Op.DELETE
+        elif deed is RowAction.UPDATE:
+            assert effect is not None
+            _merge(effect, act)
+        else:
+            assert effect is not None
+            effect.cells, effect.write, effect.gone = (), "", effect.gone or UNASKED
+    return reduced._replace(absent=absent)
+
+
+def _merge(effect: Effect, act: Act) -> None:
+    pairs = zip(effect.cells, act.cells, strict=True)
+    effect.cells = [old if new is ABSENT else new for old, new in pairs]
+
+
+def by_goal(acts: Iterable[Act]) -> dict[TableTarget, list[Act]]:
+    """The acts of each table, the tables in the order in which they come."""
+    found: dict[TableTarget, list[Act]] = {}
+    for act in acts:
+        found.setdefault(act.goal, []).append(act)
+    return found

@@ -1,0 +1,152 @@
+"""What changes do to rows, where each row stands once: steps in their order, as many together as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from eventlog.core.change import ABSENT, Change, Op
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.queries import unbound
+from eventlog.targets.tables.blocks import Block, new_rows
+from eventlog.targets.tables.cells import Cells
+from eventlog.targets.tables.reduction import Effect, Reduced, by_goal, reduce
+from eventlog.targets.tables.settings import ApplySettings
+from eventlog.targets.tables.staging import Stage
+from eventlog.targets.tables.table_target import Act, Emptied, Moved, RowAction, RowKey, Step, TableTarget
+from eventlog.targets.tables.tally import StepsTold, Tally, unmet
+
+
+class RowSteps:
+    """Does steps to the rows of tables."""
+
+    def __init__(self, connection: Connection, dialect: Dialect, settings: ApplySettings) -> None:
+        self._connection = connection
+        self._dialect = dialect
+        self._settings = settings
+        self._stages: dict[TableTarget, Stage] = {}
+
+    def open(self, goals: Iterable[TableTarget]) -> None:
+        """Make the stages of tables, which is done alone."""
+        for goal in goals:
+            if goal not in self._stages:
+                self._stages[goal] = Stage(self._connection, self._dialect, goal, len(self._stages))
+
+    def begin(self, changes: Iterable[Change], rounds: int) -> None:
+        """A transaction of the target begins, in which these changes are applied."""
+        for stage in self._stages.values():
+            stage.begin()
+
+    def copy(self, new: Sequence[tuple[TableTarget, Block]]) -> bool:
+        """Copy new rows straight into their tables; whether that was done, with all of them."""
+        if not all(self._stages[goal].may_copy() for goal, _ in new):
+            return False
+        told: list[tuple[Stage, Sequence[Cells]]] = []
+        for goal, block in new:
+            columns = new_rows(goal, block)
+            if columns is None:
+                return False
+            told.append((self._stages[goal], columns))
+        point = self._connection.begin_nested()
+        try:
+            for stage, columns in told:
+                stage.copy(columns)
+            for statement in templates.statements(self._dialect, "apply_check", {}):
+                self._connection.execute(text(statement))
+        except DatabaseFailed:
+            point.rollback()
+            for stage, _ in told:
+                stage.crowd()
+            return False
+        point.commit()
+        return True
+
+    def do(self, steps: Sequence[Step]) -> StepsTold:
+        """The steps in their order, as many together as can be."""
+        told = StepsTold(Tally(), [])
+        batch: list[Act] = []
+        for step in steps:
+            if isinstance(step, Act):
+                batch.append(step)
+                continue
+            self._do_batch(batch, told)
+            batch = []
+            if isinstance(step, Emptied):
+                self._run("apply_empty", {"table": unbound(step.goal.name)})
+                told.tally.count(step.change)
+            else:
+                self._move(step, told)
+        self._do_batch(batch, told)
+        return told
+
+    def _do_batch(self, acts: Sequence[Act], told: StepsTold) -> None:
+        """Acts on rows: in each table first the deletes, then what is written."""
+        filled: list[Stage] = []
+        for goal, own in by_goal(acts).items():
+            stage = self._stages[goal]
+            reduced, effects = self._stage(stage, own)
+            filled.append(stage)
+            told.tally.absent(reduced.absent + stage.delete(effects))
+            self._count(own, reduced, told)
+        for stage in filled:
+            stage.write()
+
+    def _stage(self, stage: Stage, acts: Sequence[Act]) -> tuple[Reduced, list[Effect]]:
+        """Stage the effects; once more, without the changes that need a row which is not there."""
+        reduced = self._reduced(acts)
+        effects = list(reduced.effects.values())
+        stage.fill(effects)
+        if any(effect.expected for effect in effects) and (missing := stage.missing()):
+            reduced = self._reduced(acts, {effects[number].key for number in missing})
+            effects = list(reduced.effects.values())
+            stage.fill(effects)
+        return reduced, effects
+
+    def _reduced(self, acts: Sequence[Act], missing: Iterable[RowKey] = ()) -> Reduced:
+        return reduce(acts, set(missing), insert=self._settings.missing_rows == "insert")
+
+    def _count(self, acts: Sequence[Act], reduced: Reduced, told: StepsTold) -> None:
+        """Count the changes of acts; one that moves a complete row is counted where it is inserted."""
+        left_out = {id(act) for act in reduced.unmet}
+        told.tally.count_all(
+            act.change.op
+            for act in acts
+            if not (act.deed is RowAction.DELETE and act.change.op is Op.UPDATE) and id(act) not in left_out
+        )
+        unmet([act.change for act in reduced.unmet], self._settings, told)
+
+    def _move(self, step: Moved, told: StepsTold) -> None:
+        """Give a row another key: what stands under that one makes way."""
+        goal = step.goal
+        supplied = {place: cell for place, cell in enumerate(step.cells) if cell is not ABSENT}
+        old = {f"k{place}": cell for place, cell in zip(goal.key, step.old, strict=True)}
+        new = {f"c{place}": cell for place, cell in supplied.items()}
+        at_new = {f"k{place}": cell for place, cell in zip(goal.key, step.key, strict=True)}
+        found = " and ".join(f"{self._name(goal, place)} = :k{place}" for place in goal.key)
+        settings = ", ".join(f"{self._name(goal, place)} = :c{place}" for place in supplied)
+        holes = {"table": unbound(goal.name), "found": found, "settings": settings}
+        if self._run("apply_exists", holes, **old).first() is None:
+            self._unmoved(step, told)
+            return
+        self._run("apply_forget", holes, **at_new)
+        self._run("apply_move", holes, **old, **new)
+        told.tally.count(step.change)
+
+    def _unmoved(self, step: Moved, told: StepsTold) -> None:
+        """What becomes of a change of a key whose row is not there."""
+        if self._settings.missing_rows == "insert":
+            self._do_batch([Act(RowAction.WRITE, step.goal, step.key, step.cells, step.change)], told)
+        else:
+            unmet([step.change], self._settings, told)
+
+    def _name(self, goal: TableTarget, place: int) -> str:
+        return unbound(self._dialect.quote(goal.columns[place]))
+
+    def _run(self, name: str, holes: dict[str, str], **values: object) -> Any:
+        statement = templates.statement(self._dialect, name, **holes)
+        return self._connection.execute(text(statement), values)

@@ -1,0 +1,223 @@
+"""The effects of a batch on one table: staged in a table of the session, then written by a few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import repeat
+from typing import Any
+
+from sqlalchemy import TextClause, text
+from sqlalchemy.engine import Connection
+
+from eventlog.core.change import ABSENT, Absent
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.queries import unbound
+from eventlog.targets.tables.cells import Cells
+from eventlog.targets.tables.copying import copy_columns
+from eventlog.targets.tables.errors import FixedNumber
+from eventlog.targets.tables.reduction import ASKED, UNASKED, Effect
+from eventlog.targets.tables.table_target import TableTarget
+
+_OWN = ("n", "expected", "gone", "act", "lacks", "mask")
+_NOTHING = "-"  # an empty text is null in Oracle, and equals nothing
+_FRESH = 16  # batches for which a table whose rows were there already is not taken for an empty one
+
+
+class Collision(Exception):
+    """Rows of one batch that have different keys here are one row of the target."""
+
+
+class Stage:
+    """Stages the effects on one table and writes them."""
+
+    def __init__(self, connection: Connection, dialect: Dialect, goal: TableTarget, number: int) -> None:
+        self.goal = goal
+        self._connection = connection
+        self._dialect = dialect
+        self._used = False
+        self._crowded = 0
+        self._masks: dict[str, dict[str | None, str]] = {}  # those of "u" and "w", with what each lacks
+        self._cells = tuple(f"c{place}" for place in range(len(goal.columns)))
+        self._holes = {
+            "table": goal.name,
+            "stage": dialect.quote(f"{dialect.stage_prefix}eventlog_stage_{number}"),
+            "same": " and ".join(f"t.{self._name(place)} = s.c{place}" for place in goal.key),
+            "keys": ", ".join(f"s.c{place}" for place in goal.key),
+        }
+        columns = {f"c{place}": name for place, name in enumerate(goal.columns)} | self._more()
+        made = ", ".join(f"t.{dialect.quote(column)} as {name}" for name, column in columns.items())
+        connection.execute(self._statement("stage_make", columns=made))
+
+    def _more(self) -> dict[str, str]:
+        """Further columns of the stage, and those of the target whose type they have."""
+        return {}
+
+    def begin(self) -> None:
+        """A transaction of the target begins, and the stage is empty."""
+        self._used = False
+
+    def fill(self, effects: Sequence[Effect]) -> None:
+        """Stage the effects; Collision where several of them are of one row."""
+        columns = list(zip(*(effect.cells or self._key_row(effect) for effect in effects), strict=True))
+        masks = _masks(columns, len(effects))
+        writes = [effect.write for effect in effects]
+        self._masks = {act: {} for act in ("u", "w")}
+        for act, mask in dict.fromkeys(zip(writes, masks, strict=True)):
+            if act:
+                self._masks[act][mask] = self._lacks(mask)
+        own: Sequence[Sequence[Any]] = (
+            range(len(effects)),
+            [int(effect.expected) for effect in effects],
+            [effect.gone for effect in effects],
+            writes,
+            [self._masks["w"][m] if act == "w" else "" for act, m in zip(writes, masks, strict=True)],
+            masks,
+        )
+        self._load((*_OWN, *self._cells), (*own, *map(_supplied, columns)))
+        self._check_keys(len(effects))
+
+    def missing(self) -> list[int]:
+        """The staged effects whose row must be there and is not."""
+        return [int(row[0]) for row in self._run("stage_missing")]
+
+    def delete(self, effects: Sequence[Effect]) -> int:
+        """Take the rows that leave; how many of those that were to be there were not."""
+        asked = sum(effect.gone == ASKED for effect in effects)
+        taken = int(self._run("apply_delete", gone=ASKED).rowcount) if asked else 0
+        if any(effect.gone == UNASKED for effect in effects):
+            self._run("apply_delete", gone=UNASKED)
+        return asked - taken
+
+    def write(self) -> None:
+        """Change the staged rows that are there, and insert those that are not."""
+        self._check_fixed()
+        for act, masks in self._masks.items():
+            if settings := self._settings(masks):
+                self._run("apply_update", {"settings": settings}, act=act)
+        for lacks in dict.fromkeys(self._masks["w"].values()):
+            self._insert_written(lacks)
+
+    def may_copy(self) -> bool:
+        """Whether new rows may go straight into the table: not where some were there lately."""
+        if self._crowded or not self._dialect.copies:
+            self._crowded = max(0, self._crowded - 1)
+            return False
+        return True
+
+    def crowd(self) -> None:
+        """Rows that should be new were not taken as such."""
+        self._crowded = _FRESH
+
+    def copy(self, columns: Sequence[Sequence[Any]]) -> None:
+        """Copy whole rows into the table; DatabaseFailed if it does not take them."""
+        names = self._names(range(len(self._cells)))
+        copy = self._statement("stage_copy", stage=self.goal.name, names=names)
+        copy_columns(self._connection, copy.text, columns)
+
+    def _check_keys(self, different: int) -> None:
+        """Collision if staged rows are of less rows of the target than there are different keys."""
+        if not self._exact and self._run("stage_keys").scalar_one() < different:
+            raise Collision
+
+    def _check_fixed(self) -> None:
+        """FixedNumber if a staged row tells another number than its row has, which that keeps."""
+        for place in self.goal.fixed.difference(self.goal.key):
+            holes = {"known": self._name(place), "cell": f"c{place}", "at": str(place + 1)}
+            if self._run("stage_other", holes).first() is not None:
+                raise FixedNumber(self.goal.columns[place])
+
+    @cached_property
+    def _exact(self) -> bool:
+        """Whether keys are the same row exactly where they are the same cells."""
+        return all(column.kind.name == "INT" for column in self.goal.table.key_columns)
+
+    def _load(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
+        """Stage rows, of which these are the columns, in place of those before."""
+        if self._used or not self._dialect.copies:
+            self._run("stage_empty")
+        self._used = True
+        if not columns or not columns[0]:
+            return
+        if self._dialect.copies:
+            copy_columns(
+                self._connection, self._statement("stage_copy", names=", ".join(names)).text, columns
+            )
+            return
+        fill = self._statement(
+            "stage_fill", names=", ".join(names), values=", ".join(f":{name}" for name in names)
+        )
+        rows = zip(*columns, strict=True)
+        self._connection.execute(fill, [dict(zip(names, row, strict=True)) for row in rows])
+
+    def _key_row(self, effect: Effect) -> Cells:
+        """The cells of a row of which only the key is known."""
+        known = dict(zip(self.goal.key, effect.key, strict=True))
+        return [known.get(place) for place in range(len(self.goal.columns))]
+
+    def _lacks(self, mask: str | None) -> str:
+        """The columns without a value that take their default, as the stage tells them."""
+        lacking = [str(place) for place in sorted(self.goal.defaults) if mask and mask[place] == "0"]
+        return " ".join(lacking) or _NOTHING
+
+    def _settings(self, masks: Iterable[str | None]) -> str:
+        """The assignments that give existing rows what is supplied."""
+        whole = "1" * len(self.goal.columns)
+        told = [mask or whole for mask in masks]
+        made = []
+        for place in range(len(self.goal.columns)):
+            supplied = {mask[place] for mask in told}
+            if place in self.goal.key or place in self.goal.fixed or "1" not in supplied:
+                continue
+            name, new = self._name(place), f"s.c{place}"
+            if "0" in supplied:
+                tells = f"s.mask is null or substr(s.mask, {place + 1}, 1) = '1'"
+                new = f"case when {tells} then {new} else t.{name} end"
+            made.append(templates.statement(self._dialect, "apply_setting", column=name, value=new))
+        return ",\n  ".join(made)
+
+    def _insert_written(self, lacks: str) -> None:
+        left_out = set() if lacks == _NOTHING else set(map(int, lacks.split()))
+        places = [place for place in range(len(self.goal.columns)) if place not in left_out]
+        cells = ", ".join(f"s.c{place}" for place in places)
+        self._run("apply_insert", {"names": self._names(places), "cells": cells}, lacks=lacks)
+
+    def _name(self, place: int) -> str:
+        return self._dialect.quote(self.goal.columns[place])
+
+    def _names(self, places: Iterable[int]) -> str:
+        return ", ".join(self._name(place) for place in places)
+
+    def _run(self, name: str, holes: dict[str, str] | None = None, **values: object) -> Any:
+        return self._connection.execute(self._statement(name, **(holes or {})), values)
+
+    def _statement(self, name: str, **holes: str) -> TextClause:
+        filled = {hole: unbound(words) for hole, words in (self._holes | holes).items() if hole != "values"}
+        return text(templates.statement(self._dialect, name, **filled, **_bound(holes)))
+
+
+def _bound(holes: dict[str, str]) -> dict[str, str]:
+    return {"values": holes["values"]} if "values" in holes else {}
+
+
+def _masks(columns: Iterable[Sequence[Any]], number: int) -> Sequence[str | None]:
+    """Which columns each of so many rows supplies, a digit for each; None for a row that supplies all."""
+    bits = [_bits(cells) for cells in columns]
+    if all(isinstance(column, repeat) for column in bits):
+        return [None] * number
+    masks = map("".join, zip(*bits))  # noqa: B905 - a column without gaps repeats for ever
+    return [mask if "0" in mask else None for mask in masks]
+
+
+def _bits(cells: Sequence[Any]) -> Iterable[str]:
+    if Absent not in set(map(type, cells)):
+        return repeat("1")
+    return ["0" if cell is ABSENT else "1" for cell in cells]
+
+
+def _supplied(cells: Sequence[Any]) -> Sequence[Any]:
+    """A column as it is staged: null where nothing is supplied."""
+    if Absent not in set(map(type, cells)):
+        return cells
+    return [None if cell is ABSENT else cell for cell in cells]

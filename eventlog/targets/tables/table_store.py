@@ -1,0 +1,35 @@
+"""Where changes become rows: what a kind of target must do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from eventlog.core.change import Change
+from eventlog.targets.tables.tally import Tally
+
+
+class Group(NamedTuple):
+    """Whole transactions of the source that become one of the target, and the state behind them."""
+
+    changes: Sequence[Change]
+    state: str | None
+    marks: Sequence[str] = ()  # what is noted one by one, where states say nothing
+
+
+class TableStore(Protocol):
+    """A database or a folder of tables, which remembers what of a source was applied to it."""
+
+    @property
+    def state(self) -> str | None: ...  # behind what was applied last
+
+    @property
+    def until(self) -> str | None: ...  # behind the group that is to be done again, if one may be half done
+
+    def settle(self) -> None: ...  # that group is whole, as the source knows
+
+    def marked(self, marks: Sequence[str]) -> set[str]: ...  # those that were applied
+
+    def apply(self, group: Group) -> Tally: ...  # all of it, or nothing
+
+    def close(self) -> None: ...

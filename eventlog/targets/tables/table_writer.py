@@ -1,0 +1,176 @@
+"""Changes of a source become rows of tables: whole transactions, several in one of the tables' own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from eventlog.core.change import Change, Op
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.sequence.delivery import Delivery
+from eventlog.targets.tables.errors import HalfDone, Late, Reload, refuse
+from eventlog.targets.tables.late_changes import LateChanges
+from eventlog.targets.tables.progress import ApplyProgress, progress_of
+from eventlog.targets.tables.settings import ApplySettings
+from eventlog.targets.tables.table_store import Group, TableStore
+from eventlog.targets.tables.tally import Tally
+
+SECONDS = 1.0  # that a transaction of the target waits for others of the source
+MOST_CHARACTERS = 16 << 20  # of the values after which it waits for no more
+
+_LONG = (str, bytes)  # the values that may be long
+
+Tell = Callable[[Refused], None]
+
+
+class TableWriter:
+    """Makes rows of deliveries; `refused` hears of each change that was left out.
+
+    With `together` all that one call writes is one group. `forgotten` is how far rows were changed of which
+    nothing is known any more.
+    """
+
+    def __init__(
+        self,
+        tables: TableStore,
+        source: str,
+        format_name: str,
+        settings: ApplySettings,
+        refused: Tell,
+        *,
+        has_states: bool = False,
+        together: bool = False,
+        forgotten: str = "",
+    ) -> None:
+        self.tally = Tally()
+        self._held: list[Change] = []  # of whole deliveries, for the next group
+        self._last: Delivery | None = None
+        self._noted = 0  # refused changes that the tables' state passes over
+        self._together = together
+        self._has_states = has_states
+        self._tables = tables
+        self._settings = settings
+        self._refused = refused
+        self._clock = time.monotonic
+        # only a source with states tells what is late
+        self._later = LateChanges(forgotten=forgotten) if has_states else None
+        self._progress: ApplyProgress = progress_of(source, format_name, tables.state, has_states=has_states)
+
+    def write(self, deliveries: Iterable[Delivery]) -> None:
+        """Make rows of the deliveries; `tally` counts what became of their changes."""
+        self._last, self._noted = None, self.tally.refused
+        for _ in self._groups(deliveries):
+            self._end_group()
+        self._progress.check_end()
+
+    def rest(self) -> None:
+        """Apply what was handed out, for nothing more comes for a moment; to be called while more is awaited.
+
+        A group that is done again ends where it did.
+        """
+        if self._held and not self._together and self._tables.until is None:
+            self._end_group()
+
+    def _groups(self, deliveries: Iterable[Delivery]) -> Iterator[None]:
+        """Hold whole deliveries, as many as may share a transaction; stop at the end of each group."""
+        characters = 0
+        begun = self._clock()
+        for delivery in deliveries:
+            self._last = delivery
+            if not self._held:
+                begun, characters = self._clock(), 0
+            admitted = self._admitted(delivery)
+            self._held += admitted
+            characters += _characters(admitted)
+            if self._full(len(self._held), characters, begun, delivery):
+                yield
+        if self._tables.until is not None and not self._together:
+            raise HalfDone
+        noted = self.tally.refused > self._noted  # refused changes are in the state, too
+        if self._held or noted or self._is_further():
+            yield
+
+    def _is_further(self) -> bool:
+        """Whether the source is further than the tables know, though no changes came."""
+        last = self._last
+        return (
+            self._has_states and last is not None and self._progress.state(last.state) != self._tables.state
+        )
+
+    def _end_group(self) -> None:
+        """Apply what is held, with the state behind it."""
+        assert self._last is not None
+        group = self._group(self._held, self._progress.state(self._last.state))
+        self.tally.add(self._tables.apply(group))
+        self._held, self._noted = [], self.tally.refused
+
+    def _admitted(self, delivery: Delivery) -> Sequence[Change]:
+        """The changes of a delivery that are to be applied; a table that is loaded anew is emptied first."""
+        changes = list(delivery.changes)
+        new, loaded, begun = self._progress.fresh(changes)
+        self.tally.skipped += len(changes) - len(new)
+        if delivery.late and (position := self._overtaking(delivery, new)) is not None:
+            self._refuse(new, Late(position or "an unknown place"))
+            return ()
+        if self._later is not None:
+            self._later.note(new)
+        if not loaded or self._settings.reload == "replace":
+            return [*(Change(Op.TRUNCATE, *named) for named in begun), *new]
+        for change in new:
+            if change.op is Op.SNAPSHOT:
+                self._refuse([change], Reload(change.table))
+        return [change for change in new if change.op is not Op.SNAPSHOT]
+
+    def _overtaking(self, delivery: Delivery, changes: Sequence[Change]) -> str | None:
+        """Return where a later change of the rows of late changes was applied; None if there is none."""
+        if delivery.overtaken or self._later is None:
+            return delivery.overtaken
+        return self._later.overtaking(changes)
+
+    def _full(self, held: int, characters: int, begun: float, delivery: Delivery) -> bool:
+        """Whether a group ends here: one that is done again must end where it did."""
+        if self._together:
+            return False
+        if self._tables.until is not None:
+            return self._progress.state(delivery.state) == self._tables.until
+        enough = held >= self._settings.group or characters >= MOST_CHARACTERS
+        return enough or self._clock() - begun >= SECONDS
+
+    def _refuse(self, changes: Sequence[Change], fault: EventlogError) -> None:
+        self.tally.refused += len(changes)
+        for change in changes:
+            self._refused(refuse(change, fault))
+
+    def _group(self, changes: list[Change], state: str) -> Group:
+        kept, marks = self._unmarked(changes)
+        return Group(kept, state, marks)
+
+    def _unmarked(self, changes: list[Change]) -> tuple[list[Change], list[str]]:
+        """The changes whose marks the target does not have, and these marks."""
+        named: dict[str, Change] = {}
+        for change in changes:
+            try:
+                marks = self._progress.marks([change])
+            except EventlogError as fault:
+                self._refuse([change], fault)
+                continue
+            if not marks:
+                return changes, []
+            if marks[0] in named:
+                self.tally.skipped += 1
+            named.setdefault(marks[0], change)
+        known = self._tables.marked(list(named)) if named else set()
+        self.tally.skipped += len(known)
+        return [c for name, c in named.items() if name not in known], [n for n in named if n not in known]
+
+
+def _characters(changes: Sequence[Change]) -> int:
+    """How long the values are that these changes tell."""
+    length = 0
+    for change in changes:
+        for _, before, after in change.fields:
+            if isinstance(after, _LONG):
+                length += len(after)
+            if isinstance(before, _LONG):
+                length += len(before)
+    return length

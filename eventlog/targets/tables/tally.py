@@ -1,0 +1,70 @@
+"""What became of changes, in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+from typing import NamedTuple
+
+from eventlog.core.change import Change, Op
+from eventlog.core.errors import Refused
+from eventlog.targets.tables.errors import NoRow, refuse
+from eventlog.targets.tables.settings import ApplySettings
+
+_WORDS = {Op.INSERT: "inserted", Op.SNAPSHOT: "inserted", Op.UPDATE: "updated", Op.DELETE: "deleted"}
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many changes were applied, and how many were not."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    truncated: int = 0
+    missing: int = 0  # deletes of rows that were not there
+    ignored: int = 0  # left out as --missing-rows or --schema-changes say
+    refused: int = 0
+    skipped: int = 0  # applied by an earlier run
+
+    def count(self, change: Change) -> None:
+        """A change was applied."""
+        self.count_all([change.op])
+
+    def count_all(self, ops: Iterable[Op]) -> None:
+        """Changes were applied, which were these."""
+        for op, number in Counter(ops).items():
+            name = _WORDS.get(op, "truncated")
+            setattr(self, name, getattr(self, name) + number)
+
+    def absent(self, number: int) -> None:
+        """Deletes that were counted met no row."""
+        self.deleted -= number
+        self.missing += number
+
+    def add(self, other: Tally) -> None:
+        """The counts of another tally too."""
+        for name, number in zip(self.__slots__, astuple(other), strict=True):
+            setattr(self, name, getattr(self, name) + number)
+
+    def __str__(self) -> str:
+        told = [f"{self.inserted} inserted", f"{self.updated} updated", f"{self.deleted} deleted"]
+        more = ("truncated", "missing", "ignored", "refused", "skipped")
+        told += [f"{getattr(self, name)} {name}" for name in more if getattr(self, name)]
+        return ", ".join(told)
+
+
+class StepsTold(NamedTuple):
+    """What some steps came to. It counts once they are done: those that fail are cut, and told anew."""
+
+    tally: Tally
+    refused: list[Refused]
+
+
+def unmet(changes: Sequence[Change], settings: ApplySettings, told: StepsTold) -> None:
+    """Tell of changes whose row is not there, as --missing-rows says."""
+    if settings.missing_rows == "ignore":
+        told.tally.ignored += len(changes)
+    else:
+        told.refused.extend(refuse(change, NoRow()) for change in changes)

@@ -1,0 +1,65 @@
+"""What topics tell a writer to go on from: the structures that were published, the greatest change_seq."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Source
+from eventlog.core.tables import Tables
+from eventlog.qlik.message_reader import MessageReader
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.writer_memory import SequenceMemory
+from eventlog.sources.kafka import Topics
+from eventlog.sources.kafka_settings import KafkaSettings
+
+_TAIL = 100  # messages at the end of a partition: the last of them may be metadata, or marks of a transaction
+
+
+def read_topic_state(tables: Tables, settings: MessageSettings, kafka: KafkaSettings) -> SequenceMemory:
+    """What stands in the topics to which messages will be written; those that are not there tell nothing.
+
+    Metadata messages stand in a topic of their own, else among the data of each partition: then one is read
+    as a whole.
+    """
+    topics = {kafka.topic_of(table.schema, table.name) for table in tables} or {kafka.kafka}
+    reading = TopicEnds(kafka, settings.encoding)
+    try:
+        known = reading.known()
+        published = reading.metadata() if kafka.kafka_metadata_topic in known else ()
+        reader = MessageReader(tables, replace(settings, published=(*settings.published, *published)))
+        last = settings.last_sequence
+        for topic in topics:
+            whole = settings.metadata and not kafka.kafka_metadata_topic
+            for source in reading.ends(topic, whole) if topic in known else ():
+                last = max([last, *_sequences(reader, source)])
+    finally:
+        reading.close()
+    return SequenceMemory(last, reader.known.values())
+
+
+class TopicEnds(Topics):
+    """Reads the ends of topics, and commits nothing."""
+
+    def known(self) -> frozenset[str]:
+        """The topics that there are."""
+        return frozenset(self.all_topics())
+
+    def ends(self, topic: str, whole: bool) -> Iterator[Source[Object]]:
+        """The last messages of each partition; the first partition as a whole, where that is wanted."""
+        for partition in self._partitions(topic):
+            low, high = self._watermarks(partition)
+            start = OFFSET_BEGINNING if whole else max(low, high - _TAIL)
+            whole = False
+            if high > low:
+                yield self._source(TopicPartition(topic, partition.partition), start)
+
+
+def _sequences(reader: MessageReader, source: Source[Object]) -> Iterator[str]:
+    """The change_seqs of a source; what cannot be read tells none."""
+    for item in reader.run([source]):
+        if not isinstance(item, Refused) and item.position is not None:
+            yield item.position

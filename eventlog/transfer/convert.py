@@ -1,0 +1,183 @@
+"""Any format to any format: a source, a target, and a report for everything that was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from eventlog.core import settings
+from eventlog.core.change import Change
+from eventlog.core.errors import Misuse
+from eventlog.core.formats import Shape
+from eventlog.files.inputs import Advance, check_inputs, container_of
+from eventlog.files.outputs import Output
+from eventlog.files.statefile import read_state, write_state
+from eventlog.fold import Rules
+from eventlog.jobs.filters import prepared
+from eventlog.jobs.job import Job, load_current
+from eventlog.jobs.report import Report
+from eventlog.sequence.delivery import Delivery
+from eventlog.sources.capture_feed import is_live
+from eventlog.sources.source import ChangeSource
+from eventlog.targets.kafka_parts import TopicParts
+from eventlog.targets.records import (
+    AtPlace,
+    InParts,
+    OneOutput,
+    TransferState,
+    is_folder,
+    open_parts,
+    state_of,
+)
+from eventlog.targets.target import ChangeTarget
+from eventlog.transfer.given import all_given
+from eventlog.transfer.loop import ONE_ROUND, Going, transfer
+from eventlog.transfer.opening import open_from_state, open_once
+from eventlog.transfer.places import Opening, place_of
+from eventlog.xds.settings import XdsSettings
+
+_BY_COLUMN = ("csv", "parquet")  # the containers whose rows can be read by column
+
+
+def convert(
+    job: Job,
+    report: Report,
+    clock: str,
+    advance: Advance = lambda size: None,
+    going: Going = ONE_ROUND,
+) -> None:
+    """Read a source and write a target, as long as the run goes on.
+
+    Without a state the output appears only when it is complete.
+    """
+    given = all_given(job, clock)
+    if inputs := _log_by_column(job, given):
+        _write_log(job, inputs, given, report, advance)
+        return
+    with ExitStack() as stack:
+        current = stack.enter_context(load_current(job))
+        source: ChangeSource
+        target: ChangeTarget
+        if reads_on(job, going.follow):
+            source, target = _open_with_state(replace(job, given=given), going.follow, report, stack)
+        else:
+            source = open_once(job, given, current, report, advance)
+            stack.callback(source.close)
+            target = _whole_target(replace(job, given=given), report)
+        prepare = prepared(job, source.tables or job.tables, report, current)
+        transfer(
+            source,
+            target,
+            prepare,
+            report,
+            going,
+            interval=job.poll_interval,
+            copy=job.place if job.state is not None else "",
+        )
+
+
+def reads_on(job: Job, follow: bool) -> bool:
+    """Return whether a job reads its source from a state, and writes it part after part.
+
+    What only knows one reading, and keeps itself how far it was read, goes into one whole output.
+    """
+    if follow or job.given.get("kafka_transactional_id"):
+        return True
+    if job.state is None:
+        return is_live(job.url)
+    return not place_of(job.source_format, job.place).keeps or is_folder(job.output)
+
+
+def _is_at_source(job: Job) -> bool:
+    """Return whether the place that a job names is that of its source."""
+    return place_of(job.source_format, job.place).read is not None or is_live(job.url)
+
+
+def _open_with_state(
+    job: Job, follow: bool, report: Report, stack: ExitStack
+) -> tuple[ChangeSource, ChangeTarget]:
+    """Return the source of a job, read on from its state, and the parts to which it goes."""
+    kept = TransferState(job.source_format)
+    if job.given.get("kafka_transactional_id"):
+        topics = _topics(job, report)
+        stack.callback(topics.close)
+        source = _source(job, topics.kept, follow, report, stack, growing=False)
+        return source, InParts(topics, topics.kept, report)
+    if place_of(job.target_format, job.place).write and not _is_at_source(job):
+        raise Misuse(f"--state: write to files, not to --{job.place}")
+    if job.state is not None:
+        kept = read_state(job.state, state_of(job.source_format), kept)
+    source = _source(job, kept, follow, report, stack, growing=not is_folder(job.output))
+    job = replace(job, tables=source.tables or job.tables)
+    parts = stack.enter_context(open_parts(job, kept, report))
+    if job.state is not None and kept.part != parts.last:
+        kept = kept._replace(part=parts.last)
+        write_state(job.state, kept._asdict())
+    return source, InParts(parts, kept, report)
+
+
+def _source(
+    job: Job, kept: TransferState, follow: bool, report: Report, stack: ExitStack, *, growing: bool
+) -> ChangeSource:
+    source = open_from_state(Opening(job, kept.position, report, follow, growing))
+    if source is None:
+        raise Misuse(f"--follow and --state: {job.source_format} there has no positions to go on from")
+    stack.callback(source.close)
+    return source
+
+
+def _topics(job: Job, report: Report) -> TopicParts:
+    """Return the topics of a job, which are written in transactions."""
+    if job.place != "kafka" or place_of(job.target_format, "kafka").write is None:
+        raise Misuse("kafka-transactional-id is for what is written to --kafka")
+    if place_of(job.source_format, "kafka").read is not None:
+        raise Misuse("kafka-transactional-id: what is read from --kafka is not written there")
+    return TopicParts(job, report)
+
+
+def _whole_target(job: Job, report: Report) -> ChangeTarget:
+    """Return the place that the job names, unless the source is there; else files."""
+    at_source = _is_at_source(job)
+    write = None if at_source else place_of(job.target_format, job.place).write
+    if write is not None:
+        return AtPlace(write, job, report)
+    if job.place and not at_source:
+        raise Misuse(f"--{job.place}: neither {job.source_format} nor {job.target_format} stands there")
+    return OneOutput(job, report)
+
+
+def write_changes(job: Job, changes: Iterable[Change], report: Report, given: Mapping[str, Any]) -> None:
+    """Write changes as a job says."""
+    OneOutput(replace(job, given=given), report).write(iter([Delivery(changes)]))
+
+
+# --- a log, by column
+
+
+def _log_by_column(job: Job, given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the files of a log and their containers, if they become documents and can be read by column."""
+    if not job.source.folded or job.target_format != "xds":
+        return []
+    if job.place or given.get("handle_future_events") or "-" in job.inputs:
+        return []
+    if any(map(job.limits.csv_layout, job.inputs)):
+        return []
+    inputs = [(name, container_of(name, Shape.ROWS, job.container)) for name in job.inputs]
+    return inputs if all(container in _BY_COLUMN for _, container in inputs) else []
+
+
+def _write_log(
+    job: Job, inputs: Sequence[tuple[str, str]], given: Mapping[str, Any], report: Report, advance: Advance
+) -> None:
+    """Write the documents of a log, read by column."""
+    from eventlog.log_files.by_column import BulkPickup  # Arrow takes a while to load
+
+    check_inputs(job.inputs)
+    rules, writing = settings.build(Rules, given), settings.build(XdsSettings, given)
+    with load_current(job) as current:
+        pickup = BulkPickup(job.tables, rules, writing, current, given["now"], report.refuse, job.limits)
+        with Output(job.output, Shape.BYTES, job.output_container) as output:
+            for record in report.good(pickup.documents(inputs, advance)):
+                output.write(record)

@@ -1,0 +1,39 @@
+"""The settings of a job: those that were given, and those that its surroundings fill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from eventlog.core import settings
+from eventlog.files.keyed_store import KeyedStore
+from eventlog.files.text import read_text
+from eventlog.jobs.job import Job, files_beside
+from eventlog.sinks.secured import authorization
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.schema_registry import Registry, RegistryAccess
+
+
+def all_given(job: Job, clock: str) -> dict[str, Any]:
+    """Return the settings that were given, and those that the job's surroundings fill."""
+    given = {"now": clock} | {name: value for name, value in job.given.items() if value is not None}
+    companion = job.source.companion
+    if companion is not None:
+        given[companion.setting] = tuple(companion.read(read_text(path)) for path in files_beside(job))
+    return given | connected(given)
+
+
+def connected(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are no values: a place on disk and, where one is named, a schema registry."""
+    if not given.get("schema_registry"):
+        return {"store": partial(KeyedStore, 0)}
+    kafka = settings.build(KafkaSettings, given)
+    access = RegistryAccess(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)
+    registry = Registry(kafka.schema_registry, access=access)
+    return {
+        "store": partial(KeyedStore, 0),
+        "schema_of": registry.schema_of,
+        "register": registry.register,
+        "register_key": registry.register_key,
+    }

@@ -1,0 +1,79 @@
+"""The loop in which all changes travel from a source to a target."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from eventlog.core.errors import Refused
+from eventlog.jobs.filters import Prepare
+from eventlog.jobs.job import POLL_INTERVAL
+from eventlog.jobs.report import Report
+from eventlog.sequence.delivery import Delivery
+from eventlog.sources.source import ChangeSource, NotCopied
+from eventlog.targets.target import ChangeTarget
+
+Wait = Callable[[float], bool]  # so many seconds, unless there are none; whether the run goes on
+
+
+def sleep(seconds: float) -> bool:
+    """Wait, and go on."""
+    time.sleep(seconds)
+    return True
+
+
+class Going(NamedTuple):
+    """How long a run goes on: one round, or as the source grows."""
+
+    follow: bool = False
+    wait: Wait = sleep
+    stop: Callable[[], bool] = bool  # once it is true, the run ends after the delivery that it has
+
+
+ONE_ROUND = Going()
+
+
+def transfer(
+    source: ChangeSource,
+    target: ChangeTarget,
+    prepare: Prepare,
+    report: Report,
+    going: Going = ONE_ROUND,
+    *,
+    interval: float = POLL_INTERVAL,
+    copy: str = "",
+) -> None:
+    """Write what a source holds to a target, round after round.
+
+    `copy` names who gets a copy of a state that the target keeps: that it was not taken is a warning then.
+    """
+    warned = False
+    while True:
+        target.write(_round(source, prepare, report, going))
+        report.flush()
+        try:
+            source.kept()
+        except NotCopied as fault:
+            if not copy:
+                raise
+            if not warned:
+                report.refuse(Refused(copy, str(fault), fault=False))
+            warned = True
+        if (
+            not going.follow
+            or source.ended
+            or going.stop()
+            or not going.wait(0 if source.waits else interval)
+        ):
+            return
+
+
+def _round(source: ChangeSource, prepare: Prepare, report: Report, going: Going) -> Iterator[Delivery]:
+    """The deliveries of one round, and after them how far the source is."""
+    for delivery in report.good(source.round(going.follow)):
+        delivery.changes = prepare(delivery.changes)
+        yield delivery
+        if going.stop():
+            break
+    yield Delivery((), lambda: source.state)

@@ -1,0 +1,113 @@
+"""Sources that are read once, from their beginning: files, and whatever else has no positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from eventlog.core import settings
+from eventlog.core.change import Change
+from eventlog.core.entry import read_event_time
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Format, Source
+from eventlog.files.inputs import Advance, open_sources
+from eventlog.fold import Rules
+from eventlog.jobs.filters import allowed
+from eventlog.jobs.job import Job, in_order
+from eventlog.jobs.report import Report
+from eventlog.log_files.by_row import Pickup, Tell
+from eventlog.log_files.current import CurrentFiles
+from eventlog.sequence import ordered
+from eventlog.sequence.delivery import Delivery, by_transaction
+from eventlog.sequence.settings import StreamSettings
+
+
+class OneReading:
+    """A source that is read once; `together` hands out whole transactions, else all of it is one delivery."""
+
+    waits, ended, state, tables = False, True, None, None
+
+    def __init__(
+        self, changes: Iterable[Change], kept: Callable[[], None], stack: ExitStack, together: bool
+    ) -> None:
+        self._changes = changes
+        self._together = together
+        self._stack = stack  # what is open while it is read
+        self.kept = kept
+
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
+        """Return all that is there."""
+        if self._together:
+            yield from by_transaction(self._changes)
+        else:
+            yield Delivery(self._changes)
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._stack.close()
+
+
+def changes_in_files(
+    job: Job, given: Mapping[str, Any], current: CurrentFiles, report: Report, advance: Advance
+) -> Iterator[Change]:
+    """The changes of a job's files; the report hears of what is refused."""
+    return read_changes(job, job.source, _opened(job, job.inputs, report, advance), current, report, given)
+
+
+def read_changes(
+    job: Job,
+    source: Format,
+    sources: Iterable[Source[Any]],
+    current: CurrentFiles,
+    report: Report,
+    given: Mapping[str, Any],
+) -> Iterator[Change]:
+    """The changes of the sources: folded where they are log rows, else as the format reads them."""
+    if source.folded:
+        for event in pick_up(job, current, report, given["now"]).events(sources):
+            yield event.change
+    else:
+        reading: Any = settings.build(source.settings, given)
+        stream = settings.build(StreamSettings, given)
+        tasks = [("", sources)] * bool(job.inputs)
+        tasks += [(name, _opened(job, inputs, report)) for name, inputs in job.tasks]
+        several = len(job.all_inputs) > 1
+        yield from report.good(
+            ordered.read_changes(source, job.tables, reading, stream, tasks, several=several)
+        )
+
+
+def leaving_changes(
+    job: Job,
+    source: Format,
+    sources: Iterable[Source[Any]],
+    current: CurrentFiles,
+    report: Report,
+    given: Mapping[str, Any],
+) -> Iterator[Change]:
+    """The changes of the sources without the columns that may not leave."""
+    changes = read_changes(job, source, sources, current, report, given)
+    return changes if source.folded else report.good(allowed(changes, job.tables))
+
+
+def _opened(
+    job: Job, names: tuple[str, ...], report: Report, advance: Advance = lambda size: None
+) -> Iterator[Source[Any]]:
+    """The sources of some inputs, opened one by one."""
+    source = job.source
+    return report.good(
+        open_sources(
+            in_order(names, source), source.shape, job.container, advance, job.limits, source.companion
+        )
+    )
+
+
+def pick_up(
+    job: Job, current: CurrentFiles, report: Report, clock: str, tell: Tell = lambda found, outcome: None
+) -> Pickup:
+    """Return the pick-up of a job's log rows."""
+    rules = settings.build(Rules, job.given)
+    now = job.given.get("now")
+    given_now = None if now is None else read_event_time(now)
+    return Pickup(job.tables, rules, current, clock, given_now, report.refuse, tell)

@@ -1,0 +1,220 @@
+"""The registry of places: who reads and writes the records of a format, and where.
+
+A place is asked for by a flag of its own name: `kafka`, or `url` for a server; files have no name.
+What has no entry is read from files once, and written to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eventlog.core import settings
+from eventlog.core.change import Change
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.extras import extra
+from eventlog.files.inputs import Advance
+from eventlog.files.statefile import read_state, write_state
+from eventlog.gbase.format import GbaseSettings
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
+from eventlog.linter.changes import QueueReader
+from eventlog.linter.progress import START, dump_state, load_state
+from eventlog.qlik.control import control_table
+from eventlog.sequence.commits import COMMITS
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sources import change_tables
+from eventlog.sources.capture_feed import CaptureFeed, is_live
+from eventlog.sources.captured_files import captures
+from eventlog.sources.change_table_files import FileTables
+from eventlog.sources.commits_feed import CommitsFeed
+from eventlog.sources.growing_stream import FollowedStream
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.queues import StoredQueue, rows
+from eventlog.sources.rows_feed import RowsFeed
+from eventlog.sources.source import ChangeSource
+from eventlog.sources.sql_clock import at_one_moment
+from eventlog.sources.topics_feed import TopicsFeed
+from eventlog.sql.connect import connect, connect_any
+
+Answers = Iterable[Change | Refused]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a source needs that is read on from a state; the settings of the job are complete."""
+
+    job: Job
+    state: str | None
+    report: Report
+    follow: bool = False  # it is read round after round
+    growing: bool = False  # it is written to one output, as it comes
+    advance: Advance = lambda size: None  # hears how far the files are read
+
+
+# The changes from the beginning, or from where the place keeps how far they were read; and what is to be
+# called when all of them are written.
+ReadOnce = Callable[[Job, ExitStack], tuple[Answers, Callable[[], None]]]
+ReadOn = Callable[[Opening], ChangeSource]
+WriteAll = Callable[[Iterable[Change], Job], Iterator[Refused]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Who reads and writes the records of a format at a place."""
+
+    read: ReadOnce | None = None
+    keeps: bool = False  # whether `read` keeps in the job's state file how far it came
+    read_on: ReadOn | None = None
+    write: WriteAll | None = None
+
+
+def place_of(format_name: str, place: str) -> Place:
+    """Return who reads and writes a format at a place; nobody where there is no entry."""
+    return PLACES.get((format_name, place), Place())
+
+
+def _read_topics(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]]:
+    with extra("kafka", "--kafka"):
+        from eventlog.sources.kafka import Topics
+
+    reading = job.settings(job.source.settings)
+    topics = Topics(job.settings(KafkaSettings), reading.encoding)
+    stack.callback(topics.close)
+    return topics.changes(job.tables, reading, job.settings(StreamSettings)), topics.commit
+
+
+def _read_on_topics(opening: Opening) -> ChangeSource:
+    job = opening.job
+    with extra("kafka", "--kafka"):
+        from eventlog.sources.kafka import Topics
+
+    reading = job.settings(job.source.settings)
+    topics = Topics(job.settings(KafkaSettings), reading.encoding)
+    return TopicsFeed(
+        topics, job.tables, topics.reading(reading), job.settings(StreamSettings), opening.state
+    )
+
+
+def _write_topics(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
+    with extra("kafka", "--kafka"):
+        from eventlog.targets.kafka_writing import publish
+        from eventlog.targets.topic_state import read_topic_state
+
+    writing, kafka = job.settings(job.target.settings), job.settings(KafkaSettings)
+    known = replace(writing, memory=read_topic_state(job.tables, writing, kafka))
+    return publish(changes, job.tables, known, kafka)
+
+
+def _read_change_tables(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]]:
+    reading = job.settings(job.source.settings)
+    engine = connect_any(str(job.url))
+    tasks = _table_names(job, reading.suffix)
+    answers = change_tables.read_tasks(engine, tasks, job.tables, reading, job.settings(StreamSettings))
+    return answers, _nothing_to_keep
+
+
+def _read_on_change_tables(opening: Opening) -> ChangeSource:
+    job = opening.job
+    reading = job.settings(job.source.settings)
+    engine = connect_any(str(job.url))
+    inputs = [
+        change_tables.StoredTables(engine, task, names, job.tables, reading)
+        for task, names in _table_names(job, reading.suffix)
+    ]
+    return RowsFeed(inputs, job.tables, reading, job.settings(StreamSettings), opening.state)
+
+
+def _table_names(job: Job, suffix: str) -> list[tuple[str, list[str]]]:
+    """Return the change tables of each task."""
+    tasks = [("", job.names)] * bool(job.names) + list(job.tasks)
+    return [(task, [_suffixed(name, suffix) for name in names]) for task, names in tasks]
+
+
+def _suffixed(name: str, suffix: str) -> str:
+    return name if name.lower().endswith(suffix.lower()) or control_table(name) else name + suffix
+
+
+def _write_change_tables(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
+    engine = connect_any(str(job.url))
+    writing = job.settings(job.target.settings)
+    names = [change_tables.name_of(table.schema, table.name, writing) for table in job.tables]
+    last = change_tables.last_sequence(engine, names, writing.header_prefix)
+    given = {"last_sequence": last} | dict(job.given)
+    return change_tables.write(changes, job.tables, settings.build(job.target.settings, given), engine)
+
+
+def _read_queue(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]]:
+    """Return a LINTER queue, from where the last run left it."""
+    (name,) = job.names or ("DISPATCH_QUEUE",)
+    since = START if job.state is None else read_state(job.state, load_state, START)
+    reader = QueueReader(job.tables, job.settings(job.source.settings).reading(), since)
+
+    def keep() -> None:
+        if job.state is not None:
+            write_state(job.state, dump_state(reader.state))
+
+    connection = stack.enter_context(at_one_moment(connect(str(job.url))))
+    waiting = rows(connection, name, since)
+    reader.pass_over(waiting.past)
+    return reader.read(waiting.source), keep
+
+
+def _read_on_queue(opening: Opening) -> ChangeSource:
+    job = opening.job
+
+    def opened(name: str, position: Any) -> StoredQueue:
+        reading = job.settings(job.source.settings).reading()
+        return StoredQueue(lambda: connect(str(job.url)), job.tables, reading, name, position)
+
+    names = job.names or ("DISPATCH_QUEUE",)
+    return CommitsFeed(names, opened, COMMITS["linter"], job.settings(StreamSettings).since, opening.state)
+
+
+def _capture(opening: Opening) -> ChangeSource:
+    job = opening.job
+    url = str(job.url)
+    if not is_live(url):
+        raise Misuse(f"{url.partition('://')[0]} is no server whose changes are captured")
+    rows_file = None if job.state is None else job.state.with_name(job.state.name + ".rows")
+    events = job.target_format not in _UPSERTS
+    return CaptureFeed(
+        url, job.names, job.tables, job.given, opening.state, opening.report, events, rows_file
+    )
+
+
+def _read_on_files(opening: Opening) -> ChangeSource:
+    job = opening.job
+    reading, stream = job.settings(job.source.settings), job.settings(StreamSettings)
+    named = [("", job.inputs)] * bool(job.inputs) + list(job.tasks)
+    tasks = [FileTables(job, name, inputs, opening.advance) for name, inputs in named]
+    return RowsFeed(tasks, job.tables, reading, stream, opening.state)
+
+
+def _read_on_stream(opening: Opening) -> ChangeSource:
+    job, reading = opening.job, opening.job.settings(GbaseSettings)
+    if not opening.growing:
+        return captures(job, reading, opening.state, opening.follow, opening.advance)
+    if job.target_format not in _PIECES or len(job.inputs) != 1:
+        raise Misuse("--follow and --state read one gbase stream, and write xds or changes")
+    return FollowedStream(job.inputs[0], job.tables, reading, opening.state, opening.report.refuse)
+
+
+def _nothing_to_keep() -> None:
+    """No one else is to know how far was read."""
+
+
+_UPSERTS = ("changes",)  # formats whose readers take a row again that they have
+_PIECES = ("changes", "xds")  # formats that can be written piece by piece
+PLACES: dict[tuple[str, str], Place] = {
+    ("qlik-message", "kafka"): Place(_read_topics, read_on=_read_on_topics, write=_write_topics),
+    ("qlik-table", "url"): Place(
+        _read_change_tables, read_on=_read_on_change_tables, write=_write_change_tables
+    ),
+    ("qlik-table", ""): Place(read_on=_read_on_files),
+    ("linter", "url"): Place(_read_queue, keeps=True, read_on=_read_on_queue),
+    ("gbase", "url"): Place(read_on=_capture),
+    ("gbase", ""): Place(read_on=_read_on_stream),
+}

@@ -1,0 +1,310 @@
+"""Captures and queues go on where they were delivered, transaction by transaction, merged by commits."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog.core.change import Change, Field, Op
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.gbase.faults import SessionOver
+from eventlog.gbase.records import Error, Number
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
+from eventlog.linter.columns import DISPATCH
+from eventlog.sequence.commits import COMMITS, by_commit
+from eventlog.sequence.delivery import Delivery
+from eventlog.targets import records
+from eventlog.transfer.convert import convert
+from eventlog.transfer.loop import Going
+from eventlog.transfer.opening import deliveries
+from tests.databases import Database
+from tests.gbase.helpers import T1, Told
+from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
+from tests.sequence.killed import run_and_kill
+from tests.support import CLOCK
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
+
+
+def capture(transactions: list[list[int]], chance: random.Random, first: int = 0, by: int = 1) -> bytes:
+    """A capture of transactions that overlap; its sequences are those from `first` on, each `by` apart."""
+    sequences = iter(range(first, 10**6, by))
+    told = Told().table(7, T1)
+    left = [(number, rows.copy(), False) for number, rows in enumerate(transactions, 1)]
+    while left:
+        at = chance.randrange(len(left))
+        number, rows, begun = left[at]
+        if not begun:
+            told.begin(next(sequences), number)
+            left[at] = number, rows, True
+        elif rows:
+            told.row(Number.INSERT, next(sequences), number, 7, (rows.pop(0), "x"))
+        else:
+            told.commit(next(sequences), number)
+            del left[at]
+    return told.data
+
+
+def job(folder: Path, *names: str) -> Job:
+    inputs = tuple(str(folder / name) for name in names)
+    return Job("gbase", "changes", inputs, f"{folder / 'out'}/", state=folder / "state")
+
+
+def found(one: Job, state: str | None = None) -> Iterator[tuple[list[object], str | None]]:
+    for item in deliveries(one, state):
+        if isinstance(item, Delivery):
+            yield [change.after["c1"] for change in item.changes], item.state
+
+
+WHOLE = st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=3), min_size=1, max_size=5)
+
+
+@settings(max_examples=drawn(40))
+@given(transactions=WHOLE, others=WHOLE, chance=st.randoms(use_true_random=False))
+def test_every_state_of_merged_captures_goes_on_behind_its_delivery(
+    transactions: list[list[int]], others: list[list[int]], chance: random.Random
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "even.bin").write_bytes(capture(transactions, chance, 2, 2))
+        (folder / "odd.bin").write_bytes(capture(others, chance, 1, 2))
+        both = job(folder, "even.bin", "odd.bin")
+        whole = list(found(both))
+        assert sorted(rows for rows, _ in whole) == sorted(transactions + others)
+        for number, (_, state) in enumerate(whole):
+            assert list(found(both, state)) == whole[number + 1 :]
+        told = _converted(both)
+        assert [change["fields"][0]["after"] for change in told] == [one for rows, _ in whole for one in rows]
+        commits = [change["extra"]["commit"] for change in told]
+        assert commits == sorted(commits)
+
+
+def test_a_transaction_that_stands_in_several_captures_is_taken_once(tmp_path: Path) -> None:
+    """Captures of two sessions overlap; one of them captured a second table, whose rows lie between."""
+    first = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "x")).commit(3, 1)
+    for told in (first, again := Told().table(7, T1).table(8, T1)):
+        told.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "x"))
+        if told is again:
+            told.row(Number.INSERT, 6, 1, 8, (3, "x"))
+        told.row(Number.INSERT, 7, 1, 7, (4, "x")).commit(8, 1)
+    again.begin(9, 1).row(Number.INSERT, 10, 1, 7, (5, "x")).commit(11, 1)
+    (tmp_path / "a").write_bytes(first.data)
+    (tmp_path / "b").write_bytes(again.data)
+    for names in (("a", "b"), ("b", "a")):
+        both = job(tmp_path, *names)
+        said: list[Refused] = []
+        told_once = [change["fields"][0]["after"] for change in _converted(both, said.append)]
+        assert told_once == [1, 2, 3, 4, 5]
+        assert [(one.where, one.reason, one.fault) for one in said] == [
+            ("table_7", "2 repeated changes are left out", False)
+        ]
+        whole = list(found(both))
+        assert [rows for rows, _ in whole] == [[1], [2, 3, 4], [5]]
+        for number, (_, state) in enumerate(whole):
+            assert list(found(both, state)) == whole[number + 1 :]
+
+
+def test_changes_of_one_sequence_that_differ_both_stay(tmp_path: Path) -> None:
+    for name, value in (("a", 1), ("b", 2)):
+        told = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (value, "x")).commit(3, 1)
+        (tmp_path / name).write_bytes(told.data)
+    assert [change["fields"][0]["after"] for change in _converted(job(tmp_path, "a", "b"))] == [1, 2]
+
+
+@pytest.mark.long
+def test_many_changes_of_one_sequence_are_told_apart_in_linear_time() -> None:
+    """Each beside all before it would take many minutes. A hundred thousand; what comes again is counted."""
+    rows = [_inserted(number, "1") for number in range(100_000)]
+    *kept, repeats = by_commit([*rows, rows[0]], COMMITS["gbase"], "")
+    assert kept == rows
+    assert isinstance(repeats, Refused)
+
+
+def test_equal_changes_without_a_sequence_are_no_repeats() -> None:
+    """Nothing says that they are: a table without a key may have two such rows."""
+    rows = [_inserted(1, None), _inserted(1, None)]
+    assert list(by_commit(rows, COMMITS["gbase"], "")) == rows
+
+
+def _inserted(number: int, sequence: str | None) -> Change:
+    fields = (Field("c1", after=number),)
+    return Change(Op.INSERT, None, "t", (), fields, sequence, transaction="7", extra=(("commit", 5),))
+
+
+def _converted(one: Job, tell: Callable[[Refused], None] = lambda told: None) -> list[Any]:
+    out = Path(one.inputs[0]).with_name("all.jsonl")
+    convert(replace(one, output=str(out), state=None), Report(tell), CLOCK)
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+@settings(max_examples=drawn(15))
+@given(
+    transactions=WHOLE,
+    chance=st.randoms(use_true_random=False),
+    kills=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 1000)), max_size=4),
+)
+def test_a_capture_that_grows_gives_each_transaction_once_whatever_is_killed(
+    transactions: list[list[int]], chance: random.Random, kills: list[tuple[int, int]]
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        data = capture(transactions, chance)
+        size = 0
+        for kill, more in [*kills, (10**6, len(data))]:
+            size = min(len(data), size + more)
+            (folder / "one.bin").write_bytes(data[:size])
+            run_and_kill(lambda: _small(job(folder, "one.bin")), kill)
+        parts = sorted((folder / "out").glob("part-*"))
+        lines = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+        (folder / "one.bin").write_bytes(data)
+        assert [line["fields"][0]["after"] for line in lines] == [
+            row for rows, _ in found(job(folder, "one.bin")) for row in rows
+        ]
+
+
+def _small(one: Job) -> None:
+    records.CHANGES = 2  # type: ignore[misc]  # in a process of its own
+    convert(one, Report(lambda told: None), CLOCK)
+
+
+def test_since_is_the_number_of_a_commit(tmp_path: Path) -> None:
+    (tmp_path / "one.bin").write_bytes(capture([[1], [2], [3]], random.Random(1)))
+    both = job(tmp_path, "one.bin")
+    commits = [change["extra"]["commit"] for change in _converted(both)]
+    behind = replace(both, given={"since": str(commits[0])})
+    assert len(_converted(behind)) == 2
+    assert len(list(found(behind))) == 2
+    with pytest.raises(Misuse, match="the number of a commit"):
+        list(found(replace(both, given={"since": "x"})))
+
+
+@pytest.mark.parametrize("state", ["", "7", '{"streams": 7}', '{"tasks": {}}'])
+def test_a_state_that_is_none(tmp_path: Path, state: str) -> None:
+    (tmp_path / "one.bin").write_bytes(b"")
+    with pytest.raises(EventlogError, match="is not the state of streams"):
+        list(found(job(tmp_path, "one.bin"), state))
+
+
+def test_a_capture_that_the_state_does_not_know_tells_nothing_twice(tmp_path: Path) -> None:
+    """One under another name, or of a session that was started again, holds what was delivered already."""
+    data = capture([[1], [2], [3]], random.Random(1))
+    (tmp_path / "one.bin").write_bytes(data)
+    *_, (_, state) = found(job(tmp_path, "one.bin"))
+    again = job(tmp_path, "one.bin", "again.bin")
+    (tmp_path / "again.bin").write_bytes(data)
+    with pytest.raises(EventlogError, match=r"again.bin: the state does not know it.* --since"):
+        list(found(again, state))
+    last = json.loads(state or "")["last"][0]
+    assert list(found(replace(again, given={"since": str(last)}), state)) == []
+    assert len(list(found(replace(again, given={"since": "0"}), state))) == 3
+
+
+@pytest.mark.parametrize("date", [{}, {"OPER_DATE": "010000000000"}])
+def test_every_state_of_a_queue_goes_on_behind_its_delivery(postgres: Database, date: dict[str, Any]) -> None:
+    """Transactions overlap; where no date tells the byte order, all have ended before one is handed out."""
+    engine = postgres.engine()
+    rows = [
+        operation(2, ROW_1, TRANSACT_ID=5, SYSLOG_ADDR=100, **date),
+        operation(3, ROW_1, ROW_2, TRANSACT_ID=6, SYSLOG_ADDR=101, **date),
+        operation(2, ROW_2, TRANSACT_ID=7, SYSLOG_ADDR=102, **date),
+        operation(2, ROW_1, TRANSACT_ID=5, SYSLOG_ADDR=103, **date),
+        end(TRANSACT_ID=6, SYSLOG_ADDR=110, **date),
+        end(TRANSACT_ID=5, SYSLOG_ADDR=111, **date),
+        end(TRANSACT_ID=7, SYSLOG_ADDR=112, **date),
+    ]
+    with engine.begin() as connection:
+        kinds = {"int": "bigint", "bytes": "bytea"}
+        columns = ", ".join(f"{c.name} {kinds.get(c.type, 'text')}" for c in DISPATCH)
+        connection.exec_driver_sql(f"create table dispatch_queue ({columns})")
+        marks = ", ".join("decode(%s, 'hex')" if c.type == "bytes" else "%s" for c in DISPATCH)
+        for cells in rows:
+            connection.exec_driver_sql(f"insert into dispatch_queue values ({marks})", cells)
+    engine.dispose()
+    url = postgres.url.render_as_string(hide_password=False)
+    one = Job("linter", "changes", ("dispatch_queue",), tables=LAYOUT, url=url)
+
+    def told(state: str | None = None) -> list[tuple[list[str | None], str | None]]:
+        items = [item for item in deliveries(one, state) if isinstance(item, Delivery)]
+        return [([change.position for change in item.changes], None) for item in items]
+
+    assert [positions for positions, _ in told()] == [["101"], ["100", "103"], ["102"]]
+    states = [item.state for item in deliveries(one) if isinstance(item, Delivery)]
+    for number, state in enumerate(states):
+        assert told(state) == told()[number + 1 :]
+
+
+def test_a_capture_that_is_followed_is_written_in_parts(tmp_path: Path) -> None:
+    """Each round is a part; what a run that was killed left half is written by the next one."""
+    data = capture([[1, 2], [3], [4, 5]], random.Random(3))
+    cuts = [data[:200], data[200:420], data[420:]]
+    one = job(tmp_path, "a")
+    (tmp_path / "a").write_bytes(cuts.pop(0))
+
+    def grow(seconds: float) -> bool:
+        if cuts:
+            with (tmp_path / "a").open("ab") as file:
+                file.write(cuts.pop(0))
+            return True
+        return False
+
+    convert(one, Report(lambda refused: None), CLOCK, going=Going(True, grow))
+    convert(one, Report(lambda refused: None), CLOCK)
+    texts = [path.read_text() for path in sorted((tmp_path / "out").glob("part-*"))]
+    values = [json.loads(line)["fields"][0]["after"] for text in texts for line in text.splitlines()]
+    assert sorted(values) == [1, 2, 3, 4, 5]
+    assert len(texts) > 1
+
+
+def test_a_pipe_that_is_followed_ends_with_its_writer(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    os.mkfifo(path)
+    data = capture([[1], [2, 3]], random.Random(1))
+    writer = threading.Thread(target=lambda: path.write_bytes(data))
+    writer.start()
+    waits = count()
+
+    def wait(seconds: float) -> bool:
+        writer.join(0.1)
+        return next(waits) < 600
+
+    convert(job(tmp_path, "a"), Report(lambda refused: None), CLOCK, going=Going(True, wait))
+    writer.join()
+    assert next(waits) < 600, "it went on waiting"
+    texts = [path.read_text() for path in sorted((tmp_path / "out").glob("part-*"))]
+    assert sum(text.count("\n") for text in texts) == 3
+
+
+def test_a_session_that_is_over_ends_it_behind_what_came_before(tmp_path: Path) -> None:
+    told = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (4, "x")).commit(3, 1)
+    (tmp_path / "a").write_bytes(told.say(Error(1, -83790)).data)
+    said: list[Refused] = []
+    with pytest.raises(SessionOver, match=r"-83790.*flags 1"):
+        convert(job(tmp_path, "a"), Report(said.append), CLOCK, going=Going(True, lambda seconds: True))
+    (part,) = (tmp_path / "out").glob("part-*")
+    assert part.read_text().count("\n") == 1
+    assert any("-83790" in refused.reason for refused in said)
+
+
+def test_a_dump_that_is_followed_stands_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("00")
+    with pytest.raises(Misuse, match="name a file with -o"):
+        convert(
+            replace(job(tmp_path, "a"), given={"framed": True}),
+            Report(lambda told: None),
+            CLOCK,
+            going=Going(True),
+        )

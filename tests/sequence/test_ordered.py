@@ -1,0 +1,330 @@
+"""Change tables and messages of a whole task come out as one sequence, wherever their records stand."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sqlalchemy as sa
+
+from eventlog.core.change import ABSENT
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.formats import Placed
+from eventlog.core.tables import Tables
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
+from eventlog.qlik.sequenced_rows import RowSequencer
+from eventlog.qlik.tables import TableSettings
+from eventlog.sequence.ordered import ordered
+from eventlog.transfer.convert import convert
+from tests.databases import Database
+from tests.qlik.helpers import source
+from tests.sequence import exports
+from tests.support import CLOCK
+
+pytestmark = pytest.mark.quick
+
+ROWS = exports.export()
+
+
+class Read:
+    """What came of a conversion to `changes`."""
+
+    def __init__(self, output: Path, inputs: list[str], **job: Any) -> None:
+        self.said: list[Refused] = []
+        kept = BytesIO()
+        report = Report(self.said.append, kept)
+        convert(Job("qlik-table", "changes", tuple(inputs), str(output), **job), report, CLOCK)
+        self.changes = [json.loads(line) for line in output.read_text().splitlines()]
+        self.refused = report.refused
+        self.kept = kept.getvalue().decode()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Read:
+    """The export read from one file."""
+    folder = tmp_path_factory.mktemp("export")
+    (folder / "item__ct.csv").write_text(exports.csv(ROWS))
+    return Read(folder / "out.jsonl", [str(folder / "item__ct.csv")])
+
+
+def test_the_export_is_like_the_real_one() -> None:
+    behind = [
+        ROWS.index(row._replace(letter="B", mask="", data=image.data)) - i
+        for i, row in enumerate(ROWS)
+        if row.letter == "U"
+        for image in [next(other for other in ROWS if other.letter == "B" and other.seq == row.seq)]
+    ]
+    assert len(ROWS) == 1000
+    assert exports.descents(ROWS) == 513
+    assert len(behind) == 390
+    assert sorted(behind)[len(behind) // 2] == 215
+
+
+def test_an_unsorted_export_gives_its_pairs_and_reports_the_rest(whole: Read) -> None:
+    updates = [c for c in whole.changes if c["op"] == "update"]
+    assert len([c for c in updates if all("before" in field for field in c["fields"])]) == 390
+    assert [c["op"] for c in whole.changes].count("insert") == 122
+    assert whole.refused == 98
+    assert len(whole.kept.splitlines()) == 98, "each row is kept as it came"
+    told = [r for r in whole.said if "without their U row" in r.reason]
+    assert [(r.where, r.reason.split(",")[0]) for r in told] == [("item", told[0].reason.split(",")[0])]
+    assert told[0].reason.startswith("98 B rows without their U row, at ")
+    assert "item__ct.csv:" in told[0].reason
+    assert len(ROWS) == 2 * 390 + 122 + 98
+
+
+def test_the_changes_are_one_ordered_sequence(whole: Read) -> None:
+    positions = [c["position"] for c in whole.changes]
+    assert positions == sorted(set(positions))
+
+
+@pytest.mark.parametrize("cut", ["files", "shuffled", "parquet"])
+def test_however_the_export_is_cut_the_sequence_is_the_same(tmp_path: Path, whole: Read, cut: str) -> None:
+    again = CUTS[cut](tmp_path)
+    assert again.changes == whole.changes
+    assert again.refused == len(again.kept.splitlines()) == 98
+
+
+def _as_files(folder: Path, rows: list[exports.Line] = ROWS) -> Read:
+    names = []
+    for number, start in enumerate(range(0, len(rows), 170)):
+        path = folder / str(number) / "item__ct.csv"
+        path.parent.mkdir()
+        path.write_text(exports.csv(rows[start : start + 170]))
+        names.append(str(path))
+    return Read(folder / "out.jsonl", names)
+
+
+def _shuffled(folder: Path) -> Read:
+    rows = ROWS.copy()
+    random.Random(5).shuffle(rows)
+    return _as_files(folder, rows)
+
+
+def _as_parquet(folder: Path) -> Read:
+    cells = [row.cells for row in ROWS]
+    columns = {name: [row[i] for row in cells] for i, name in enumerate(exports.COLUMNS)}
+    pq.write_table(pa.table(columns), folder / "item__ct.parquet")
+    return Read(folder / "out.jsonl", [str(folder / "item__ct.parquet")])
+
+
+def test_from_a_database_the_sequence_is_the_same(tmp_path: Path, whole: Read, database: Database) -> None:
+    engine = database.engine()
+    table = sa.Table("item__ct", sa.MetaData(), *(sa.Column(name, sa.Text) for name in exports.COLUMNS))
+    with engine.begin() as connection:
+        table.create(connection)
+        connection.execute(table.insert(), [dict(zip(exports.COLUMNS, r.cells, strict=True)) for r in ROWS])
+    engine.dispose()
+    again = Read(tmp_path / "out.jsonl", ["item"], url=database.url.render_as_string(hide_password=False))
+    assert again.changes == whole.changes
+    assert again.refused == len(again.kept.splitlines()) == 98
+
+
+CUTS = {"files": _as_files, "shuffled": _shuffled, "parquet": _as_parquet}
+
+
+# --- single rules, on tables that a person can read
+
+HEADING = ("change_seq", "change_oper", "change_mask", "transaction_id")
+
+
+def table(name: str, *rows: str) -> Any:
+    """A change table of two columns, id and v; each row as `7 U 20 1 b`, where - is null."""
+    columns = (*(f"header__{h}" for h in HEADING), "id", "v")
+    cells = []
+    for row in rows:
+        number, letter, mask, *data = (None if cell == "-" else cell for cell in row.split())
+        cells.append((number and exports.seq(int(number)), letter, mask, "AB", *data))
+    return source(columns, *cells, stem=f"{name}__ct")
+
+
+def said(*sources: Any, **more: Any) -> list[str]:
+    """What comes of the sources of one task."""
+    return said_of([("", sources)], **more)
+
+
+def said_of(tasks: list[Any], memory: int = 1 << 20, since: str = "", **settings: Any) -> list[str]:
+    """Changes as `update usr 1 a>b`, and reports; the place alone in brackets, where another tells of it."""
+    found = []
+    for item in ordered(RowSequencer(Tables(), TableSettings(**settings), since), tasks, memory):
+        if isinstance(item, Refused):
+            found.append(item.reason if item.told else f"({item.where})")
+        else:
+            change = item.change
+            sides = [tuple(s for s in field[1:] if s is not ABSENT) for field in change.fields]
+            values = (str(side[0]) if len(set(side)) == 1 else ">".join(map(str, side)) for side in sides)
+            found.append(f"{change.op} {change.table} {' '.join(values)}")
+    return found
+
+
+def test_a_delete_and_an_insert_come_in_their_order() -> None:
+    assert said(table("usr", "7 D 10 1 a", "1 I 30 1 a")) == ["insert usr 1 a", "delete usr 1 a"]
+
+
+def test_tables_of_a_task_are_one_sequence() -> None:
+    one, other = table("usr", "1 I 30 1 a", "4 I 30 2 b"), table("grp", "3 I 30 7 x", "2 I 30 8 y")
+    assert said(one, other) == ["insert usr 1 a", "insert grp 8 y", "insert grp 7 x", "insert usr 2 b"]
+
+
+def test_tasks_follow_each_other_and_that_is_said() -> None:
+    found = said_of([("B", [table("usr", "2 I 30 1 a")]), ("A", [table("usr", "1 I 30 2 b")])])
+    assert found == [
+        "the changes of 2 tasks follow each other: they share no sequence",
+        "insert usr 1 a",
+        "insert usr 2 b",
+    ]
+
+
+def test_a_before_image_joins_its_update_in_another_part_of_the_table() -> None:
+    parts = table("usr", "2 U 20 1 b"), table("usr", "2 B - 1 a", "1 I 30 1 a")
+    assert said(*parts) == ["insert usr 1 a", "update usr 1 a>b"]
+
+
+def test_the_same_sequence_in_two_tables_joins_nothing() -> None:
+    found = said(table("usr", "2 U 20 1 b"), table("grp", "2 B - 1 a"))
+    assert found == ["update usr 1 b", "(grp__ct.csv:2)", "1 B rows without their U row, at grp__ct.csv:2"]
+
+
+def layout(columns: str, *rows: str) -> Any:
+    """A part of the change table usr with these columns; each row as `7 U 20 1 b`, where - is null."""
+    cells = []
+    for row in rows:
+        number, letter, mask, *data = (None if cell == "-" else cell for cell in row.split())
+        cells.append((number and exports.seq(int(number)), letter, mask, "AB", *data))
+    return source((*(f"header__{h}" for h in HEADING), *columns.split()), *cells, stem="usr__ct")
+
+
+def test_a_before_image_of_another_layout_joins_by_the_names_of_its_columns() -> None:
+    """The B row was exported after x was added before v, or before w was; in other letters too."""
+    update = layout("id v w", "2 U 60 1 b d")
+    assert said(update, layout("ID x V w", "2 B - 1 - a c")) == ["update usr 1 a>b c>d"]
+    assert said(update, layout("id v", "2 B - 1 a")) == ["update usr 1 a>b d"], "w was not captured before"
+
+
+def test_a_row_that_was_exported_again_with_a_further_column_is_a_repeat() -> None:
+    found = said(layout("id v", "2 I 30 1 a"), layout("id x v", "2 I 30 1 - a"))
+    assert found[1:] == ["insert usr 1 a", "1 repeated records are left out, at usr__ct.csv:2"]
+    found = said(layout("id v", "2 I 30 1 a"), layout("id x v", "2 I 30 1 z a"))
+    assert [one.partition("usr ")[2] for one in found] == ["stands there with different values as I rows"] * 2
+
+
+def test_a_repeated_row_is_dropped_and_counted() -> None:
+    found = said(table("usr", "2 U 20 1 b", "2 B - 1 a", "2 U 20 1 b"), table("usr", "2 B - 1 a"))
+    assert found == [
+        "(usr__ct.csv:4)",
+        "(usr__ct.csv:2)",
+        "update usr 1 a>b",
+        "2 repeated records are left out, at usr__ct.csv:4, usr__ct.csv:2",
+    ]
+
+
+@pytest.mark.parametrize(("order", "padded"), [("little", "2000"), ("big", "0020"), ("auto", "2000")])
+def test_a_mask_that_kept_its_zero_bytes_is_no_other_mask(order: str, padded: str) -> None:
+    """Nor does a B row say more with a mask of zeros than with an empty one."""
+    rows = table("usr", "2 U 20 1 b", "2 B - 1 a", f"2 U {padded} 1 b", "2 B 0000 1 a")
+    found = said(rows, mask_order=order)
+    assert found[2:] == [
+        "update usr 1 a>b",
+        "2 repeated records are left out, at usr__ct.csv:4, usr__ct.csv:5",
+    ]
+
+
+def test_masks_of_a_repeat_mean_columns_and_not_places() -> None:
+    found = said(layout("id v", "2 U 20 1 b"), layout("id x v", "2 U 40 1 - b"))
+    assert found[1:] == ["update usr 1 b", "1 repeated records are left out, at usr__ct.csv:2"]
+    found = said(layout("id v", "2 U 20 1 b"), layout("id x v", "2 U 60 1 - b"))
+    assert [one.partition("usr ")[2] for one in found] == ["stands there with different values as U rows"] * 2
+
+
+def test_rows_that_contradict_each_other_are_all_refused() -> None:
+    found = said(table("usr", "2 U 20 1 b", "2 U 20 1 c", "3 I 30 2 d"))
+    reason = f"change_seq {exports.seq(2)} of usr stands there with different values as U rows"
+    assert found == [reason, reason, "insert usr 2 d"]
+
+
+def test_rows_that_are_no_one_change_are_all_refused() -> None:
+    found = said(table("usr", "2 I 30 1 b", "2 U 20 1 b"))
+    reason = f"change_seq {exports.seq(2)} of usr stands there as rows I, U, which are no one change"
+    assert found == [reason, reason]
+
+
+def test_a_delete_and_an_insert_of_another_key_are_one_change() -> None:
+    assert said(table("usr", "2 I 30 9 a", "2 D 10 1 a")) == ["delete usr 1 a", "insert usr 9 a"]
+
+
+def test_a_before_image_that_contradicts_its_update_is_reported() -> None:
+    found = said(table("usr", "2 U 20 1 b", "2 B - 7 a"))
+    assert found == [
+        f"B row of change_seq {exports.seq(2)}: id is another in the U row, but not in its mask",
+        "update usr 1 b",
+    ]
+
+
+def test_rows_without_a_sequence_keep_their_place() -> None:
+    reload = table("usr", "5 I 30 1 a", "- I 30 2 b", "- I 30 3 c", "3 I 30 4 d", "7 I 30 6 f")
+    found = said(reload, table("grp", "6 I 30 5 e"))
+    assert found == [
+        "insert usr 4 d",
+        "insert usr 1 a",
+        "snapshot usr 2 b",
+        "snapshot usr 3 c",
+        "insert grp 5 e",
+        "insert usr 6 f",
+    ]
+
+
+def test_since_excludes_and_until_includes() -> None:
+    rows = table("usr", *(f"{n} I 30 {n} a" for n in (3, 1, 4, 2)))
+    found = said(rows, since=exports.seq(1), until=exports.seq(3))
+    assert found == ["insert usr 2 a", "insert usr 3 a"]
+
+
+def test_rows_beyond_what_memory_holds_are_sorted_on_disk() -> None:
+    rows = [f"{n * 7919 % 1000} I 30 {n} a" for n in range(1000)]
+    assert said(table("usr", *rows), memory=20_000) == said(table("usr", *rows))
+
+
+def test_a_pair_proves_the_byte_order_wherever_it_stands() -> None:
+    """Both orders of the mask are legal; only the pair tells, whose B row comes last."""
+    columns = (*(f"header__{h}" for h in HEADING), *(f"c{i}" for i in range(13)))
+    new = ("a",) * 4 + ("x",) + ("a",) * 8
+    rows = (
+        (exports.seq(2), "U", "1001", "AB", *new),
+        (exports.seq(1), "U", "1001", "AB", *new),
+        (exports.seq(2), "B", "", "AB", *("a",) * 13),
+    )
+    changed = _changed(source(columns, *rows))
+    assert changed == _changed(source(columns, *reversed(rows)))
+
+
+def _changed(one: Any) -> list[list[str]]:
+    found = ordered(RowSequencer(Tables(), TableSettings()), [("", [one])])
+    return [
+        [f.column for f in item.change.fields if f.before != f.after]
+        for item in found
+        if isinstance(item, Placed)
+    ]
+
+
+def test_order_as_is_keeps_the_order_of_the_source(tmp_path: Path) -> None:
+    path = tmp_path / "usr__ct.csv"
+    path.write_text(exports.csv(ROWS[:50]))
+    read = Read(tmp_path / "out.jsonl", [str(path)], given={"order": "as-is"})
+    positions = [c["position"] for c in read.changes]
+    assert positions != sorted(positions)
+
+
+def test_order_as_is_is_misuse_beside_transactions(tmp_path: Path) -> None:
+    (tmp_path / "m.jsonl").write_text("")
+    job = Job("qlik-message", "changes", (str(tmp_path / "m.jsonl"),), str(tmp_path / "out.jsonl"))
+    wrong = replace(job, given={"order": "as-is", "whole_transactions": True})
+    with pytest.raises(Misuse, match="needs --order sequence"):
+        convert(wrong, Report(lambda refused: None), CLOCK)

@@ -1,0 +1,244 @@
+"""`eventlog apply` as people call it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.sql.connect import connect
+from tests.commands import Shell
+from tests.databases import Database
+from tests.targets.support import rows
+
+pytestmark = pytest.mark.quick
+
+TABLES = '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(8)" }\n'
+LOG = """\
+record_id,event_type,event_time,table_name,table_key,column_name,old_value,new_value
+1,1,2025-03-23 10:57:19,usr,idu=1,fname,,Jack
+2,2,2025-03-23 10:57:20,usr,idu=1,fname,Jack,John
+3,5,2025-03-23 10:57:21,usr,idu=2,,,
+"""
+CHANGES = [
+    {"op": "insert", "table": "usr", "key": {"idu": 1}, "fields": [{"column": "fname", "after": "Jack"}]},
+    {"op": "update", "table": "usr", "key": {"idu": 7}, "fields": [{"column": "x", "after": "y"}]},
+    {
+        "op": "update",
+        "table": "usr",
+        "key": {"idu": 8},
+        "fields": [{"column": "idu", "before": 9, "after": 8}],
+    },
+]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "tables.toml").write_text(TABLES)
+    (folder / "log.csv").write_text(LOG)
+    (folder / "usr.csv").write_text("idu,fname\n2,Jane\n")
+    (folder / "changes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in CHANGES))
+    made = Shell(folder)
+    yield made
+    made.close()
+
+
+def url(database: Database) -> str:
+    return database.url.render_as_string(hide_password=False)
+
+
+def test_a_column_whose_bit_is_clear_keeps_its_value(shell: Shell, postgres: Database) -> None:
+    """Both rows of an update hold null for an unchanged LOB."""
+    engine, position = connect(postgres.url), "20231114221320" + "00" + "0" * 18
+    heading = ",".join(f"header__change_{name}" for name in ("seq", "oper", "mask")) + ",idu,fname,photo"
+    lines = [f"{position}1,I,38,1,Jack,long", f"{position}2,B,,1,Jack,", f"{position}2,U,10,1,John,"]
+    (shell.folder / "usr__ct.csv").write_text("\n".join([heading, *lines, ""]))
+    done = shell.run("apply", "--tables", "tables.toml", "--to-url", url(postgres), "usr__ct.csv")
+    assert done.code == 0, done.stderr
+    assert rows(engine, "select fname, photo from usr") == [("John", "long")]
+
+
+@pytest.mark.slow("it runs a command for each format")
+def test_every_format_goes_into_one_table_once(shell: Shell, postgres: Database) -> None:
+    engine, to = connect(postgres.url), ("--to-url", url(postgres), "--tables", "tables.toml")
+    current = ("--current", "usr=usr.csv")
+    for name in ("changes", "xds", "qlik-table", "qlik-message"):
+        made = f"{name}.{'csv' if name == 'qlik-table' else 'xml' if name == 'xds' else 'jsonl'}"
+        told = shell.run("convert", "--from", "log", "--to", name, *to[2:], *current, "-o", made, "log.csv")
+        assert told.code == 0, told.stderr
+        source = ("--from", name, "--table", "usr") if name == "qlik-table" else ("--from", name)
+        done = shell.run("apply", *source, *to, made)
+        assert done.code == 0, done.stderr
+        assert rows(engine, "select * from usr order by idu") == [(1, "John"), (2, "Jane")]
+        again = shell.run("apply", *source, *to, made)
+        assert again.stderr.startswith("eventlog: 0 inserted, 0 updated, 0 deleted"), again.stderr
+        assert again.stdout == done.stdout == ""
+        with engine.begin() as connection:
+            connection.exec_driver_sql("delete from usr")
+    log = shell.run("apply", "--from", "log", *to, *current, "log.csv")
+    assert (log.code, log.stderr) == (0, "eventlog: 2 inserted, 1 updated, 0 deleted\n")
+
+
+def test_change_tables_go_on_where_they_were_left_in_files_and_in_a_database(
+    shell: Shell, postgres: Database
+) -> None:
+    """Each change is applied once; tables that come in separate runs are sources of their own."""
+    engine, to = connect(postgres.url), ("--to-url", url(postgres), "--tables", "two.toml")
+    (shell.folder / "two.toml").write_text(TABLES + TABLES.replace("usr", "dept"))
+    plan = [("usr", "insert", 1), ("dept", "insert", 1), ("usr", "update", 1), ("dept", "update", 1)]
+    plan += [("dept", "insert", 2), ("usr", "delete", 1), ("usr", "insert", 3), ("dept", "delete", 1)]
+    lines = [_line(number, *one) for number, one in enumerate(plan)]
+    (shell.folder / "all.jsonl").write_text("".join(lines))
+    ct = ("convert", "--to", "qlik-table", "--tables", "two.toml", "all.jsonl")
+    assert shell.run(*ct, "-o", "ct/").code == 0
+    for name in ("usr", "dept", "dept"):
+        done = shell.run("apply", *to, "--source", name, f"ct/{name}__ct.csv")
+        assert done.code == 0, done.stderr
+    assert done.stderr == "eventlog: 0 inserted, 0 updated, 0 deleted\n"
+    assert rows(engine, "select * from usr") == [(3, "n6")]
+    assert rows(engine, "select * from dept") == [(2, "n4")]
+    assert shell.run(*ct, "--url", url(postgres)).code == 0
+    place = ("--from", "qlik-table", "--url", url(postgres), "--source", "place")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("truncate usr")
+    done = shell.run("apply", *place, *to, "usr", "dept")
+    assert (done.code, done.stderr) == (0, "eventlog: 4 inserted, 2 updated, 2 deleted\n")
+    assert rows(engine, "select * from usr") == [(3, "n6")]
+    again = shell.run("apply", *place, *to, "usr", "dept")
+    assert again.stderr == "eventlog: 0 inserted, 0 updated, 0 deleted\n"
+
+
+def _line(number: int, table: str, op: str, key: int) -> str:
+    """A change of the neutral format."""
+    fields = [{"column": "idu", "after": key}, {"column": "fname", "after": f"n{number}"}]
+    line: dict[str, Any] = {"op": op, "table": table, "key": {"idu": key}}
+    line |= {"position": f"20250101000000{number:021}", "transaction": str(number)}
+    return json.dumps(line | {"fields": fields if op != "delete" else []}) + "\n"
+
+
+def test_refused_changes_are_told_kept_and_the_exit_is_1(shell: Shell, postgres: Database) -> None:
+    to = ("--to-url", url(postgres), "--tables", "tables.toml", "--schema-changes", "refuse")
+    connect(postgres.url)
+    with connect(postgres.url).begin() as connection:
+        connection.exec_driver_sql("create table usr (idu integer primary key, fname text)")
+    done = shell.run("apply", *to, "--refused", "refused.jsonl", "changes.jsonl")
+    assert done.code == 1
+    assert done.stderr == (
+        "usr: public.usr has no column x (--schema-changes apply adds it)\n"
+        "usr: the row that it changes is not there"
+        " (--missing-rows insert makes it of what the change tells)\n"
+        "eventlog: 1 inserted, 0 updated, 0 deleted, 2 refused\n"
+    )
+    kept = [json.loads(line) for line in (shell.folder / "refused.jsonl").read_text().splitlines()]
+    assert [line["key"] for line in kept] == [{"idu": 7}, {"idu": 8}]
+    strict = shell.run("apply", *to, "--source", "other", "--strict", "changes.jsonl")
+    assert (strict.code, strict.stderr.splitlines()[-1]) == (1, "eventlog: stopped at the first bad record")
+    less = shell.run(
+        "apply", *to, "--source", "third", "--missing-rows", "ignore", "--group", "1", "changes.jsonl"
+    )
+    assert less.stderr.endswith("eventlog: 1 inserted, 0 updated, 0 deleted, 1 ignored, 1 refused\n")
+
+
+@pytest.mark.parametrize("target", ["postgres", "delta"])
+def test_what_is_refused_is_out_before_the_target_passes_it_over(
+    shell: Shell, postgres: Database, target: str
+) -> None:
+    """A run that ends at the first refused change has applied nothing of its group: the next one tells all.
+    What is kept stays when the command is repeated, behind half a line that a kill left."""
+    to = ("--to-url", url(postgres)) if target == "postgres" else ("--to-delta", "lake")
+    words = ("apply", *to, "--tables", "tables.toml", "--refused", "refused.jsonl", "changes.jsonl")
+    moves = [{**CHANGES[2], "key": {"idu": n}} for n in (8, 9)]
+    lines = [json.dumps(line) + "\n" for line in (CHANGES[0], *moves)]
+    (shell.folder / "changes.jsonl").write_text("".join(lines))
+    strict = shell.run(*words, "--strict")
+    assert (strict.code, strict.stderr.splitlines()[-1]) == (1, "eventlog: stopped at the first bad record")
+    (shell.folder / "refused.jsonl").write_text('{"half')
+    for told in ("1 inserted, 0 updated, 0 deleted, 2 refused", "0 inserted, 0 updated, 0 deleted"):
+        assert told in shell.run(*words).stderr
+        half, *kept = (shell.folder / "refused.jsonl").read_text().splitlines()
+        assert half == '{"half'
+        assert [json.loads(line)["key"] for line in kept] == [{"idu": 8}, {"idu": 9}]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("changes.jsonl",), "name the target: --to-url URL"),
+        (("--to-url", "{url}", "--state", "s", "changes.jsonl"), "the target itself remembers"),
+        (("--to-url", "{url}", "--mask-order", "big", "changes.jsonl"), "takes no part here"),
+        (("--to-url", "{url}", "--group", "0", "changes.jsonl"), "between 1 and"),
+        (("--to-url", "{url}", "gone.jsonl"), "gone.jsonl: no such file"),
+        (("--to-url", "{url}", "--url", "{url}", "changes.jsonl"), "--url: changes does not stand there"),
+        (("--to-url", "sqlite://", "changes.jsonl"), "'sqlite' is no database that eventlog knows"),
+        (("--to-url", "{url}", "--as", "csv", "changes.jsonl"), "--as csv"),
+    ],
+)
+def test_misuse_is_exit_2(shell: Shell, postgres: Database, words: tuple[str, ...], told: str) -> None:
+    done = shell.run("apply", *(word.replace("{url}", url(postgres)) for word in words))
+    assert done.code == 2
+    assert told in done.stderr
+
+
+def test_a_folder_of_delta_tables_takes_changes_once(shell: Shell) -> None:
+    to = ("--to-delta", "lake", "--tables", "tables.toml", "--missing-rows", "ignore")
+    first = shell.run("apply", *to, "changes.jsonl")
+    guess = "eventlog: usr takes columns with types that follow their first values: x string (a tables file"
+    assert (first.code, first.stderr.splitlines()) == (
+        0,
+        [f"{guess} states others)", "eventlog: 1 inserted, 0 updated, 0 deleted, 2 ignored"],
+    )
+    assert (shell.folder / "lake" / "usr" / "_delta_log").is_dir()
+    assert shell.run("apply", *to, "changes.jsonl").stderr.endswith("0 deleted, 3 skipped\n")
+
+
+def test_a_table_of_guesses_has_the_types_of_its_values_and_is_reported(
+    shell: Shell, postgres: Database
+) -> None:
+    """A change table without a tables file: all its values are texts."""
+    header = "header__change_seq,header__change_oper,header__change_mask,header__timestamp"
+    cells = [("7", "12.50", "2024-02-29", "2024-02-29 10:00:00.5", "01234", "a"), ("-8", "3", *[""] * 4)]
+    lines = [f"{header},id,price,day,moment,zip,name\n"]
+    for number, row in enumerate(cells, 1):
+        lines.append(f'2025032310571900000000000000000000{number},I,"",2025-03-23 10:57:19,{",".join(row)}\n')
+    (shell.folder / "item__ct.csv").write_text("".join(lines))
+    words = ("apply", "--to-url", url(postgres), "item__ct.csv")
+    asked = shell.run(*words)
+    assert asked.code == 1
+    assert "item has no key that is known: name it (--key item=COLUMN,...)" in asked.stderr
+    done = shell.run(*words, "--source", "again", "--key", "item=id")
+    guess = "eventlog: item takes columns with types that follow their first values: id bigint, price numeric"
+    guess += ", day date, moment timestamp without time zone, zip text, name text"
+    assert (done.code, done.stderr.splitlines()) == (
+        0,
+        [
+            f"{guess} (a tables file states others)",
+            "eventlog: 2 inserted, 0 updated, 0 deleted",
+        ],
+    )
+    found = rows(connect(postgres.url), "select id, price::text, day::text, moment::text, zip from item")
+    assert found == [
+        (7, "12.50", "2024-02-29", "2024-02-29 10:00:00.5", "01234"),
+        (-8, "3", None, None, None),
+    ]
+    lake = shell.run("apply", "--to-delta", "lake", "--key", "id", "item__ct.csv")
+    assert (lake.code, "id int64, price string, day date32[day]" in lake.stderr) == (0, True), lake.stderr
+
+
+def test_a_text_that_a_guessed_column_would_alter_is_refused(shell: Shell, postgres: Database) -> None:
+    lines = [(1, "12345"), (2, "01234"), (3, "x"), (4, "54321")]
+    fields = [[{"column": "id", "after": key}, {"column": "zip", "after": code}] for key, code in lines]
+    text = [
+        json.dumps({"op": "insert", "table": "place", "key": {"id": n}, "fields": f}) + "\n"
+        for n, f in enumerate(fields, 1)
+    ]
+    (shell.folder / "place.jsonl").write_text("".join(text))
+    done = shell.run("apply", "--to-url", url(postgres), "--group", "1", "place.jsonl")
+    assert done.code == 1
+    assert "zip: '01234' begins with a zero, which the column's integers would lose" in done.stderr
+    assert "zip: 'x' is no integer, as the column holds" in done.stderr
+    assert rows(connect(postgres.url), "select * from place order by id") == [(1, 12345), (4, 54321)]

@@ -1,0 +1,131 @@
+"""Tables are made as the source describes them: by metadata messages, by a `.dfm` beside a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from eventlog.qlik.structure import DataColumn, Structure
+from eventlog.qlik.types import Spec
+from eventlog.sql.connect import connect
+from eventlog.targets.tables.source_schema import SourceSchema
+from tests.commands import Shell
+from tests.databases import Database
+from tests.targets.support import rows
+from tests.targets.test_cli import url
+
+pytestmark = pytest.mark.quick
+
+TABLES = """\
+[tables.usr]
+schema = "hr"
+key = ["idu", "part"]
+columns = { idu = "integer", part = "varchar(4)", paid = "numeric(12,2)", born = "date", note = "varchar(9)" }
+"""
+ROW = {"idu": 1, "part": "a", "paid": "1.50", "born": "1970-01-01", "note": None}
+CHANGE = {
+    "op": "insert",
+    "schema": "hr",
+    "table": "usr",
+    "key": {"idu": 1, "part": "a"},
+    "fields": [{"column": name, "after": value} for name, value in ROW.items()],
+    "position": f"20250101000000{1:021}",
+    "transaction": "1",
+}
+MADE = [
+    ("idu", "integer", None, None, "NO"),
+    ("part", "character varying", 4, None, "NO"),
+    ("paid", "numeric", None, 2, "YES"),
+    ("born", "date", None, None, "YES"),
+    ("note", "character varying", 9, None, "YES"),
+]
+LOOK = (
+    "select column_name, data_type, character_maximum_length,"
+    " case data_type when 'numeric' then numeric_scale end, is_nullable"
+    " from information_schema.columns where table_name = 'usr' order by ordinal_position"
+)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "t.toml").write_text(TABLES)
+    (folder / "c.jsonl").write_text(json.dumps(CHANGE) + "\n")
+    made = Shell(folder)
+    for words in (("--to", "qlik-message", "-o", "m.jsonl"), ("--to", "qlik-table", "--dfm", "-o", "ct/")):
+        done = made.run("convert", "--tables", "t.toml", *words, "c.jsonl")
+        assert done.code == 0, done.stderr
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("words", [("--from", "qlik-message", "m.jsonl"), ("ct/usr__ct.csv",)])
+def test_a_table_is_made_as_its_source_describes_it(
+    shell: Shell, postgres: Database, words: tuple[str, ...]
+) -> None:
+    done = shell.run("apply", "--to-url", url(postgres), *words)
+    assert (done.code, done.stderr) == (0, "eventlog: 1 inserted, 0 updated, 0 deleted\n")
+    assert rows(connect(postgres.url), LOOK) == MADE
+
+
+def test_the_tables_file_has_the_last_word(shell: Shell, postgres: Database) -> None:
+    wider = TABLES.replace("varchar(9)", "varchar(200)").replace("numeric(12,2)", "numeric(12,4)")
+    (shell.folder / "wider.toml").write_text(wider)
+    words = ("--tables", "wider.toml", "--from", "qlik-message", "m.jsonl")
+    assert shell.run("apply", "--to-url", url(postgres), *words).code == 0
+    assert [row[2:4] for row in rows(connect(postgres.url), LOOK)][2:] == [
+        (None, 4),
+        (None, None),
+        (200, None),
+    ]
+
+
+def test_a_delta_table_too(shell: Shell) -> None:
+    done = shell.run("apply", "--to-delta", "lake", "--from", "qlik-message", "m.jsonl")
+    assert done.code == 0, done.stderr
+    found = pa.schema(DeltaTable(shell.folder / "lake" / "hr" / "usr").schema().to_arrow())
+    assert [str(field.type) for field in found][:4] == ["int32", "string", "decimal128(12, 2)", "date32[day]"]
+
+
+def test_a_change_that_no_column_can_hold_does_not_keep_others_from_a_new_table(
+    shell: Shell, postgres: Database
+) -> None:
+    line = (
+        '<nds dtdversion="4.0"><input><modify class-name="new" event-id="eventlog:{}:ab">'
+        "<association>idu=1,table=new</association>"
+        '<modify-attr attr-name="c"><add-value>{}</add-value></modify-attr></modify></input></nds>\n'
+    )
+    several = line.format("2-3", "<value>y</value><value>z</value>")
+    (shell.folder / "d.xml").write_text(line.format(1, "<value>x</value>") + several)
+    for target in (("--to-delta", "lake"), ("--to-url", url(postgres))):
+        done = shell.run("apply", *target, "--missing-rows", "insert", "d.xml")
+        guess, *lines = done.stderr.splitlines()
+        assert guess.startswith("eventlog: new takes columns with types that follow their first values: ")
+        assert (done.code, lines) == (
+            1,
+            [
+                "new:eventlog:2-3:ab: c: a column holds one value, and the change has several",
+                "eventlog: 0 inserted, 1 updated, 0 deleted, 1 refused",
+            ],
+        )
+
+
+def test_what_was_told_last_holds_and_no_more_tables_are_kept_than_some() -> None:
+    described = SourceSchema()
+    first = Structure(
+        "s", "t", (DataColumn("a", Spec("INT4", 10), 1), DataColumn("b", Spec("STRING", 5)), DataColumn("c"))
+    )
+    described.add_description(first)
+    described.add_description(Structure("s", "t", (DataColumn("b", Spec("STRING", 9)),)))
+    assert described.columns(("s", "t")) == {"a": Spec("INT4", 10), "b": Spec("STRING", 9)}
+    assert list(described.key(("s", "t"))) == ["a"]
+    for number in range(10_000):
+        described.add_description(Structure(None, str(number), (DataColumn("a", Spec("INT4", 10), 1),)))
+    assert described.columns(("s", "t")) == {}
+    assert list(described.key((None, "9999"))) == ["a"]

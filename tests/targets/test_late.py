@@ -1,0 +1,145 @@
+"""A transaction that comes late is applied where nothing later changed its rows, and else refused whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.core.change import Change, Op
+from eventlog.core.errors import Refused
+from eventlog.sequence.delivery import Delivery
+from eventlog.sql.connect import connect
+from eventlog.targets.tables.database import Database
+from eventlog.targets.tables.late_changes import LateChanges
+from eventlog.targets.tables.settings import ApplySettings
+from eventlog.targets.tables.table_writer import TableWriter
+from tests.commands import Done, Shell
+from tests.databases import Database as Placed
+from tests.targets.model import changed
+from tests.targets.support import TABLES, rows, run
+
+pytestmark = pytest.mark.quick
+
+
+def at(place: int, op: Op, key: int, old: int | None = None, **after: Any) -> Change:
+    return changed(op, key, old, **after)._replace(position=f"{place:035}", transaction=str(place))
+
+
+TRUNCATE = Change(Op.TRUNCATE, "indirect", "usr", position=f"{5:035}")
+LATE = [at(3, Op.UPDATE, 1, n=3), at(4, Op.UPDATE, 2, n=4)]
+
+
+@pytest.mark.parametrize(
+    ("later", "applied"),
+    [
+        ([at(9, Op.UPDATE, 3, n=9)], True),
+        ([at(9, Op.UPDATE, 2, n=9)], False),
+        ([at(9, Op.DELETE, 1)], False),
+        ([at(9, Op.UPDATE, 7, 1, n=9)], False),
+        ([TRUNCATE], False),
+        ([at(2, Op.UPDATE, 2, n=9), at(9, Op.UPDATE, 3, n=9)], True),
+    ],
+)
+def test_what_comes_late(postgres: Placed, later: list[Change], applied: bool) -> None:
+    engine = connect(postgres.url)
+    run(engine, "create table usr (idu integer primary key, fname text, lname text, n integer)")
+    run(engine, "insert into usr values (1, '', '', 0), (2, '', '', 0), (3, '', '', 0)")
+    refused: list[Refused] = []
+    settings = ApplySettings()
+    deliveries = [Delivery(later, "a"), Delivery(LATE, "b", late=True)]
+    with closing(Database(engine, "s", TABLES, settings, refused.append)) as target:
+        rows_of = TableWriter(target, "s", "qlik-message", settings, refused.append, has_states=True)
+        rows_of.write(deliveries)
+    assert len(refused) == (0 if applied else 2)
+    assert (rows(engine, "select n from usr where idu = 1 and n = 3") == [(3,)]) == applied
+    assert (rows(engine, "select n from usr where idu = 2 and n = 4") == [(4,)]) == applied
+
+
+def test_what_is_no_longer_remembered_is_refused() -> None:
+    """Memory is bounded: where later rows were forgotten, what stands before them may have met them."""
+    later = LateChanges(most=3)
+    later.note([at(place, Op.INSERT, place) for place in range(10, 13)])
+    assert later.allow([at(5, Op.INSERT, 5)])
+    assert not later.allow([at(5, Op.INSERT, 11)])
+    later.note([at(13, Op.INSERT, 13)])
+    assert not later.allow([at(5, Op.INSERT, 5)])
+    assert later.allow([at(14, Op.INSERT, 5)])
+
+
+def test_a_row_that_is_not_named_may_be_any() -> None:
+    unnamed = at(3, Op.UPDATE, 1, n=1)._replace(key=())
+    later = LateChanges()
+    later.note([at(9, Op.INSERT, 9)])
+    assert not later.allow([unnamed])
+    later.note([unnamed._replace(position=f"{9:035}")])
+    assert not later.allow([at(3, Op.INSERT, 1)])
+    assert later.allow([at(3, Op.INSERT, 1)._replace(table="other")])
+
+
+# --- rows of change tables that became visible late
+
+HEADING = "header__change_seq,header__change_oper,header__change_mask,header__transaction_id,idu,n"
+NAMES = '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", n = "integer" }\n'
+
+
+def line(number: int, letter: str, key: int, value: int) -> str:
+    seq = f"20231114221320{number:02}{number:019}"
+    return f"{seq},{letter},{'30' if letter == 'I' else '20'},{number:X},{key},{value}"
+
+
+DELIVERED = [line(1, "I", 1, 1), line(2, "I", 2, 2), line(8, "U", 1, 8)]
+LATE_ROWS = {  # what is refused of them, and what the table holds then
+    "of another row": ([line(5, "U", 2, 5)], [(1, 8), (2, 5)], 0),
+    "of a row that changed later": ([line(5, "U", 1, 5)], [(1, 8), (2, 2)], 1),
+    "a row that changed later again": ([line(5, "U", 2, 5), line(9, "U", 2, 9)], [(1, 8), (2, 9)], 0),
+}
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    (tmp_path / "tables.toml").write_text(NAMES)
+    made = Shell(tmp_path)
+    yield made
+    made.close()
+
+
+def apply_rows(shell: Shell, database: Placed, lines: list[str], *flags: str) -> Done:
+    path = shell.folder / "usr__ct.csv"
+    path.write_text("\n".join([HEADING, *lines, ""]))
+    os.utime(path, (1_700_100_000, 1_700_100_000))
+    url = database.url.render_as_string(hide_password=False)
+    return shell.run(
+        "apply", "--from", "qlik-table", "--tables", "tables.toml", *flags, "--to-url", url, path.name
+    )
+
+
+@pytest.mark.parametrize("case", LATE_ROWS)
+def test_late_rows_of_change_tables_are_applied_where_no_later_change_touched_their_row(
+    shell: Shell, postgres: Placed, case: str
+) -> None:
+    late, wanted, refused = LATE_ROWS[case]
+    assert apply_rows(shell, postgres, DELIVERED).code == 0
+    stopped = apply_rows(shell, postgres, [*DELIVERED, *late])
+    assert stopped.code == 1
+    assert "--accept-late" in stopped.stderr
+    done = apply_rows(shell, postgres, [*DELIVERED, *late], "--accept-late")
+    assert done.code == refused, done.stderr
+    assert rows(connect(postgres.url), "select idu, n from usr order by idu") == wanted
+    positions = [LATE_ROWS[case][0][0][:35], DELIVERED[-1][:35]]
+    assert [position in done.stderr for position in positions] == [bool(refused)] * 2
+    assert apply_rows(shell, postgres, [*DELIVERED, *late]).code == 0
+
+
+def test_a_late_row_is_refused_where_the_input_does_not_hold_what_followed(
+    shell: Shell, postgres: Placed
+) -> None:
+    apply_rows(shell, postgres, DELIVERED)
+    done = apply_rows(shell, postgres, [line(5, "U", 2, 5)], "--accept-late")
+    assert done.code == 1
+    assert "or may have" in done.stderr
+    assert rows(connect(postgres.url), "select n from usr where idu = 2") == [(2,)]

@@ -1,0 +1,190 @@
+"""One change that the target cannot hold costs itself, whatever is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy
+from deltalake import DeltaTable
+from sqlalchemy.engine import Engine
+
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.errors import Refused
+from eventlog.core.tables import Tables
+from eventlog.jobs.report import Report
+from eventlog.sequence.delivery import by_transaction
+from eventlog.sql.dialects import dialect_of
+from eventlog.targets.tables.delta import Delta
+from eventlog.targets.tables.errors import NotMade
+from eventlog.targets.tables.settings import ApplySettings
+from eventlog.targets.tables.table_writer import TableWriter
+from tests.databases import Database
+from tests.targets.support import apply, places, rows, run
+
+pytestmark = pytest.mark.quick
+
+MANY = {f"c{n}": n for n in range(1_700)}
+
+
+def inserted(table: str, key: Any, after: dict[str, Any]) -> Change:
+    """An insert of a table whose key is id."""
+    fields = tuple(Field(name, ABSENT, value) for name, value in {"id": key, **after}.items())
+    return Change(Op.INSERT, None, table, (("id", key),), fields)
+
+
+NAMES = {
+    "empty": "",
+    "with NUL": "a\0b",
+    "with a surrogate": "a\ud800b",
+    "long": "t" * 200,
+    "of many characters": "ä" * 70,
+}
+POISONS = {
+    **{f"a table name that is {kind}": inserted(name, 1, {"v": 1}) for kind, name in NAMES.items()},
+    **{f"a column name that is {kind}": inserted("good", 7, {name: 1}) for kind, name in NAMES.items()},
+    **{f"in a table of its own, {kind}": inserted("bad", 7, {name: 1}) for kind, name in NAMES.items()},
+    "1 700 columns": inserted("good", 7, MANY),
+    "1 700 columns in a table of its own": inserted("bad", 7, MANY),
+    "a surrogate in the key": inserted("good", "\ud800", {"v": 1}),
+    "4 000 digits": inserted("good", 7, {"v": int("9" * 4_000)}),
+    "4 000 digits below zero": inserted("good", 7, {"v": -int("9" * 4_000)}),
+    "4 000 digits in the key": inserted("good", int("9" * 4_000), {"v": 1}),
+    "a transaction of the target's own": inserted("eventlog_applied", 7, {"v": 1}),
+}
+IN_POSTGRESQL = {
+    "a column ctid": inserted("good", 7, {"ctid": 1}),
+    "a column XMIN in a table of its own": inserted("bad", 7, {"XMIN": 1}),
+}
+IN_MYSQL = {
+    "a table name with an emoji": inserted("a\U0001f600", 7, {"v": 1}),
+    "a table name that ends with a blank": inserted("a ", 7, {"v": 1}),
+    "a column name with an emoji": inserted("good", 7, {"\U0001f600": 1}),
+    "a column name that ends with a blank": inserted("good", 7, {"a ": 1}),
+    "columns that are twins by case": inserted("good", 7, {"cc": 1, "CC": 2}),
+    "a column that InnoDB has": inserted("good", 7, {"DB_ROW_ID": 1}),
+}
+
+
+def mixed(engine: Engine) -> Iterator[tuple[str, Change]]:
+    """Good changes, each followed by a poisonous one."""
+    own = IN_POSTGRESQL if engine.dialect.name == "postgresql" else IN_MYSQL
+    for number, (kind, poison) in enumerate((POISONS | own).items()):
+        yield "", inserted("good", 100 + number, {"v": number, "w": "a"})
+        yield kind, poison
+    yield "", inserted("good", 99, {"v": 0, "w": "b"})
+
+
+def text_columns(engine: Engine) -> set[str]:
+    """The columns of the good table that are texts, but for those of versions."""
+    columns = sqlalchemy.inspect(engine).get_columns("good")
+    return {c["name"] for c in columns if isinstance(c["type"], sqlalchemy.String) and c["name"][0] != "_"}
+
+
+@pytest.mark.parametrize("position", ["7\0", "8" * 101, "\ud800"])
+def test_a_position_that_no_version_can_have_costs_its_change(engine: Engine, position: str) -> None:
+    changes = [inserted("good", n, {"v": n}) for n in (1, 2, 3)]
+    changes = [c._replace(position=p) for c, p in zip(changes, ("1", position, "9"), strict=True)]
+    tally, refused = apply(engine, changes, tables=Tables(), history=True)
+    assert (tally.inserted, len(refused)) == (2, 1)
+    assert rows(engine, "select id from good order by id") == [(1,), (3,)]
+
+
+@pytest.mark.parametrize("group", [1, 1_000])
+@pytest.mark.parametrize("history", [False, True])
+def test_each_poisonous_change_costs_itself(engine: Engine, group: int, history: bool) -> None:
+    """Together in one group, or each in one of its own, none of them reaches the good ones."""
+    told = list(mixed(engine))
+    changes = [c._replace(position=f"{n:035}", transaction=str(n)) for n, (_, c) in enumerate(told)]
+    tally, refused = apply(engine, changes, tables=Tables(), history=history, group=group)
+    assert text_columns(engine) == {"w"}
+    numbers = {one.where.rpartition(":")[2]: one.reason for one in refused}
+    poisons = {c.position: kind for c, (kind, _) in zip(changes, told, strict=True) if kind}
+    assert [kind for position, kind in poisons.items() if position not in numbers] == []
+    assert len(numbers) == len(refused) == len(poisons) == tally.refused
+    good = [c for c, (kind, _) in zip(changes, told, strict=True) if not kind]
+    assert rows(engine, "select id, v from good order by id") == sorted(
+        (c.key[0][1], c.after["v"]) for c in good
+    )
+    assert all(one.raw is not None for one in refused)
+
+
+def test_what_exists_and_can_take_no_further_column_takes_other_changes(engine: Engine) -> None:
+    wide = {f"c{n}": n for n in range(1_580 if engine.dialect.name == "postgresql" else 1_000)}
+    run(engine, f"create table t (id integer primary key, {', '.join(f'{c} integer' for c in wide)})")
+    more = inserted("t", 1, {f"d{n}": n for n in range(40)})
+    tally, refused = apply(engine, [more, inserted("t", 2, {"c0": 5})], tables=Tables())
+    assert (tally.inserted, len(refused)) == (1, 1)
+    assert "t would have" in refused[0].reason
+    assert rows(engine, "select id, c0 from t") == [(2, 5)]
+    assert rows(engine, "select count(*) from eventlog_applied_ddl") == [(0,)]
+
+
+def test_keys_and_texts_that_are_poison_in_mysql(engine: Engine) -> None:
+    """Twins by case, blanks at the end, and characters that a column's character set lacks."""
+    if dialect_of(engine).capacity.twins:
+        pytest.skip("PostgreSQL compares texts exactly, and has one character set")
+    run(
+        engine,
+        "create table t (k varchar(20) primary key, v varchar(20))"
+        " character set utf8mb3 collate utf8mb3_general_ci",
+    )
+    keys = ["a", "A", "b ", "b", "c", "\U0001f600", "d"]
+    changes = [
+        Change(
+            Op.INSERT,
+            None,
+            "t",
+            (("k", key),),
+            (Field("k", ABSENT, key), Field("v", ABSENT, "x")),
+            f"{n:035}",
+        )
+        for n, key in enumerate(keys)
+    ]
+    changes.append(
+        Change(Op.UPDATE, None, "t", (("k", "d"),), (Field("v", ABSENT, "\U0001f600"),), f"{len(keys):035}")
+    )
+    tally, refused = apply(engine, changes, tables=Tables())
+    assert places(refused)[-1] == f"t:{7:035}"
+    assert tally.inserted + len(refused) == len(changes)
+    assert ("c", "x") in rows(engine, "select k, v from t")
+    assert ("d", "x") in rows(engine, "select k, v from t")
+
+
+def test_a_missing_right_ends_the_run_and_passes_nothing_over(postgres: Database) -> None:
+    """What concerns the target itself costs no change: the next run has the same changes."""
+    engine = postgres.engine()
+    apply(engine, [], tables=Tables())  # makes the tables of ours
+    run(
+        engine,
+        """create function deny() returns event_trigger language plpgsql as
+        $$ begin raise 'permission denied for schema public' using errcode = '42501'; end $$""",
+        "create event trigger deny on ddl_command_start when tag in ('CREATE TABLE') execute function deny()",
+    )
+    with pytest.raises(NotMade, match="new cannot be made as its changes need it: the database refused"):
+        apply(engine, [inserted("new", 1, {"v": 1})], tables=Tables())
+    assert rows(engine, "select rounds from eventlog_applied") == [(0,)]
+    engine.dispose()
+
+
+@pytest.mark.parametrize("group", [1, 1_000])
+def test_each_poisonous_change_costs_itself_in_delta(tmp_path: Path, group: int) -> None:
+    refused: list[Refused] = []
+    names = ["..", "a/b", "_x", *NAMES.values()]
+    names = [name for name in names if len(name) < 70] + ["t" * 300]
+    poisons = [inserted(name, 1, {"v": 1}) for name in names]
+    poisons += [inserted("good", 7, {name: 1}) for name in ("", "a\0", "\ud800", "t" * 300)]
+    poisons += [inserted("good", 7, {"v": int("9" * 4_000)}), inserted("good", 7, {"cc": 1, "CC": 2})]
+    changes = [inserted("good", 1, {"v": 1}), *poisons, inserted("good", 2, {"v": 2})]
+    numbered = [c._replace(position=f"{n:035}", transaction=str(n)) for n, c in enumerate(changes)]
+    chosen = ApplySettings(group=group)
+    with closing(Delta(tmp_path, "test", Tables(), chosen, refused.append)) as target:
+        writer = TableWriter(target, "test", "changes", chosen, refused.append)
+        writer.write(Report(refused.append).good(by_transaction(numbered)))
+        tally = writer.tally
+    assert (tally.inserted, tally.refused, len(refused)) == (2, len(poisons), len(poisons))
+    found = DeltaTable(tmp_path / "good").to_pyarrow_table().to_pylist()
+    assert sorted((row["id"], row["v"]) for row in found) == [(1, 1), (2, 2)]

@@ -1,0 +1,153 @@
+"""Conversions whose one side is no file: a topic, tables of a database, a stream that grows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.core import tablesfile
+from eventlog.core.errors import Misuse, Refused
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
+from eventlog.linter.columns import DISPATCH
+from eventlog.transfer.convert import convert
+from tests.brokers import own_name
+from tests.databases import Database
+from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
+from tests.support import CLOCK, TABLES
+
+pytestmark = pytest.mark.quick
+
+LINES = "".join(
+    json.dumps(line) + "\n"
+    for line in (
+        {
+            "op": "insert",
+            "schema": "indirect",
+            "table": "usr",
+            "key": {"idu": n},
+            "fields": [{"column": "idu", "after": n}, {"column": "fname", "after": f"Jack{n}"}],
+            "position": f"2025032310571900{n:019}",
+            "time": "2025-03-23T10:57:19Z",
+        }
+        for n in (1, 2)
+    )
+)
+
+
+def run(source: str, target: str, inputs: tuple[str, ...], output: Path, **more: Any) -> list[Refused]:
+    refused: list[Refused] = []
+    job = Job(source, target, inputs, str(output), tables=TABLES, **more)
+    convert(job, Report(refused.append), CLOCK)
+    return refused
+
+
+def facts(path: Path) -> list[tuple[object, ...]]:
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [(line["op"], line["table"], line["key"], line["fields"][1]["after"]) for line in lines]
+
+
+EXPECTED = [("insert", "usr", {"idu": n}, f"Jack{n}") for n in (1, 2)]
+
+
+def test_a_topic_takes_messages_and_gives_each_once(tmp_path: Path, brokers: str) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    name = own_name("usr.changes")
+    given = {"kafka": name, "kafka_group": name, "kafka_brokers": brokers, "kafka_options": "log_level=0"}
+    assert run("changes", "qlik-message", (str(tmp_path / "in.jsonl"),), tmp_path / "none", given=given) == []
+    for expected in (EXPECTED, []):  # the offsets of the first run were kept, for its output was out
+        assert run("qlik-message", "changes", ("-",), tmp_path / "out.jsonl", given=given) == []
+        found = facts(tmp_path / "out.jsonl")
+        assert sorted(found, key=repr) == expected  # without a key, messages may stand in any partition
+
+
+def test_change_tables_of_a_database_take_changes_and_give_them(tmp_path: Path, postgres: Database) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    url = postgres.url.render_as_string(hide_password=False)
+    assert run("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), tmp_path / "none", url=url) == []
+    assert run("qlik-table", "changes", ("usr",), tmp_path / "out.jsonl", url=url) == []
+    assert facts(tmp_path / "out.jsonl") == EXPECTED
+
+
+def test_a_queue_in_a_database_goes_on_where_its_state_file_left_it(
+    tmp_path: Path, postgres: Database
+) -> None:
+    engine = postgres.engine()
+    with engine.begin() as connection:
+        kinds = {"int": "bigint", "bytes": "bytea"}
+        columns = ", ".join(f"{c.name} {kinds.get(c.type, 'text')}" for c in DISPATCH)
+        connection.exec_driver_sql(f"create table dispatch_queue ({columns})")
+
+    def add(*told: tuple[Any, ...]) -> None:
+        marks = ", ".join(
+            "decode(%s, 'hex')" if c.type == "bytes" else f"%s::{kinds.get(c.type, 'text')}" for c in DISPATCH
+        )
+        with engine.begin() as connection:
+            for cells in told:
+                connection.exec_driver_sql(f"insert into dispatch_queue values ({marks})", cells)
+
+    def go_on() -> list[str]:
+        url, out = postgres.url.render_as_string(hide_password=False), tmp_path / "out.jsonl"
+        state = tmp_path / "state.json"
+        job = Job("linter", "changes", ("dispatch_queue",), str(out), tables=LAYOUT, url=url, state=state)
+        convert(job, Report(lambda told: None), CLOCK)
+        return [json.loads(line)["position"] for line in out.read_text().splitlines()]
+
+    add(operation(2, ROW_1), operation(3, ROW_1, ROW_2, TRANSACT_ID=6, SYSLOG_ADDR=101), end(TRANSACT_ID=6))
+    assert go_on() == ["101"]
+    add(end(SYSLOG_ADDR=300))
+    assert go_on() == ["100"]
+    assert go_on() == []
+    (tmp_path / "state.json").write_text('{"delivered": 5, "restart": 5}')
+    with pytest.raises(Misuse, match="is not a state file"):
+        go_on()
+
+
+def test_a_place_where_neither_side_stands_is_misuse(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    with pytest.raises(Misuse, match="--url: neither changes nor xds stands there"):
+        run("changes", "xds", (str(tmp_path / "in.jsonl"),), tmp_path / "out.xml", url="postgresql://x/y")
+
+
+def test_a_stream_goes_on_where_its_state_file_left_it(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    stream = tmp_path / "capture.bin"
+    numbered = tablesfile.read(
+        '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\nnumber = 111\n'
+        'columns = { idu = "integer", fname = "varchar(64)" }\n'
+    )
+    refused: list[Refused] = []
+    made = Job("changes", "gbase", (str(tmp_path / "in.jsonl"),), str(stream), tables=numbered)
+    convert(made, Report(refused.append), CLOCK)
+    assert refused == []
+    state = tmp_path / "state"
+    job = Job("gbase", "changes", (str(stream),), str(tmp_path / "out.jsonl"), tables=numbered, state=state)
+    for _ in range(2):
+        convert(job, Report(lambda bad: None), CLOCK)
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
+    assert (tmp_path / "state").exists()
+
+
+def test_a_schema_registry_is_asked_for_by_its_flag(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    given = {"encoding": "avro", "framing": "confluent", "schema_registry": "http://127.0.0.1:1"}
+    inputs, out = (str(tmp_path / "in.jsonl"),), tmp_path / "out.bin"
+    refused = run("changes", "qlik-message", inputs, out, given=given, output_container="messages")
+    assert len(refused) == 2
+    assert "schema registry: /subjects/indirect.usr-value/versions" in refused[0].reason
+
+
+def test_metadata_beside_a_file_of_a_change_table_types_its_columns(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    assert run("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), folder, given={"dfm": True}) == []
+    info = json.loads((folder / "usr__ct.dfm").read_text())
+    assert info["fileInfo"]["recordCount"] == 2
+    assert [c["name"] for c in info["dataInfo"]["columns"] if c["primaryKeyPos"]] == ["idu"]
+    job = Job("qlik-table", "changes", (str(folder / "usr__ct.csv"),), str(tmp_path / "out.jsonl"))
+    convert(job, Report(lambda bad: None), CLOCK)
+    assert facts(tmp_path / "out.jsonl") == EXPECTED

@@ -33,7 +33,7 @@ from eventlog.log import LogSettings
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.sequence.ordered import SEQUENCERS
 from eventlog.transfer.explain import explain as run_explain
-from eventlog.transfer.explanations import placed
+from eventlog.transfer.explain import placed
 
 _LIMITS = tuple(field.name for field in declared(Limits))
 _OF_FILES = ("container", "tables_file", "current", "now", "status", *_LIMITS)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from eventlog.core.errors import EventlogError, InvalidValue
 from eventlog.sequence.ranges import Ranges
 
 Key = tuple[str, ...]
 At = tuple[str, int]  # a topic, and the number of a partition
-_RECENT: Final = 1000  # transactions that are known when they are sent again
 
 
 class TopicChanged(EventlogError):
@@ -66,12 +65,6 @@ class TopicProgress:
     partitions: dict[At, PartitionRead] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)  # of the topics
     recent: dict[Key, None] = field(default_factory=dict)  # in the order in which they were handed out
-
-    def hand_out(self, key: Key) -> None:
-        """Know a transaction when it is sent again."""
-        self.recent[key] = None
-        if len(self.recent) > _RECENT:
-            del self.recent[next(iter(self.recent))]
 
     def check(self, at: At, spot: Spot, topic_id: str | None, held: bool = False) -> None:
         """Raise TopicChanged if a partition is not the one that was read before, or lost what is wanted: what

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Protocol
 
@@ -19,19 +18,9 @@ from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
 from eventlog.sequence.settings import StreamSettings
-from eventlog.sequence.topic_progress import At, Key, PartitionRead, Spot, TopicProgress, load_topics
-from eventlog.sequence.transactions import (
-    Facts,
-    Incomplete,
-    in_order,
-    is_final,
-    is_row,
-    key_of,
-    once,
-    order_key,
-    refused,
-    size_of,
-)
+from eventlog.sequence.topic_progress import At, PartitionRead, Spot, TopicProgress, load_topics
+from eventlog.sequence.transactions import Incomplete, once, order_key, refused, size_of
+from eventlog.sequence.waiting import Leaving, Waiting, WaitingTransactions
 
 _COMPACT = "a topic with cleanup.policy=compact lacks messages: --open-transactions deliver reads it so"
 
@@ -54,16 +43,6 @@ class TopicReader(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(slots=True)
-class _Open:
-    """A transaction that waits, since a round and a moment."""
-
-    facts: Facts
-    since: float
-    round: int = 0  # in which its last message came
-    offsets: list[tuple[At, int]] = field(default_factory=list)
-
-
 class TopicsFeed:
     """All partitions of topics, round after round up to the ends that they had when it began."""
 
@@ -84,10 +63,9 @@ class TopicsFeed:
         self._progress = TopicProgress() if state is None else load_topics(state)
         self._sequencer = MessageSequencer(tables, reading, stream.since)
         self._held: KeyedStore[Placed] = KeyedStore()
-        self._open: dict[Key, _Open] = {}
+        self._waiting = WaitingTransactions(Waiting, self._progress.recent)
         self._round = 0
         self._number = 0
-        self._released = ""
         self._turns = 0
         self._named: dict[str, At] = {}
 
@@ -164,81 +142,58 @@ class TopicsFeed:
 
     def _add(self, item: SequencedMessage) -> Iterator[Refused]:
         self._number += 1
-        placed = Placed(*item[1:])
-        key = key_of(placed.change, self._number)
-        if key in self._progress.recent:
+        placed, seq = Placed(*item[1:]), item.place.seq
+        noted = self._waiting.add(placed.change, seq, placed.source, self._number, self._clock(), self._round)
+        if noted is None:
             yield self._repeats.add(placed.change.table, placed.where, placed.raw)
             return
-        seq = item.place.seq
-        known = self._open.get(key)
-        if known is None:
-            known = self._open[key] = _Open(Facts(seq, seq), self._clock())
-        known.round = self._round
-        counter = known.facts.take(placed.change, seq, placed.source, self._number)
-        self._held.add(key, placed, size_of(placed), order_key(counter, seq))
+        one, counter = noted
+        self._held.add(one.key, placed, size_of(placed), order_key(counter, seq))
         self._progress.partitions[self._named[placed.source]].open.add(placed.number)
 
     # --- handing out
 
     def _release(self, until: int) -> Iterator[Delivery | Refused]:
         """What is complete since that round, by its last change; what can never be is told of."""
-        stuck = {key for key, known in self._open.items() if self._is_stuck(known, until)}
-        ready = {k for k, o in self._open.items() if k in stuck or (o.facts.complete and o.round <= until)}
-        waiting = min((o.facts.first for k, o in self._open.items() if k not in ready), default=None)
-        stop = self._stream.open_transactions == "stop"
-        first = min((self._open[key].facts.first for key in stuck), default=None) if stop else None
-        for key, facts in in_order({key: self._open[key].facts for key in ready}):
-            if first is not None and facts.last >= first:
-                lacking = min(stuck, key=lambda k: self._open[k].facts.first)
-                raise Incomplete(self._why(lacking))
-            if is_row(key) and waiting is not None and facts.last >= waiting:
-                continue  # a row of a full load, behind a change that still waits
-            yield from self._hand_out(key, key in stuck)
+        waiting = self._waiting
+        ready = {key for key, one in waiting.open.items() if one.facts.complete and one.round <= until}
+        stuck = waiting.stuck(
+            ready,
+            self._clock() - self._stream.open_time,
+            full=self._held.size > self._stream.open_bytes,
+            read=lambda one: one.round <= until,
+        )
+        stops = self._stream.open_transactions == "stop"
+        lacking = waiting.first(stuck) if stuck and stops else None
+        for going in waiting.leave(ready, stuck):
+            if lacking is not None and going.waiting.facts.last >= lacking.facts.first:
+                raise Incomplete(lacking.why)
+            yield from self._hand_out(going)
 
-    def _is_stuck(self, known: _Open, until: int) -> bool:
-        """Whether a transaction lacks changes though all was read, or waits beyond the limits."""
-        facts = known.facts
-        if facts.complete:
-            return False
-        if not facts.open and known.round <= until:
-            return True
-        late = self._clock() - known.since > self._stream.open_time
-        return late or self._held.size > self._stream.open_bytes
-
-    def _why(self, key: Key) -> str:
-        facts = self._open[key].facts
-        if not facts.open:
-            return facts.lacks(key)
-        places = ", ".join(sorted(facts.sources))
-        return f"transaction {' at '.join(key)} waits for its last change beyond the limits ({places})"
-
-    def _hand_out(self, key: Key, stuck: bool) -> Iterator[Delivery | Refused]:
-        why = self._why(key) if stuck else ""
-        facts = self._open.pop(key).facts
-        taken = self._held.take(key)
+    def _hand_out(self, going: Leaving[Waiting]) -> Iterator[Delivery | Refused]:
+        one = going.waiting
+        taken = self._held.take(one.key)
         changes, contradiction = once(taken, self._repeats)
         for placed in taken:
             self._progress.partitions[self._named[placed.source]].open.remove(placed.number)
-        if contradiction or (stuck and self._stream.open_transactions != "deliver"):
-            yield from refused(taken, contradiction or why)
+        if contradiction or (going.stuck and self._stream.open_transactions != "deliver"):
+            yield from refused(taken, contradiction or one.why)
         else:
-            yield from self._delivered(key, facts, changes, stuck)
+            yield from self._delivered(going, changes)
         taken.close()
 
     def _delivered(
-        self, key: Key, facts: Facts, changes: StoredItems[Placed], stuck: bool
+        self, going: Leaving[Waiting], changes: StoredItems[Placed]
     ) -> Iterator[Delivery | Refused]:
-        if is_final(key, facts):
-            self._progress.hand_out(key)
-        late = facts.last < self._released
-        self._released = max(self._released, facts.last)
-        if late:
-            said = f"transaction {key[0]} came late: others that stand behind it were handed out before"
-            yield Refused(", ".join(sorted(facts.sources)), said, fault=False)
+        one = going.waiting
+        self._waiting.left(one)
+        if going.late:
+            said = f"transaction {one.key[0]} came late: others that stand behind it were handed out before"
+            yield Refused(one.places, said, fault=False)
         self._turns += 1
         turn = self._turns
         load = changes[0].change.op is Op.SNAPSHOT
-        yield Delivery(ChangesOf(changes), lambda: self._state_at(turn), late, stuck, load)
+        yield Delivery(ChangesOf(changes), lambda: self._state_at(turn), going.late, going.stuck, load)
 
     def _state_at(self, turn: int) -> str | None:
         if turn != self._turns:
@@ -247,7 +202,7 @@ class TopicsFeed:
 
     def _left(self) -> Iterator[Refused]:
         """The transactions that the end of a read leaves to the next."""
-        for key, known in self._open.items():
-            changes = quantity(known.facts.count, "change is", "changes are")
+        for key, one in self._waiting.open.items():
+            changes = quantity(one.facts.count, "change is", "changes are")
             said = f"transaction {key[0]} is open: its {changes} left to the next run"
-            yield Refused(", ".join(sorted(known.facts.sources)), said, fault=False)
+            yield Refused(one.places, said, fault=False)

@@ -1,6 +1,5 @@
 """Where changes go.
 
-target               what every target must do
 records              records of a format: one output, a place, or parts with the state after each
 kafka_parts          parts as transactions of Kafka, by `kafka_transactions`
 kafka_writing        messages to topics; `topic_state` what the topics hold already

@@ -6,5 +6,5 @@ opening   what a job reads: a source from its beginning, or from a state
 once      sources that are read from their beginning
 given     the settings of a job, as its surroundings complete them
 convert   any format to any format; `apply` the changes of any format to rows of tables
-explain   what becomes of each row of a log; `explanations` of each record of change tables
+explain   what becomes of each row of a log, and of each record of change tables
 """

@@ -31,9 +31,8 @@ from eventlog.targets.records import (
     open_parts,
     state_of,
 )
-from eventlog.targets.target import ChangeTarget
 from eventlog.transfer.given import all_given
-from eventlog.transfer.loop import ONE_ROUND, Going, transfer
+from eventlog.transfer.loop import ONE_ROUND, ChangeTarget, Going, transfer
 from eventlog.transfer.opening import open_from_state, open_once
 from eventlog.transfer.places import Opening, place_of
 from eventlog.xds.settings import XdsSettings

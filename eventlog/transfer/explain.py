@@ -1,12 +1,21 @@
-"""What becomes of each row of a log in files."""
+"""What becomes of each row of a log in files, and of each record of change tables and messages."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from eventlog.core import settings
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Placed, Source
 from eventlog.files.inputs import open_sources
 from eventlog.formats import format_named
-from eventlog.jobs.job import Job, load_current
+from eventlog.jobs.job import Job, in_order, load_current
 from eventlog.jobs.report import Report
 from eventlog.log_files.by_row import Tell
+from eventlog.sequence.ordered import SEQUENCERS, Task, ordered
+from eventlog.sequence.settings import StreamSettings
+from eventlog.transfer.given import all_given
 from eventlog.transfer.once import pick_up
 
 
@@ -17,3 +26,38 @@ def explain(job: Job, report: Report, clock: str, tell: Tell) -> None:
         sources = report.good(open_sources(job.inputs, source.shape, job.container, limits=job.limits))
         for _ in pick_up(job, current, report, clock, tell).events(sources):
             pass
+
+
+def placed(job: Job, clock: str) -> Iterator[Placed | Refused]:
+    """The changes of a job's source in their order, each with its place and that of its B row.
+
+    Refused for what is left out, and for what is said.
+    """
+    source, given = job.source, all_given(job, clock)
+    reading: Any = settings.build(source.settings, given)
+    refused: list[Refused] = []
+
+    def opened(names: Iterable[str]) -> Iterator[Source[Any]]:
+        files = in_order(tuple(names), source)
+        for one in open_sources(
+            files, source.shape, job.container, limits=job.limits, beside=source.companion
+        ):
+            if isinstance(one, Refused):
+                refused.append(one)
+            else:
+                yield one
+
+    tasks: list[Task] = [("", opened(job.inputs))] * bool(job.inputs)
+    tasks += [(name, opened(names)) for name, names in job.tasks]
+    if settings.build(StreamSettings, given).order == "as-is":
+        read = source.read((one for _, sources in tasks for one in sources), job.tables, reading)
+        items: Iterator[Placed | Refused] = (
+            item if isinstance(item, Refused) else Placed(item, "") for item in read
+        )
+    else:
+        items = ordered(SEQUENCERS[source.name](job.tables, reading, ""), tasks)
+    for item in items:
+        yield from refused
+        refused.clear()
+        yield item
+    yield from refused

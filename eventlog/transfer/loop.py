@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from eventlog.core.errors import Refused
 from eventlog.jobs.filters import Prepare
@@ -12,7 +12,14 @@ from eventlog.jobs.job import POLL_INTERVAL
 from eventlog.jobs.report import Report
 from eventlog.sequence.delivery import Delivery
 from eventlog.sources.source import ChangeSource, NotCopied
-from eventlog.targets.target import ChangeTarget
+
+
+class ChangeTarget(Protocol):
+    """Takes the deliveries of a source, and cuts them into what it writes at once."""
+
+    def write(self, deliveries: Iterator[Delivery], /) -> None:
+        """Write all of them; when it returns they are durable, with the source's state after them."""
+
 
 Wait = Callable[[float], bool]  # so many seconds, unless there are none; whether the run goes on
 

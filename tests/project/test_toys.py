@@ -1,4 +1,4 @@
-"""A format, a source, a target or a sink is one file and one line: the examples of docs/architecture.md, tried."""
+"""Adding a format, a source, a target or a sink: the examples of docs/architecture.md, tried."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import SequencedMessage
 from eventlog.sequence.settings import StreamSettings
-from eventlog.sequence.transactions import Facts, Incomplete, Key, in_order, is_final, is_row, key_of, size_of
+from eventlog.sequence.transactions import Incomplete, Key, is_row, size_of
+from eventlog.sequence.waiting import Leaving, WaitingTransactions
 from eventlog_spark.stream.message_batch import BatchReading, RegistryFailed, name_of
 from eventlog_spark.stream.waiting import (
     KeptTransactions,
@@ -71,9 +72,11 @@ class Holding:
         self._repeats = repeats()
         self._used: set[str] = set()  # metadata of what goes out
         self._reading = BatchReading(self.tables, self.reading, self.bounds, self.kept, self._progress)
-        self._waiting = {
-            one.key: one for _, text in self.kept.waiting() for one in (WaitingTransaction.load(text),)
-        }
+        self._waiting = WaitingTransactions(
+            WaitingTransaction, self._progress.recent, self._progress.released
+        )
+        kept = (WaitingTransaction.load(text) for _, text in self.kept.waiting())
+        self._waiting.open = {one.key: one for one in kept}
         came: set[str] = set()
         try:
             yield from self._read(messages, came)
@@ -81,10 +84,11 @@ class Holding:
             yield Released(STOP, reason=str(fault))
             return
         ready = self._ready(came)
-        stuck = self._stuck(ready)
+        held = sum(one.size for key, one in self._waiting.open.items() if key not in ready)
+        full = held > self.bounds.open_bytes
+        stuck = self._waiting.stuck(ready, self._now - 1000 * self.bounds.open_time, full=full)
         if stuck and self.bounds.open_transactions == "stop":
-            first = min(stuck, key=lambda key: self._waiting[key].facts.first)
-            yield Released(STOP, reason=self._why(self._waiting[first]))
+            yield Released(STOP, reason=self._waiting.first(stuck).why)
             return
         yield from self._release(ready, stuck)
         for schema_id in sorted(self._used & self._reading.known.keys()):
@@ -97,7 +101,7 @@ class Holding:
     @property
     def waits(self) -> bool:
         """Whether something is to be looked at again, though no message may come."""
-        return bool(self._waiting or self._progress.halted)
+        return bool(self._waiting.open or self._progress.halted)
 
     # --- reading
 
@@ -135,30 +139,25 @@ class Holding:
             self._add(item, seq, message, self._reading.schema_id)
 
     def _add(self, item: SequencedMessage, seq: str, message: TopicMessage, schema_id: str | None) -> None:
-        placed = Placed(*item[1:])
-        number = self._progress.number
-        key = key_of(placed.change, number)
-        if key in self._progress.recent:
+        placed, number = Placed(*item[1:]), self._progress.number
+        noted = self._waiting.add(placed.change, seq, placed.source, number, self._now, self._progress.round)
+        if noted is None:
             self._repeats.add(placed.change.table, placed.where, placed.raw)
             return
-        one = self._waiting.get(key)
-        if one is None:
-            one = self._waiting[key] = WaitingTransaction(key, Facts(seq, seq), self._now)
-        one.round = self._progress.round
+        one, counter = noted
         one.size += size_of(placed)
         if schema_id is not None:
             one.schemas.add(schema_id)
-        counter = one.facts.take(placed.change, seq, placed.source, number)
-        one.new.append(OrderedMessage(counter, seq, len(one.new) if is_row(key) else number, message))
+        one.new.append(OrderedMessage(counter, seq, len(one.new) if is_row(one.key) else number, message))
 
     # --- handing out
 
     def _ready(self, came: Set[str]) -> set[Key]:
         """The transactions of which all came, and all that stands before them."""
-        complete = [one for one in self._waiting.values() if one.facts.complete]
+        complete = [one for one in self._waiting.open.values() if one.facts.complete]
         ready = {one.key for one in complete if self._passed(one, came)}
         wait = min((one.facts.last for one in complete if one.key not in ready), default=None)
-        return {key for key in ready if wait is None or self._waiting[key].facts.last <= wait}
+        return {key for key in ready if wait is None or self._waiting.open[key].facts.last <= wait}
 
     def _passed(self, one: WaitingTransaction, came: Set[str]) -> bool:
         """Whether every partition was read behind a transaction, or to an end taken after all of it came."""
@@ -166,40 +165,25 @@ class Holding:
         known = came if one.round < self._progress.round else greatest
         return all(greatest[name] >= one.facts.last for name in known)
 
-    def _stuck(self, ready: Set[Key]) -> set[Key]:
-        """The transactions that wait for changes beyond the bounds."""
-        waits = [one for key, one in self._waiting.items() if key not in ready]
-        full = sum(one.size for one in waits) > self.bounds.open_bytes
-        limit = self._now - 1000 * self.bounds.open_time
-        return {one.key for one in waits if not one.facts.complete and (full or one.since < limit)}
-
     def _release(self, ready: Set[Key], stuck: Set[Key]) -> Iterator[Released]:
-        going = {key: one for key, one in self._waiting.items() if key in stuck or key in ready}
-        first = min((one.facts.first for key, one in self._waiting.items() if key not in going), default=None)
-        for key, facts in in_order({key: one.facts for key, one in going.items()}):
-            if is_row(key) and first is not None and facts.last >= first:
-                continue  # a row of a full load, behind a change that still waits
-            one = self._waiting.pop(key)
-            yield from self._hand_out(one, key in stuck)
+        for going in self._waiting.leave(ready, stuck):
+            one = going.waiting
+            yield from self._hand_out(going)
             if one.rounds:
-                self.kept.drop(_name(key), one.rounds)
+                self.kept.drop(_name(one.key), one.rounds)
 
-    def _hand_out(self, one: WaitingTransaction, stuck: bool) -> Iterator[Released]:
+    def _hand_out(self, going: Leaving[WaitingTransaction]) -> Iterator[Released]:
+        one = going.waiting
         messages = self._messages(one)
-        if stuck and self.bounds.open_transactions == "refuse":
-            why = self._why(one)
+        if going.stuck and self.bounds.open_transactions == "refuse":
             for message in messages:
                 where = f"{name_of(message[:2])}:{message.offset}"
-                yield Released(REFUSED, value=message.value, where=where, reason=why)
+                yield Released(REFUSED, value=message.value, where=where, reason=one.why)
             return
-        progress, last = self._progress, one.facts.last
-        if is_final(one.key, one.facts):
-            progress.hand_out(one.key)
-        progress.turn += 1
-        late = last < progress.released
-        progress.released = max(progress.released, last)
+        self._waiting.left(one)
+        self._progress.turn += 1
         for message in messages:
-            yield Released(MESSAGE, progress.turn, late, stuck, *message[:4])
+            yield Released(MESSAGE, self._progress.turn, going.late, going.stuck, *message[:4])
         self._used |= one.schemas
 
     def _messages(self, one: WaitingTransaction) -> list[TopicMessage]:
@@ -207,27 +191,21 @@ class Holding:
         kept = (unpack(self.kept.messages(name, round_)) for round_ in one.rounds)
         return [ordered.message for ordered in sorted(chain(*kept, one.new), key=lambda found: found[:3])]
 
-    def _why(self, one: WaitingTransaction) -> str:
-        if not one.facts.open:
-            return one.facts.lacks(one.key)
-        return (
-            f"transaction {' at '.join(one.key)} waits for its last change beyond the limits ({_where(one)})"
-        )
-
     # --- keeping
 
     def _open(self) -> Iterator[Released]:
-        waits = [one for one in self._waiting.values() if not one.facts.complete]
+        waits = [one for one in self._waiting.open.values() if not one.facts.complete]
         for one in waits[:_NAMED]:
             said = f"transaction {one.key[0]} is open: {one.facts.count} of its changes came"
-            yield Released(OPEN, where=_where(one), reason=said)
+            yield Released(OPEN, where=one.places, reason=said)
         for halted in self._progress.halted.values():
             waiting = quantity(halted.count, "message waits", "messages wait")
             yield Released(OPEN, where=halted.where, reason=f"{waiting}, for {halted.why}")
 
     def _keep(self) -> None:
         self._reading.keep()
-        for key, one in self._waiting.items():
+        self._progress.released = self._waiting.released
+        for key, one in self._waiting.open.items():
             if one.new:
                 name = _name(key)
                 self.kept.keep_messages(name, one.round, pack(one.new))
@@ -238,7 +216,3 @@ class Holding:
 
 def _name(key: Key) -> str:
     return json.dumps(key)
-
-
-def _where(one: WaitingTransaction) -> str:
-    return ", ".join(sorted(one.facts.sources))

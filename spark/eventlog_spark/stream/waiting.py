@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from eventlog.sequence.ranges import Ranges
 from eventlog.sequence.transactions import Facts, Key
-
-_RECENT = 1000  # transactions that are known when they are sent again
+from eventlog.sequence.waiting import Waiting
 
 
 class TopicMessage(NamedTuple):
@@ -51,13 +50,9 @@ class KeptTransactions(Protocol):
 
 
 @dataclass(slots=True)
-class WaitingTransaction:
-    """A transaction of which messages came, and which waits for others or for what stands before it."""
+class WaitingTransaction(Waiting):
+    """A transaction of messages that waits; its moment is in milliseconds."""
 
-    key: Key
-    facts: Facts
-    since: int  # the moment of its first message, in milliseconds
-    round: int = 0  # in which its last message came
     size: int = 0
     rounds: list[int] = field(default_factory=list)  # whose messages stand in the state
     schemas: set[str] = field(default_factory=set)  # the metadata of its messages
@@ -126,12 +121,6 @@ class StreamProgress:
     greatest: dict[str, str] = field(default_factory=dict)  # sequence of each partition
     recent: dict[Key, None] = field(default_factory=dict)  # transactions, as they were handed out
     halted: dict[str, Halted] = field(default_factory=dict)  # partitions
-
-    def hand_out(self, key: Key) -> None:
-        """Know a transaction when it is sent again."""
-        self.recent[key] = None
-        if len(self.recent) > _RECENT:
-            del self.recent[next(iter(self.recent))]
 
     def dump(self) -> str:
         numbers = {name: getattr(self, name) for name in ("round", "number", "turn", "released", "greatest")}

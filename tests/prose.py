@@ -1,0 +1,183 @@
+"""Checks the prose of the repository by the rule of CONTRIBUTING.md: `python -m tests.prose [PATH ...]`.
+
+Prose is docstrings, comments and Markdown. The check knows words that have a plain replacement, how a
+docstring starts, and how long a sentence or a line of Markdown may be. It prints one line for each place.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT = Path(__file__).parents[1]
+MOST_WORDS: Final = 30  # of a sentence
+LONGEST: Final = 110  # characters of a line of Markdown
+DENIED: Final = {
+    "tell": "return, report, log",
+    "say": "return, report, contain",
+    "speak": "return, report",
+    "stand": "is, are",
+    "behind": "after",
+    "beside": "next to, compared with",
+    "nobody": "no one, or name the role",
+    "whoever": "name the role",
+    "lest": "so that … not",
+    "but for": "except",
+    "of which": "whose, or two sentences",
+    "of whom": "whose, or two sentences",
+}
+_FORMS = {
+    "tell": "tell|tells|told|telling",
+    "say": "say|says|said|saying",
+    "speak": "speak|speaks|spoke|spoken|speaking",
+    "stand": "stand|stands|stood|standing",
+}
+_DENIED = {word: re.compile(rf"\b(?:{_FORMS.get(word, word)})\b", re.IGNORECASE) for word in DENIED}
+_ARTICLES: Final = ("A", "An", "The", "One", "All", "Each", "Every", "Both", "No")
+_CODE = re.compile(r"``.*?``|`[^`]*`|https?://\S+|\"[^\"]*\"|'[^']*'|\[([^\]]*)\]\([^)]*\)")
+_NOTICE = re.compile(r"# (noqa|type:|ruff|pragma|fmt)|#!")  # for tools
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+
+
+class Prose(NamedTuple):
+    """A piece of prose and the line at which it begins."""
+
+    line: int
+    text: str
+    opens: bool = False  # it is a docstring
+
+
+class Fault(NamedTuple):
+    """A place of the repository that breaks the rule."""
+
+    path: str
+    line: int
+    reason: str
+
+
+def faults(path: Path) -> Iterator[Fault]:
+    """Return what breaks the rule in a file."""
+    name = path.relative_to(ROOT).as_posix()
+    text = path.read_text("utf-8")
+    pieces = markdown(text) if path.suffix == ".md" else python(text)
+    for piece in pieces:
+        for reason in reasons(piece):
+            yield Fault(name, piece.line, reason)
+    if path.suffix == ".md":
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > LONGEST and not line.startswith("|") and "](" not in line:
+                yield Fault(name, number, f"a line of {len(line)} characters")
+
+
+def reasons(piece: Prose) -> Iterator[str]:
+    """Return what is wrong with a piece of prose."""
+    if piece.opens and (reason := opening(piece.text)):
+        yield reason
+    plain = _CODE.sub(lambda code: code[1] or "CODE", piece.text)
+    for word, pattern in _DENIED.items():
+        if found := pattern.search(plain):
+            yield f"{found[0]!r}: write {DENIED[word]}"
+    for paragraph in re.split(r"\n\s*\n", plain):
+        for sentence in _SENTENCE.split(" ".join(paragraph.split())):
+            words = len(sentence.split())
+            if words > MOST_WORDS:
+                yield f"a sentence of {words} words: {sentence[:60]}…"
+
+
+def opening(text: str) -> str:
+    """Return what is wrong with the first word of a docstring."""
+    first = re.match(r"[`\"']?([\w'-]+)", text)
+    if first is None or first[1] in _ARTICLES or text[0] in "`\"'{<":
+        return ""
+    if first[1] in verbs():
+        return ""
+    return f"it starts with {first[1]!r}: start with a verb or an article (verbs: tests/verbs.txt)"
+
+
+def verbs() -> frozenset[str]:
+    """Return the verbs with which a docstring may start."""
+    return frozenset((ROOT / "tests" / "verbs.txt").read_text("utf-8").split())
+
+
+def python(text: str) -> Iterator[Prose]:
+    """Return the docstrings and comments of a module; a docstring in lower case is an error message."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            doc = ast.get_docstring(node)
+            first = node.body[0] if node.body else None
+            if doc and isinstance(first, ast.Expr) and doc[0].isupper():
+                yield Prose(first.lineno, _without_examples(doc), not isinstance(node, ast.Module))
+    yield from _comments(text)
+
+
+def _without_examples(doc: str) -> str:
+    """Return a docstring without its doctests and its tables, whose lines are indented or aligned."""
+    lines = (line for line in doc.splitlines() if not re.match(r"\s*(>>>|\.\.\.|\S+ {2,}\S|\s{2,})", line))
+    return "\n".join(lines)
+
+
+def _comments(text: str) -> Iterator[Prose]:
+    """Return comments; those of following lines are one."""
+    held: list[tuple[int, str]] = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and not re.match(
+            r"# (noqa|type:|ruff|pragma|fmt)|#!", token.string
+        ):
+            if held and token.start[0] != held[-1][0] + 1:
+                yield _joined(held)
+                held = []
+            held.append((token.start[0], token.string.lstrip("# -")))
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[tuple[int, str]]) -> Prose:
+    return Prose(held[0][0], " ".join(text for _, text in held))
+
+
+def markdown(text: str) -> Iterator[Prose]:
+    """Return the paragraphs, list items and cells of a page, without its code."""
+    text = re.sub(r"(?ms)^(```|~~~).*?^\1", lambda code: "\n" * code[0].count("\n"), text)
+    start, lines = 1, list[str]()
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        new = not line.strip() or re.match(r"\s*([-*|#>]|\d+\.)\s", line)
+        if new and lines:
+            yield from _cells(start, " ".join(lines))
+            lines = []
+        if line.strip():
+            start = number if not lines else start
+            lines.append(line.strip())
+
+
+def _cells(line: int, text: str) -> Iterator[Prose]:
+    for cell in text.strip("|").split(" | ") if text.startswith("|") else (text,):
+        yield Prose(line, cell)
+
+
+def files(names: Iterable[str]) -> list[Path]:
+    """Return the Python and Markdown files of the repository under some paths."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--", *(names or ["."])], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return [ROOT / name for name in listed.stdout.split() if name.endswith((".py", ".md"))]
+
+
+def main() -> None:
+    """Print all faults, and exit with 1 if there are any."""
+    found = [fault for path in files(sys.argv[1:]) for fault in faults(path)]
+    for path, line, reason in found:
+        print(f"{path}:{line}: {reason}")
+    if found:
+        print(f"{len(found)} places")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

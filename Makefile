@@ -39,6 +39,7 @@ check: $(VENV)/.check ## lint, types, import contracts, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=.:spark $(BIN)/lint-imports
+	.githooks/subjects
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
 format: $(VENV)/.check ## put the source in its form
@@ -63,4 +64,5 @@ $(VENV)/.test: EXTRAS := $(TEST)
 $(VENV)/.check: EXTRAS := $(CHECK)
 $(VENV)/.%: pyproject.toml constraints.txt
 	@.ci/environment $* "$(EXTRAS)"
+	@[ $* = demo ] || git config core.hooksPath .githooks 2> /dev/null || true
 	@touch $@

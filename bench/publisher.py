@@ -41,6 +41,7 @@ from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import Choice as Tracked
 from eventlog.sql.connect import connect
+from eventlog.sql.log.blocked_range import NO_RANGE
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
@@ -102,7 +103,7 @@ class Bench:
         """Read and finish, nothing else."""
         while True:
             with self.store.snapshot() as snapshot:
-                picked = snapshot.pick_up(Selection(LIMIT)).cells
+                picked = snapshot.pending("pick_up", Selection(LIMIT), NO_RANGE)
             if not picked:
                 return
             with self.store.work(epoch) as work:

@@ -27,7 +27,7 @@ _HOME_OF = {name: home for home, names in _OFFERS.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    """What the package offers, loaded when it is first asked for: commands need little of it."""
+    """Return a name of the package, loaded when it is first used, because commands need few of them."""
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOME_OF[name]), name)

@@ -60,14 +60,14 @@ class Document(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """What became of a row of a log."""
+    """The fate of a row of a log."""
 
     where: str
     record_id: int | None  # None if the row cannot be understood at all
     fate: Fate
     reason: str
-    event_id: str | None  # the event that it stands in or is settled with
-    by: int | None  # the row that speaks for it
+    event_id: str | None  # the event that contains the row, or is settled with it
+    by: int | None  # the row that superseded it
 
 
 class Record(NamedTuple):
@@ -86,7 +86,7 @@ class Setting(NamedTuple):
 
 
 def tables(source: FileName | Mapping[str, Any], dialect: str | None = None) -> Tables:
-    """The tables of a tables file, or of a mapping that says of each what `[tables.NAME]` would.
+    """Return the tables of a tables file, or of a mapping with the content of `[tables.NAME]` for each.
 
     >>> import eventlog
     >>> usr = eventlog.tables({"usr": {"key": ["idu"], "columns": {"idu": "int", "fname": "text"}}})
@@ -145,9 +145,9 @@ def changes(
     name: str = "records",
     **given: Any,
 ) -> Iterator[Change]:
-    """The changes that records of any format tell; the rows of a log are folded.
+    """Yield the changes in records of any format; the rows of a log are folded.
 
-    `name` is what messages call the records, and where a change table's name comes from.
+    `name` is the name of the records in messages; the name of a change table is taken from it.
 
     >>> import eventlog
     >>> row = {"header__change_seq": "20250323105719000000000000000000001", "header__change_oper": "I",
@@ -173,7 +173,7 @@ def read(
     container: str | None = None,
     **given: Any,
 ) -> Iterator[Change]:
-    """The changes that stand in files; all files of a log are one pick-up."""
+    """Return the changes in files; all files of a log are one pick-up."""
     form = format_named(source)
     known = read_given(given, Rules, form.settings)
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
@@ -190,7 +190,7 @@ def records(
     refused: Told | None = None,
     **given: Any,
 ) -> Iterator[Record]:
-    """The records of a format that tell the changes.
+    """Yield the records of a format for the changes.
 
     >>> import eventlog
     >>> name = eventlog.Field("fname", after="Jack")
@@ -231,7 +231,7 @@ def write(
 def explain(
     rows: Rows, tables: Tables, *, current: Mapping[str, Rows] | None = None, **given: Any
 ) -> Iterator[Explained]:
-    """What becomes of each row of a log, those that cannot be understood included.
+    """Yield the fate of each row of a log, including rows that cannot be understood.
 
     >>> import eventlog
     >>> usr = eventlog.tables({"usr": {"key": ["idu"], "columns": {"idu": "int", "fname": "text"}}})
@@ -249,7 +249,7 @@ def explain(
 
     def tell(row: PlacedEntry, outcome: Outcome) -> None:
         if outcome.fate is Fate.REFUSED:
-            found.pop()  # the same row, of which less was told
+            found.pop()  # the same row, with fewer facts
         found.append(Explained(row.where, row.entry.record_id, *outcome))
 
     with _current(current, tables) as loaded:
@@ -313,7 +313,7 @@ def _changes(
 
 
 def document_of(event: Event, writer: EventWriter, writing: XdsSettings) -> Iterator[Document | Refused]:
-    """The document of one event; none if it says nothing, Refused if XDS cannot say it."""
+    """Yield the document of one event; none if it is empty, Refused if XDS cannot express it."""
     try:
         text = writer.write(event.change, event.event_id)
     except EventlogError as fault:
@@ -375,7 +375,7 @@ def _current(given: Mapping[str, Rows] | None, tables: Tables) -> CurrentFiles:
 
 
 def _opened(records: Any, form: Format, name: str) -> Source[Any]:
-    """Records that were given, as a source of that format."""
+    """Return records as a source of that format."""
     if form.shape is Shape.ROWS:
         return _source(records, name)
     if form.shape is Shape.BYTES:
@@ -385,7 +385,7 @@ def _opened(records: Any, form: Format, name: str) -> Source[Any]:
 
 
 def _source(rows: Rows, name: str) -> Source[Row]:
-    """Rows that were given, as a source with columns."""
+    """Return rows as a source with columns."""
     if hasattr(rows, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(rows)
         return Source(name, name, tuple(reader.schema.names), _arrow_rows(reader))

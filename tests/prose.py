@@ -130,7 +130,8 @@ def _comments(text: str) -> Iterator[Prose]:
         if token.type == tokenize.COMMENT and not re.match(
             r"# (noqa|type:|ruff|pragma|fmt)|#!", token.string
         ):
-            if held and token.start[0] != held[-1][0] + 1:
+            own_line = not token.line[: token.start[1]].strip()
+            if held and not (own_line and token.start[0] == held[-1][0] + 1):
                 yield _joined(held)
                 held = []
             held.append((token.start[0], token.string.lstrip("# -")))

@@ -37,7 +37,7 @@ _OF_SEQUENCES = ("sequence", "as-is")
 
 
 class NameAndValue(click.ParamType[tuple[str, str]]):
-    """NAME=VALUE."""
+    """A NAME=VALUE option."""
 
     name = "NAME=VALUE"
 

@@ -93,7 +93,7 @@ def check(
             return
         log = place.find(engine)
         if not exists(connection, log):
-            bind(connection, log)  # which says what is missing
+            bind(connection, log)  # which reports what is missing
         if advance_sequence:
             _advance(connection, bind(connection, log), settings)
             return
@@ -139,7 +139,7 @@ def _failed(store: Store) -> Iterator[Finding]:
 
 
 def _deep(settings: Config) -> Iterator[Finding]:
-    """What differs from the states that were kept, and no row of the log explains."""
+    """Yield differences from the kept states that no row of the log explains."""
     if settings.given.get("source_url") is not None:
         raise Misuse("--deep audits triggers, and source-url names tables without any of ours")
     from eventlog.operate.auditing import audit  # Arrow takes a while to load
@@ -158,7 +158,7 @@ def _deep(settings: Config) -> Iterator[Finding]:
 
 
 def _advance(connection: Connection, log: Log, settings: Config) -> None:
-    """Let the log's sequence go on behind what went out, also as far as the files sink's record tells."""
+    """Set the log's sequence past what went out, also by the record of the files sink."""
     files = settings.build(SessionSettings).sink == "files"
     if forget_others(connection, log):
         print_line("what was on record as done is forgotten: what the log holds is new")

@@ -37,7 +37,7 @@ from eventlog.transfer.convert import write_changes
 
 @dataclass(frozen=True, slots=True)
 class CompareSettings:
-    """How two states are compared."""
+    """The settings of a comparison."""
 
     compare_memory: int = compare_memory()
 

@@ -1,4 +1,4 @@
-"""What every command that talks to a database is told: where it is and which log is meant."""
+"""The options of every command that uses a database: its URL and the log."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from eventlog.files.output_files import one_file
 def require_distinct_files(
     written: Mapping[str, str | Path | None], read: Iterable[str | Path | None] = ()
 ) -> None:
-    """Misuse where a file that an option writes would be lost, or would be lost to another."""
+    """Raise Misuse if one option's file would overwrite another file of the command."""
     readers = {
         place: "reads it" for name in read if name and (place := one_file(name)) and Path(name).exists()
     }

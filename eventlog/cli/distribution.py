@@ -9,7 +9,7 @@ OTHER = "eventlog"
 
 
 def warning() -> str | None:
-    """What is wrong where the other project is installed too: both write a package `eventlog`."""
+    """Return a warning if another project is installed that also writes a package `eventlog`."""
     found = {}
     for name in (NAME, OTHER):
         try:

@@ -48,7 +48,7 @@ class Ended(Exception):
 
 
 def ended(fault: KeyboardInterrupt) -> Ended:
-    """What a signal came to, once everything is put away."""
+    """Return the exit code of a signal, once everything is closed."""
     return Ended(fault.args[0] if isinstance(fault, Signalled) else signal.SIGINT)
 
 
@@ -59,13 +59,13 @@ def _signal_in(fault: BaseException) -> Ended | None:
 
 
 class CommandExit:
-    """Carries a command out and sees to it that it ends well."""
+    """A command that is carried out and ends with the right exit code."""
 
     def __init__(self) -> None:
         self._tracebacks = False  # -v was given
 
     def carry_out(self, command: Callable[[], object]) -> int:
-        """The exit code of the command; whatever it raised is told."""
+        """Return the exit code of the command; report what it raised."""
         self._watch()
         try:
             _need_standard_files()
@@ -90,7 +90,7 @@ class CommandExit:
         sys.unraisablehook = self._meet_lost
 
     def trace(self, wanted: bool) -> None:
-        """Whether tracebacks are shown, and what libraries log."""
+        """Set whether tracebacks are shown, and what libraries log."""
         self._tracebacks = wanted
         logging.raiseExceptions = wanted
         ours = logging.StreamHandler(sys.stderr)
@@ -105,7 +105,7 @@ class CommandExit:
             self._tell(told.exc_value)
 
     def _meet_lost(self, told: sys.UnraisableHookArgs) -> None:
-        """What was raised where nothing can be, as when an object is put away."""
+        """Report what was raised where no caller can catch it, such as in a destructor."""
         self._trace(told.exc_value)
 
     def _trace(self, fault: BaseException | None) -> None:
@@ -123,7 +123,7 @@ class CommandExit:
         raise AssertionError(fault)
 
     def _leave(self) -> None:
-        """What cannot be written any more is not written at the exit either; no signal is met there."""
+        """Drop what cannot be written any more, and ignore signals from here on."""
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         for number in _SIGNALS:
             if signal.getsignal(number) is _end:
@@ -159,7 +159,10 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _need_standard_files() -> None:
-    """Input and messages may be closed; output may not, for the next file opened would be taken for it."""
+    """Check the standard files.
+
+    Input and messages may be closed. Output may not, because the next file opened would be taken for it.
+    """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
     if sys.stdin is None:
@@ -177,7 +180,7 @@ def _tell_lines(lines: Iterator[str]) -> None:
 
 
 def _chain(fault: BaseException) -> Iterator[str]:
-    """The error, and what caused it where that was not said yet."""
+    """Return the error, and its causes that were not reported yet."""
     said = _words(fault)
     yield said
     cause = fault.__cause__
@@ -221,7 +224,7 @@ def _unforeseen(fault: BaseException) -> Iterator[str]:
 
 
 def _nothing(fault: BaseException) -> Iterator[str]:
-    """Whoever read our output has gone: nothing is to be said."""
+    """Return whether an error only means that the reader of our output has gone."""
     yield from ()
 
 

@@ -14,7 +14,7 @@ from eventlog.publisher.open_log import opened
 
 
 def configured(flags: Mapping[str, Any], file: Path | None) -> bool:
-    """Whether a database is named: by flag, environment or file."""
+    """Return whether a database is named by flag, environment or file."""
     return bool(flags.get("url") or os.environ.get("EVENTLOG_URL") or "url" in read_file(file))
 
 

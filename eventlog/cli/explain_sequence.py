@@ -17,13 +17,13 @@ _COLOURS = {"sent": "green", "repeated": "bright_black", "refused": "red"}
 
 
 class WantedChanges(NamedTuple):
-    """Which changes are told of."""
+    """The changes that are explained."""
 
     table: str | None
     key: str | None
 
     def speaks_of(self, change: Change) -> bool:
-        """Whether a change is one of these."""
+        """Return whether a change is one of these."""
         names = {change.table.lower(), f"{change.schema}.{change.table}".lower()}
         if self.table is not None and self.table.lower() not in names:
             return False

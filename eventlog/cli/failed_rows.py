@@ -1,4 +1,4 @@
-"""How a command is told which failed rows are meant."""
+"""The options that select failed rows."""
 
 from __future__ import annotations
 

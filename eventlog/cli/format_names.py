@@ -1,4 +1,4 @@
-"""Formats by the names of files, where they tell; and flags that belong to formats which take no part."""
+"""Formats from the names of files, and errors for flags of formats that take no part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eventlog.qlik.tables import SUFFIX
 
 _BY_EXTENSION = {".xml": "xds", ".csv": "log", ".parquet": "log", ".jsonl": "changes"}
 _BY_EXTENSION |= {".json": "changes", ".tsv": "log"}  # of inputs
-_DFM = ".dfm"  # beside each file of a change table or of a full load
+_DFM = ".dfm"  # next to each file of a change table or of a full load
 _NEEDS = "is not told by its name: say {flag}, one of " + ", ".join(FORMATS)
 
 
@@ -37,10 +37,10 @@ def guess(
     output: str | None,
     of_tasks: Sequence[str] = (),
 ) -> MeantConversion:
-    """The conversion: what is not said is told by names.
+    """Return the formats, inputs and output of a conversion; what is not given follows from names.
 
-    Where neither the target nor the output is said, the last of several names is the output; it must
-    not be there yet, so that no input is ever overwritten.
+    Without a target and an output, the last of several names is the output. It must not exist, so that no
+    input is overwritten.
     """
     if target is None and output is None and len(inputs) > 1:
         *inputs, output = inputs
@@ -81,7 +81,7 @@ def _format_of(name: str) -> str | None:
 
 
 def refuse_flags(names: Container[str], reason: str) -> None:
-    """Misuse for a flag of these parameters that stands on the command line."""
+    """Raise Misuse for a flag of these parameters on the command line."""
     ctx = click.get_current_context()
     for parameter in ctx.command.params:
         given = ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
@@ -90,7 +90,7 @@ def refuse_flags(names: Container[str], reason: str) -> None:
 
 
 def refuse_strangers(declaring: Sequence[tuple[str, type]], parts: set[str]) -> None:
-    """Misuse for a flag that only settings of formats declare which take no part."""
+    """Raise Misuse for a flag that belongs only to formats that take no part."""
     ctx = click.get_current_context()
     taking_part = [settings for heading, settings in declaring if heading in parts]
     legal = {field.name for settings in taking_part for field in declared(settings)}

@@ -26,7 +26,7 @@ from eventlog.transfer.loop import Going
 
 @dataclass(frozen=True)
 class JobOptions:
-    """The options that say what is read and written; a command has some or all of them."""
+    """The options for what is read and written; a command has some or all of them."""
 
     inputs: tuple[str, ...] = ()
     source_format: str | None = None

@@ -68,9 +68,9 @@ _FORMAT = SettingOption(
 
 
 def live_options(declarations: Declarations, without: Container[str] = ()) -> Callable[[F], F]:
-    """The settings as options whose values are checked all at once, after the file's and environment's.
+    """Add the settings as options, whose values are checked together with the file's and environment's.
 
-    `without` are those that the command has no use for: they may stand in the file, but are no flags.
+    `without` are settings that the command does not use: they may be in the file, but are no flags.
     """
 
     def decorate(command: F) -> F:
@@ -91,7 +91,7 @@ def live_options(declarations: Declarations, without: Container[str] = ()) -> Ca
 _PREFIX = variable("")
 _NEAR = 0.8  # how alike a name and a setting's are, of 1
 
-# A live log publishes N and nothing else; the catalogue of every database that we know tells positions.
+# A live log publishes rows with N alone, and every known database has positions.
 _NOT_LIVE = ("status",)
 
 
@@ -117,7 +117,7 @@ def misspelt(environment: Iterable[str], known: Collection[str]) -> Iterator[tup
 
 
 def _warn_of_misspelt(environment: Iterable[str]) -> None:
-    """Tell of variables that would be settings but for a slip; other words may stand there for other uses."""
+    """Warn of variables that look like misspelt settings."""
     known = {variable(field.name) for _, settings in ALL for field in declared(settings)}
     if found := dict(misspelt(environment, known)):
         for name in sorted(found.keys() - _variables_of_commands()):
@@ -134,7 +134,7 @@ def _variables_of_commands() -> set[str]:
 
 
 def start_logging(verbose: bool, log_format: str) -> None:
-    """Records on standard error."""
+    """Log records to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RecordsAsJson() if log_format == "json" else Records(verbose))
     root = logging.getLogger("eventlog")

@@ -1,4 +1,4 @@
-"""Settings as click options: flag, then environment, then file, then default; `--help` says so."""
+"""Settings as click options, in the order flag, environment, file, default, which `--help` shows."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _write_section(
 
 
 def _write_names(formatter: click.HelpFormatter, heading: str, parameters: Sequence[click.Parameter]) -> None:
-    """Write the flags of a section, none of which is cut at a hyphen."""
+    """Write the flags of a section; no flag is cut at a hyphen."""
     flags = " ".join(parameter.opts[0] for parameter in parameters)
     indent = " " * formatter.current_indent
     lines = wrap(
@@ -198,7 +198,7 @@ def _help(field: dataclasses.Field[Any]) -> str:
 
 
 class _SettingType(click.ParamType[Any]):
-    """A setting's text, read as its declaration says."""
+    """A setting's text, read as its declaration requires."""
 
     name = "text"
 
@@ -229,7 +229,7 @@ def read_tables(path: Path | None) -> Tables:
 
 
 class TableFile(click.ParamType[tuple[str, str]]):
-    """TABLE=FILE."""
+    """A TABLE=FILE option."""
 
     name = "TABLE=FILE"
 

@@ -18,14 +18,14 @@ from eventlog.web.words import count, duration
 _PATIENCE = 2.0  # seconds of silence before a bar
 _EVERY = 10.0  # seconds between two lines where no terminal shows a bar
 _WIDTH = 40
-_REST = 34  # columns of what is written after a bar
-_SOME = 0.02  # of the work, from which on the rest can be told
+_REST = 34  # columns of the text after a bar
+_SOME = 0.02  # of the work, after which the rest can be estimated
 _WIPE = "\r\033[K"
 
 
 @contextmanager
 def progress(names: Sequence[str]) -> Iterator[Advance]:
-    """What is told of every byte read of these files."""
+    """Return a function that is called with every byte read of these files."""
     total = sum(Path(name).stat().st_size for name in names if name != "-" and Path(name).is_file())
     if not sys.stderr.isatty() or not total:
         yield lambda size: None
@@ -50,7 +50,7 @@ def progress(names: Sequence[str]) -> Iterator[Advance]:
 
 
 class JobBar:
-    """A bar for a job of which more becomes known on the way: it never goes back, and ends at 100 %."""
+    """A progress bar for a job whose size becomes known on the way; it never goes back, and ends at 100 %."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -58,7 +58,7 @@ class JobBar:
         self._begun = self._told = time.monotonic()
         self._share = 0.0
         self._is_drawn = False
-        self._lock = threading.Lock()  # those who tell are a thread of their own
+        self._lock = threading.Lock()  # it is updated by another thread
 
     def say(self, sentence: str) -> None:
         """A sentence, above the bar."""
@@ -67,7 +67,7 @@ class JobBar:
             self._say(sentence)
 
     def tell(self, share: float, read: int, done: int) -> None:
-        """How much of the work is done, how many rows were read, and how many of these are done."""
+        """Update the share of the work that is done, and the rows read and done."""
         with self._lock:
             self._share = max(self._share, share)
             rows_are = "row is" if read == 1 else "rows are"
@@ -81,7 +81,7 @@ class JobBar:
                 self._say(", ".join(said))
 
     def _left(self) -> list[str]:
-        """How long it will take, once that can be told."""
+        """Return how long the rest will take, once that can be estimated."""
         seconds = time.monotonic() - self._begun
         if seconds < _PATIENCE or not _SOME < self._share < 1:
             return []

@@ -14,7 +14,7 @@ _PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
 class RefusalPrinter:
-    """Tells of bad records as they come; `close` tells of those that were not told one by one."""
+    """A printer of bad records; `close` reports those that were only counted."""
 
     def __init__(self) -> None:
         self._told: Counter[str] = Counter()

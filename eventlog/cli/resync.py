@@ -110,7 +110,7 @@ def _resync(store: Store, wanted: Resync, rate: int) -> None:
 
 
 def throttle(rate: int) -> Callable[[int], None]:
-    """Rests after each chunk, so that no more rows a second are logged."""
+    """Return a function that sleeps after each chunk, to limit the rows logged a second."""
     begun = time.monotonic()
     rows = 0
 

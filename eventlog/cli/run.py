@@ -27,7 +27,7 @@ from eventlog.web.monitor.server import serving
 
 logger = logging.getLogger("eventlog.run")
 
-# The setting that says where a sink's documents go.
+# The setting for the place of a sink's documents.
 _PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "kafka": "kafka_topic"}
 
 
@@ -65,7 +65,7 @@ def run(
 
 
 def announcement(config: Config, port: int | None) -> str:
-    """What is published, from where, to where, and where the status page is."""
+    """Return a sentence about what is published, from where, to where, and about the status page."""
     sink = config.build(SessionSettings).sink
     kind: Any = build(sink_kind(sink).settings, config.given)
     setting = _PLACES.get(sink)

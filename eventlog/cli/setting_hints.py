@@ -20,7 +20,7 @@ _called: list[click.Context] = []
 
 
 def use_names_of(ctx: click.Context) -> None:
-    """From now on hints are for who called this command."""
+    """Use the setting names of the command that is running in hints."""
     _called[:] = [ctx]
 
 

@@ -32,7 +32,7 @@ class NoKeys(Misuse):
 def here(
     stack: ExitStack, sides: Sequence[GivenState], known: Tables | None, keep: str | None, memory: int
 ) -> Found:
-    """What differs between two sides that this process reads."""
+    """Yield the differences between two sides that this process reads."""
     pairs = _pairs(known, *sides)
     model = Tables(among([one for one, *_ in pairs]), known.dialect if known else None)
     if keep is not None:
@@ -48,7 +48,7 @@ def on_spark(
     known: Tables | None,
     rows_of: str | None,
 ) -> Found:
-    """What differs between two states that Spark reads."""
+    """Yield the differences between two states that Spark reads."""
     with extra("spark", "--master"):
         from eventlog_spark.cluster.session import session, translated
         from eventlog_spark.comparison import states
@@ -61,7 +61,7 @@ def on_spark(
 
 
 def begins(old: str, keep: str | None) -> bool:
-    """Whether A is the file that is to be kept and is not there yet: then it holds nothing."""
+    """Return whether A is the file that will be kept and does not exist yet, so that it is empty."""
     return keep is not None and Path(old).absolute() == Path(keep).absolute() and not Path(old).exists()
 
 
@@ -114,7 +114,7 @@ class GivenState:
         return None if self._connection is None else at_hand(self._connection, self.name).table
 
     def batches(self, tables: Tables) -> dict[Table, Batches]:
-        """What reads the rows of each table that the side has."""
+        """Return a reader for the rows of each table of the side."""
         if self.begins:
             return {table: lambda: iter(()) for table in tables}
         if self._connection is None:

@@ -1,4 +1,4 @@
-"""The door to the terminal: what people are told goes through here, one line each."""
+"""Output to the terminal: every message to people goes through here, one line each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _shown(text: str, colour: str = "") -> str:
 
 
 def put(text: str, safe: bool = False) -> None:
-    """Text on standard output, as it is; a terminal gets it visible, if it is not safe as it is."""
+    """Write text to standard output; a terminal gets control characters visibly, unless the text is safe."""
     out = standard_output(safe)
     out.write(text.encode("utf-8", "surrogatepass"))
     out.flush()
@@ -64,5 +64,5 @@ def styled(text: str, stream: IO[str], **style: Any) -> str:
 
 
 def shows_colour(stream: IO[str]) -> bool:
-    """Whether colours are wanted: https://no-color.org, and terminals that know them."""
+    """Return whether colours are wanted: https://no-color.org, and terminals that know them."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,4 +1,4 @@
-"""Containers: what files look like from outside, whatever format stands in them.
+"""Containers: the outer form of files, whatever their format.
 
 csv, jsonlines, parquet, blob, messages    one container each, both directions
 inputs      names on the command line become sources

@@ -16,7 +16,7 @@ def read(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class BlobWriter:
-    """Bytes as they come."""
+    """A writer of bytes as they come."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -25,4 +25,4 @@ class BlobWriter:
         self._file.write(chunk)
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, because nothing is held back."""

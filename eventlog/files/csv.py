@@ -25,7 +25,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class LineSource(Protocol):
-    """What lines are read from."""
+    """A source of lines."""
 
     def readline(self, limit: int, /) -> bytes: ...
 
@@ -70,7 +70,7 @@ def _other_delimiter(header: str) -> tuple[str, int] | None:
 
 
 def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
-    """The rows of lines behind a header of that width."""
+    """Yield the rows of lines after a header of that width."""
     while line := lines.next():
         number = lines.number
         if lines.is_cut(line):
@@ -97,7 +97,7 @@ def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
 
 
 class Lines:
-    """The lines of a file, some of which may be read again."""
+    """The lines of a file; some lines can be read again."""
 
     def __init__(self, file: LineSource, longest: int, number: int = 0) -> None:
         """A quote that is open for longer than so many bytes is taken as never closed."""
@@ -111,11 +111,11 @@ class Lines:
 
     @property
     def reads_again(self) -> bool:
-        """Whether some lines are to be read again before the file goes on."""
+        """Return whether some lines are read again before the file goes on."""
         return self._again.tell() < self._again.getbuffer().nbytes
 
     def next(self) -> bytes:
-        """The next line with its end; empty behind the last."""
+        """Return the next line with its end; empty after the last."""
         line = self._read()
         self._joined, self._count = bytearray(), 0
         self.number += bool(line)
@@ -123,15 +123,15 @@ class Lines:
 
     @property
     def too_long(self) -> str:
-        """What is said of a line that is cut."""
+        """Return the message for a line that is cut."""
         return f"has over {self.longest} bytes (the setting max-record)"
 
     def is_cut(self, line: bytes) -> bool:
-        """Whether a line is only the beginning of one."""
+        """Return whether a line is only the beginning of one."""
         return len(line) >= self.longest and not line.endswith(b"\n")
 
     def pass_rest(self) -> None:
-        """Drop the rest of a line of which only the beginning was read."""
+        """Skip the rest of a line that was read in part."""
         while (line := self._read()) and not line.endswith(b"\n"):
             pass
 
@@ -192,7 +192,7 @@ def _split(record: bytes) -> tuple[str | None, ...]:
 
 
 class CsvWriter:
-    """Rows as CSV, behind the line that names their columns."""
+    """A writer of rows as CSV, after a line with the names of the columns."""
 
     def __init__(
         self, file: IO[bytes], columns: Sequence[str], begin: Callable[[bytes], object] | None = None
@@ -204,7 +204,7 @@ class CsvWriter:
         self._file.write(_line(cells))
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, because nothing is held back."""
 
 
 def _line(cells: Iterable[Cell]) -> bytes:

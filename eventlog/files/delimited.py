@@ -1,6 +1,6 @@
-"""Delimited rows whose layout a file beside them states: delimiters, quotes, nulls, perhaps no heading.
+"""Delimited rows whose layout is described by the file next to them: delimiters, quotes, nulls, a heading.
 
-A row ends with its line, unless a quote is open there. One that is malformed costs its line.
+A row ends with its line, unless a quote is open there. A malformed row costs its line.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _records(lines: Lines, name: str, layout: Layout) -> Iterator[Row | Refused]
 
 
 def _quotes(layout: Layout) -> Callable[[bytes], int]:
-    """How many quotes of a record are no text."""
+    """Return how many quotes of a record are no text."""
     quote, escape = layout.quote.encode(), layout.escape.encode()
     if not quote:
         return lambda record: 0
@@ -105,7 +105,7 @@ def _quotes(layout: Layout) -> Callable[[bytes], int]:
 
 
 def _splitter(layout: Layout) -> Callable[[bytes], Cells]:
-    """What takes a record apart."""
+    """Return a function that divides a record into cells."""
     delimiter, quote, escape = map(re.escape, (layout.delimiter, layout.quote, layout.escape))
     own = escape if layout.escape and layout.escape != layout.quote else ""
     taken = rf"{own}[\s\S]|" if own else ""

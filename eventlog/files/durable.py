@@ -25,14 +25,14 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def write_all(file: int, data: bytes) -> None:
-    """All of the data into an open file: a disk that is nearly full takes a part, and says no to the rest."""
+    """Write all of the data; a disk that is nearly full takes a part, and raises an error for the rest."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
 
 
 def sync(path: Path) -> None:
-    """Have a file, or what a folder lists, on disk."""
+    """Bring a file, or the entries of a folder, to disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -1,4 +1,4 @@
-"""A file that is added to, run after run: it begins once, and half a record stands in no other's way."""
+"""A file that run after run adds to. It begins once; half a record of a killed run does not spoil others."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ _PIECE: Final = 1 << 20
 
 
 class GrowingFile:
-    """A file that is added to. What was not flushed is taken back when it is left, so that it ends with a
-    whole record where the disk was full, too. A process that was killed may have left half a record behind:
-    half a line stands alone, half a message behind its length is taken away."""
+    """A file that is added to.
+
+    What was not flushed is removed at the end, so that the file ends with a whole record even if the disk is
+    full. A killed process may have left half a record: half a line gets a line of its own, and half a message
+    is removed.
+    """
 
     def __init__(self, name: str, container: str) -> None:
         if name.endswith(".gz"):
@@ -36,7 +39,7 @@ class GrowingFile:
             self._end_line(b"\n")
 
     def begin(self, head: bytes) -> None:
-        """Let the file begin with a line that names its columns, of which there may be a part."""
+        """Begin the file with a line of column names; a part of that line may exist."""
         with open(self._name, "rb") if self._is_regular() else open(os.devnull, "rb") as file:
             found = file.read(len(head))
             if len(found) < len(head) and head.startswith(found):
@@ -95,7 +98,9 @@ def _ends_within_quotes(file: IO[bytes]) -> bool:
 
 
 def _whole_messages(path: Path, size: int) -> int:
-    """Where the last whole message ends of a file of that size; Misuse where it can hold none."""
+    """Return where the last whole message of a file of that size ends. Raise Misuse if it contains no
+    messages.
+    """
     with path.open("rb") as file:
         end = 0
         while len(head := file.read(LENGTH)) == LENGTH:

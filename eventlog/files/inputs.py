@@ -21,7 +21,7 @@ from eventlog.files.limits import LIMITS, Limits
 from eventlog.files.packed import Unpacked
 from eventlog.files.text import read_text
 
-Advance = Callable[[int], None]  # told of every byte read; of 0 where nothing comes for a moment
+Advance = Callable[[int], None]  # called with the bytes read; with 0 if nothing comes for a moment
 Opened = Callable[[str], IO[bytes]]  # a file that is read, by its name
 
 MOMENT = 0.2  # seconds in which nothing comes out of a pipe
@@ -69,14 +69,14 @@ def stem_of(name: str) -> str:
 
 
 def stem_told(name: str, beside: CompanionFile | None) -> str:
-    """What the source in a file is called: as the file beside it says, else as the file."""
+    """Return the name of the source in a file: from the companion file, else from the file's name."""
     path = None if beside is None else file_beside(name, beside)
     if beside is None or path is None:
         return stem_of(name)
     try:
         return beside.layout(read_text(path)).stem
     except (EventlogError, OSError):
-        return stem_of(name)  # what is wrong is told when it is opened
+        return stem_of(name)  # the fault is reported when the file is opened
 
 
 def open_sources(
@@ -88,8 +88,10 @@ def open_sources(
     beside: CompanionFile | None = None,
     opened: Opened | None = None,
 ) -> Iterator[Source[Any] | Refused]:
-    """The sources, opened one after the other; Refused for a file that cannot be read at all. `opened` is for
-    files that stand elsewhere."""
+    """Yield the sources, opened one after the other; Refused for a file that cannot be read at all.
+
+    `opened` opens files in other places.
+    """
     containers = [container_of(name, shape, given) for name in names]
     if opened is None:
         check_inputs(names)
@@ -106,7 +108,7 @@ def open_sources(
 
 
 def files_of(names: Sequence[str], beside: CompanionFile | None) -> tuple[str, ...]:
-    """The inputs; a folder of described files stands for those files, in the order of their names."""
+    """Return the inputs; a folder of described files is replaced by its files, sorted by name."""
     found: list[str] = []
     for name in names:
         held = sorted(map(str, Path(name).iterdir())) if beside and Path(name).is_dir() else []
@@ -142,7 +144,7 @@ def _open_described(
 
 
 def check_inputs(names: Sequence[str]) -> None:
-    """Misuse if one of the names is none of a file."""
+    """Raise Misuse if one of the names is not a file."""
     for name in names:
         if name != "-" and not Path(name).exists():
             raise Misuse(f"{name}: no such file")
@@ -210,7 +212,7 @@ def _guarded(records: Iterable[Any], name: str) -> Iterator[Any]:
 
 
 class _Counted(io.RawIOBase):
-    """A file that tells how far it was read, or that nothing comes out of it for a moment."""
+    """A file that reports how far it was read, and when nothing comes for a moment."""
 
     def __init__(self, file: IO[bytes] | io.RawIOBase, advance: Advance) -> None:
         self._file = file

@@ -18,7 +18,7 @@ from eventlog.files.signatures import seems
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # also one that is not closed
 _BOM = b"\xef\xbb\xbf"
-_PEEKED = 1000  # lines that tell the columns of rows
+_PEEKED = 1000  # lines from which the columns are known
 _SHOWN = 100  # characters of a name
 
 
@@ -50,11 +50,11 @@ def read(
 
 
 class StandsTwice(ValueError):
-    """Of the members of an object two have one name, so that one of their values would be lost."""
+    """An error: two members of an object have one name, so that one value would be lost."""
 
 
 def decoder(number_of: Callable[[str], Any] = float) -> json.JSONDecoder:
-    """What reads a JSON text; StandsTwice for one that tells a member twice."""
+    """Return a reader of JSON texts; it raises StandsTwice if an object has two members of one name."""
     return json.JSONDecoder(parse_float=number_of, object_pairs_hook=_members)
 
 
@@ -68,7 +68,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def why_none(fault: Exception) -> str:
-    """Why a text has no value."""
+    """Return why a text has no value."""
     return str(fault) if isinstance(fault, StandsTwice) else f"no JSON: {fault}"
 
 
@@ -106,10 +106,10 @@ class _Lines:
             raise
 
     def _rest(self, first: bytes) -> list[bytes]:
-        """The lines up to where all brackets are closed.
+        """Return the following lines up to the closing bracket.
 
-        A line that opens another value at its very beginning is none of them, but in an array: so a line
-        that was cut costs itself, and every line is joined to at most two others' values.
+        Except in an array, a line that begins another value is not one of them. So a line that was cut costs
+        itself, and each line is joined to at most two values.
         """
         rest: list[bytes] = []
         depth, size = _depth(first), len(first)
@@ -124,7 +124,7 @@ class _Lines:
         return rest
 
     def too_large(self, line: bytes) -> str:
-        """What of a line is over a limit; the rest of one that is too long is passed."""
+        """Return what is over a limit in a line; skip the rest of a line that is too long."""
         most = self._limits.max_record
         if len(line) >= most and not line.endswith(b"\n"):
             while (rest := self._file.readline(most)) and not rest.endswith(b"\n"):
@@ -153,12 +153,12 @@ def _exact(text: str) -> float | str:
 _ANY = Context(traps=[])  # in which a number of an exponent beyond all bounds is none
 
 
-# What may not stand at the beginning of a line inside of a value, by how the value begins.
+# What cannot begin a line inside of a value, by how the value begins.
 _BEGINNING = {b"{": (b"{", b"["), b"[": (b"[",)}
 
 
 def _depth(line: bytes) -> int:
-    """How many more brackets a line opens than it closes, outside of strings."""
+    """Return how many more brackets a line opens than it closes, outside of strings."""
     bare = _STRING.sub(b"", line)
     return bare.count(b"{") + bare.count(b"[") - bare.count(b"}") - bare.count(b"]")
 
@@ -198,7 +198,7 @@ def _row(found: Object | Refused, columns: tuple[str, ...], name: str) -> Row | 
 
 
 class JsonWriter:
-    """JSON values, one a line."""
+    """A writer of JSON values, one a line."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -207,11 +207,11 @@ class JsonWriter:
         self._file.write(dump_line(value))
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, because nothing is held back."""
 
 
 class JsonRowWriter:
-    """Rows as JSON objects, one a line."""
+    """A writer of rows as JSON objects, one a line."""
 
     def __init__(self, file: IO[bytes], columns: Sequence[str]) -> None:
         self._file = file
@@ -221,7 +221,7 @@ class JsonRowWriter:
         self._file.write(dump_line(dict(zip(self._columns, cells, strict=True))))
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, because nothing is held back."""
 
 
 def dump_line(value: Any) -> bytes:

@@ -151,7 +151,7 @@ def _nameless(folder: str) -> sqlite3.Connection:
 
 
 class StoredItems(Sequence[T]):
-    """Items of a store, read anew each time they are iterated."""
+    """The items of a store, read anew each time they are iterated."""
 
     def __init__(
         self, count: int, read: Callable[[], Iterator[T]], close: Callable[[], None] = lambda: None

@@ -59,7 +59,9 @@ class Limits:
 
     @property
     def max_marks(self) -> int:
-        """Characters of JSON outside strings: a few of them may be an object of hundreds of bytes."""
+        """Return the limit on JSON characters outside strings, because a few of them can make an object of
+        hundreds of bytes.
+        """
         return max(_FEWEST_MARKS, self.max_record >> 6)
 
 

@@ -1,4 +1,4 @@
-"""Messages: of topics, and binary ones in a file, each behind its length, four bytes, the high one first."""
+"""Messages of topics, and binary messages in a file, each after its length in four bytes, high byte first."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def message_at(
 
 
 class FramedWriter:
-    """Messages behind their lengths."""
+    """A writer of messages, each after its length."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -64,4 +64,4 @@ class FramedWriter:
         self._file.write(len(message).to_bytes(LENGTH, "big") + message)
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, because nothing is held back."""

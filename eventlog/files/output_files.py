@@ -17,7 +17,7 @@ from eventlog.files.writing import naming, opened
 
 _OPENED: Final = Path("/proc/self/fd")
 _LONGEST = 240  # bytes of a file's name; file systems take 255, and an extension follows
-_NOT_OURS = ("/dev/", "/proc/")  # /dev/stdout may lead to a file that the shell has opened
+_NOT_OURS = ("/dev/", "/proc/")  # /dev/stdout may be a file that the shell has opened
 _MEMORY = "/dev/shm/"  # a folder for files of anyone  # noqa: S108
 
 
@@ -27,10 +27,10 @@ class WritableFile(Protocol):
     stream: IO[bytes]
 
     def complete(self) -> None:
-        """Everything is written."""
+        """Complete the file."""
 
     def discard(self) -> None:
-        """Whatever happened, leave nothing behind that is not whole."""
+        """Remove what is not whole."""
 
 
 def place_at(name: str) -> WritableFile:
@@ -45,7 +45,7 @@ def place_at(name: str) -> WritableFile:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether what has that name stands in its folder: names of tables come with the data."""
+    """Return whether a file of that name is in its folder, because names of tables come with the data."""
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
@@ -54,7 +54,7 @@ def is_file_name(name: str) -> bool:
 
 
 def one_file(name: str | Path) -> tuple[object, ...] | None:
-    """What all names of one file have in common; None for what is no regular file, such as a device."""
+    """Return what all names of one file have in common; None for a device and other irregular files."""
     if str(name) == "-":
         return None
     try:
@@ -65,13 +65,13 @@ def one_file(name: str | Path) -> tuple[object, ...] | None:
 
 
 def need_folder(path: Path, name: str) -> None:
-    """Misuse if the folder of a file that is to be written is not there."""
+    """Raise Misuse if the folder of a file that is written does not exist."""
     if not path.parent.is_dir():
         raise Misuse(f"{name}: there is no folder {path.parent}")
 
 
 class _AsItComes:
-    """A device, a pipe: nobody can take back what is written, the exit code says whether it is whole."""
+    """A device or a pipe: writing cannot be undone, so the exit code shows whether the output is whole."""
 
     def __init__(self, name: str) -> None:
         self._raw: IO[bytes] = opened(name, "w")
@@ -87,9 +87,11 @@ class _AsItComes:
 
 
 class _WhenWhole:
-    """A regular file, under the mode of the one that it replaces. It is written without a name, so that
-    nothing stays of it when the process is killed; where the system has no such files, under one beside its
-    place."""
+    """A regular file, with the mode of the file that it replaces.
+
+    It is written without a name, so that nothing of it remains when the process is killed. If the system has
+    no such files, it is written under a name next to its place.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -122,7 +124,7 @@ class _WhenWhole:
         file = self._raw.fileno()
         try:  # with src_dir_fd, which an absolute name does not need, Python follows the link of /proc
             os.link(_OPENED / str(file), self._part, src_dir_fd=file, follow_symlinks=True)
-        except OSError:  # some profiles of security let nobody link
+        except OSError:  # some security profiles forbid links
             with naming(self._path), (_OPENED / str(file)).open("rb") as whole:
                 self._copy(whole)
 

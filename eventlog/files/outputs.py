@@ -40,10 +40,10 @@ WRITERS: dict[str, Callable[[IO[bytes]], Writer]] = {
 
 
 class Output:
-    """Standard output, a file, or a folder with one file for each sheet.
+    """An output: standard output, a file, or a folder with one file for each sheet.
 
-    A file appears when it is complete; one that grows is added to, and is as far as `flush` brought it.
-    Files that are read are not replaced.
+    A file appears when it is complete. A growing file is added to, and is as far as `flush` brought it. Files
+    that are read are not replaced.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Output:
             self._writer.write(record)
 
     def sheet(self, sheet: Sheet) -> Writer:
-        """The writer of a sheet; one that no row has reached stands there with its header."""
+        """Return the writer of a sheet; a sheet without rows has its header alone."""
         known = self._sheets.get(sheet.name)
         if known is None:
             if self._sheets and not self._folder:
@@ -135,7 +135,7 @@ class Output:
                 grown.leave()
 
     def _describe(self) -> None:
-        """Write the files beside those of the sheets that have a description."""
+        """Write the companion files of the sheets that have a description."""
         for sheet, _ in self._sheets.values() if self._name != "-" else ():
             if sheet.description is not None:
                 file = Path(self._file_of(sheet))

@@ -32,7 +32,7 @@ class Page(NamedTuple):
 
 
 class Budget:
-    """What is left of a file's limits. Arrow writes a thousand values to a page, however long they are."""
+    """The rest of a file's limits; Arrow writes a thousand values to a page, however long they are."""
 
     def __init__(self, named: Container[str], limits: Limits) -> None:
         """`named` columns stay numbers of their dictionary."""
@@ -41,7 +41,7 @@ class Budget:
         self._unpacked = 0
 
     def rows_of_batch(self, file: IO[bytes], metadata: Any, schema: Any, group: int) -> int:
-        """How many rows of a row group may be read at once."""
+        """Return how many rows of a row group can be read at once."""
         share = 0.0  # of a row, at most
         for at in range(metadata.num_columns):
             column = metadata.row_group(group).column(at)
@@ -138,7 +138,7 @@ class _Compact:
             return self._skip(self._varint())
         if kind == 12:
             return self.struct(depth + 1)
-        raise KeyError(kind)  # lists and maps stand in no page header
+        raise KeyError(kind)  # a page header contains no lists and maps
 
     def _byte(self) -> int:
         byte = self._data[self.at]

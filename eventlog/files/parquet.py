@@ -13,13 +13,13 @@ from eventlog.files.limits import LIMITS, Limits
 
 _BATCH = 8192  # rows that are written together
 _BUFFER = 1 << 20  # bytes
-_MOST_COPIED = 64 << 20  # bytes of the values of a column that may stand in memory more than once
+_MOST_COPIED = 64 << 20  # bytes of a column's values that may be in memory more than once
 _MOST_HELD = 64 << 20  # letters of values that are written together
 _CLASSIC = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
 
 
 class PlacedBatch(NamedTuple):
-    """Rows by column: Arrow's record batch, and how many rows the file has before it."""
+    """A batch of rows by column, and how many rows of the file precede it."""
 
     first: int
     columns: Any
@@ -104,7 +104,7 @@ def _check_plain(schema: Any, arrow: Any) -> None:
 
 
 def _named_columns(metadata: Any) -> list[str]:
-    """Texts that are read as numbers of their dictionary: one that is repeated stands in memory once."""
+    """Return the text columns that are read by dictionary, so that a repeated text is in memory once."""
     named = []
     for at in range(metadata.num_columns if metadata.num_row_groups else 0):
         columns = [metadata.row_group(group).column(at) for group in range(metadata.num_row_groups)]
@@ -149,14 +149,14 @@ def _named(column: Any, arrow: Any) -> list[Cell]:
 
 
 def _copied(column: Any, arrow: Any) -> int:
-    """How many bytes the values of a column of numbers of a dictionary have."""
+    """Return how many bytes the values of a dictionary column have."""
     compute = arrow.compute
     lengths = compute.binary_length(column.dictionary.cast(arrow.large_binary())).take(column.indices)
     return compute.sum(lengths).as_py() or 0
 
 
 class ParquetWriter:
-    """Rows as Parquet."""
+    """A writer of rows as Parquet."""
 
     def __init__(self, file: IO[bytes], columns: Sequence[SheetColumn]) -> None:
         arrow, parquet = _arrow()
@@ -198,12 +198,12 @@ class ParquetWriter:
         self._rows, self._held = [], 0
 
 
-# How the texts are read that stand in columns of a type; of a float they are the names of what is no number.
+# How texts in columns of a type are read; in a float column they are the names of special values.
 _READ: dict[str, Callable[[str], Cell]] = {"timestamp": dt.datetime.fromisoformat, "float": float}
 
 
 def _arrow() -> tuple[Any, Any]:
-    """Arrow, which takes a while to load."""
+    """Return Arrow, which takes a while to load."""
     import pyarrow
     import pyarrow.compute
     import pyarrow.parquet

@@ -1,4 +1,4 @@
-"""A folder of numbered parts: each appears whole, and what a killed run left behind the last one goes."""
+"""A folder of numbered parts: each appears whole, and leftovers of a killed run are removed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Damaged(EventlogError):
 
 
 class Parts:
-    """The parts of a folder, of which the last is known by the state that was written behind it."""
+    """The parts of a folder; the last one is known from the state that was written after it."""
 
     def __init__(
         self, folder: str, shape: Shape, given: str | None, extension: str, last: Part | None
@@ -67,7 +67,7 @@ class Parts:
                 raise Damaged(path)
 
     def _clear(self, new: bool) -> None:
-        """Remove what stands behind the last part."""
+        """Remove files that follow the last part."""
         for path in self._folder.iterdir():
             match = _PART.fullmatch(path.name)
             if match and new:

@@ -1,4 +1,4 @@
-"""A secret that stands in a file."""
+"""A secret in a file."""
 
 from __future__ import annotations
 

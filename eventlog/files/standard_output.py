@@ -1,4 +1,4 @@
-"""Standard output: bytes as they are, but for a terminal nothing that it would obey."""
+"""Standard output: bytes as they are, except that a terminal gets no control characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _BUFFER = 1 << 16
 
 
 def standard_output(safe: bool = False) -> IO[bytes]:
-    """Where data goes that has no other place; `flush` brings it out. What is safe, a terminal may obey."""
+    """Return the output for data without a file; `flush` brings it out.
+
+    Safe data may contain control sequences for a terminal.
+    """
     out = sys.stdout
     shown = _for_people() if out.isatty() and not safe else bytes
     return io.BufferedWriter(_Standard(out.buffer, shown), _BUFFER)

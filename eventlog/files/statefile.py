@@ -20,7 +20,7 @@ _NO_STATE: Final = (
 
 
 def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
-    """What `load` makes of the file, `none` where there is no file."""
+    """Return what `load` makes of the file; `none` if there is no file."""
     need_memory(path)
     try:
         return load(json.loads(path.read_text("utf-8")))
@@ -32,7 +32,7 @@ def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
 
 
 def need_memory(path: Path) -> None:
-    """Misuse where nothing can be kept from one run to the next: in a folder, a device, a pipe."""
+    """Raise Misuse if nothing can be kept between runs: in a folder, a device, a pipe."""
     if path.exists() and not path.is_file():
         raise Misuse(f"{path} is no regular file: nothing can be remembered there")
     need_folder(path, str(path))

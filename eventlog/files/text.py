@@ -12,7 +12,7 @@ LONGEST = 64 << 20  # bytes; a device has no end
 
 
 def read_text(path: Path, longest: int = LONGEST) -> str:
-    """The text of a file in UTF-8; InvalidDocument says which byte is not, or that there are too many."""
+    """Return the text of a file in UTF-8; raise InvalidDocument for other bytes, or for too many."""
     with path.open("rb") as file:
         data = file.read(longest + 1)
     if len(data) > longest:
@@ -25,7 +25,7 @@ def read_text(path: Path, longest: int = LONGEST) -> str:
 
 
 def read_tables_file(path: Path) -> Tables:
-    """The tables of a tables file; what is wrong in it is told with its name."""
+    """Return the tables of a tables file; errors name the file."""
     text = read_text(path)
     try:
         return tablesfile.read(text)

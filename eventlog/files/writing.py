@@ -1,4 +1,4 @@
-"""Files that are written: where the system says no (a full disk), it is said which file it was."""
+"""Files that are written: an error of the system, such as a full disk, names the file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @contextmanager
 def naming(name: str | Path) -> Iterator[None]:
-    """Inside, a fault of the system that names no file names this one; others are no words of the system."""
+    """Name the file in errors of the system that name none."""
     try:
         yield
     except OSError as fault:
@@ -23,13 +23,12 @@ def naming(name: str | Path) -> Iterator[None]:
 
 
 def opened(path: str | Path | int, mode: str, name: str | Path | None = None) -> io.BufferedWriter:
-    """A file for bytes, whose faults name it, or what stands for it."""
+    """Open a file for bytes; its errors name it, or the given name."""
     return io.BufferedWriter(NamedFile(path, mode, name))
 
 
 def added(path: str | Path) -> io.BufferedWriter:
-    """A file of lines that is added to. Half a line, which a process that was killed may have left, stands
-    alone."""
+    """Open a file of lines that is added to; half a line of a killed process gets a line of its own."""
     file = opened(path, "a")
     if ends_within_line(file.fileno(), path):
         file.write(b"\n")
@@ -37,7 +36,7 @@ def added(path: str | Path) -> io.BufferedWriter:
 
 
 def ends_within_line(opened_at: int, path: str | Path) -> bool:
-    """Whether a regular file, which is open there, ends with half a line."""
+    """Return whether an open regular file ends with half a line."""
     found = os.fstat(opened_at)
     if not stat.S_ISREG(found.st_mode) or not found.st_size:
         return False

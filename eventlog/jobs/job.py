@@ -21,13 +21,13 @@ POLL_INTERVAL = 5.0  # seconds
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be read and written, and how."""
+    """A job: what is read and written, and how."""
 
     source_format: str
     target_format: str
     inputs: tuple[str, ...] = ("-",)
     output: str = "-"
-    container: str | None = None  # of the inputs, where their names do not tell
+    container: str | None = None  # of the inputs whose names do not show it
     output_container: str | None = None
     tables: Tables = field(default_factory=Tables)
     current: tuple[tuple[str, str], ...] = ()  # tables and the files of their current rows
@@ -64,7 +64,7 @@ class Job:
 
     @property
     def limits(self) -> Limits:
-        """What an input may hold."""
+        """Return the limits on what an input may contain."""
         return settings.build(Limits, self.given)
 
     @property
@@ -78,7 +78,7 @@ class Job:
 
 
 def files_beside(job: Job) -> list[Path]:
-    """Return the files beside the inputs that describe them."""
+    """Return the files next to the inputs that describe them."""
     companion = job.source.companion
     if companion is None:
         return []
@@ -87,7 +87,7 @@ def files_beside(job: Job) -> list[Path]:
 
 
 def files_read(job: Job) -> list[str | Path]:
-    """Return the files that a job reads: its inputs, what is beside them, and current rows."""
+    """Return the files that a job reads: inputs, the files that describe them, and current rows."""
     current = [name for _, name in job.current]
     return [*current] if job.place else [*job.all_inputs, *files_beside(job), *current]
 

@@ -20,7 +20,7 @@ from eventlog.log_files.current import CurrentFiles
 
 
 class PlacedEntry(NamedTuple):
-    """A row of a file that is an entry, where it stood, and the object that it names."""
+    """A row of a file that is an entry, its position, and its object."""
 
     entry: Entry
     where: str

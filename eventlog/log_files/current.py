@@ -47,7 +47,7 @@ class CurrentFiles:
         container: str | None = None,
         limits: Limits = LIMITS,
     ) -> None:
-        """Take the rows of a table from a file; the error says what the file lacks."""
+        """Take the rows of a table from a file; the error names what the file lacks."""
         table = keyed(tables, table_name)
         if not Path(file_name).is_file():
             raise Misuse(f"--current {table_name}: no file {file_name}")
@@ -74,7 +74,7 @@ class CurrentFiles:
             yield table.load_key(table_key)
 
     def take(self, table: Table, source: Source[Row]) -> None:
-        """Take the rows of a table from a source; the error says what it lacks."""
+        """Take the rows of a table from a source; the error names what it lacks."""
         found = read_current(table, source)
         self._rows.execute("begin")
         self._rows.executemany(

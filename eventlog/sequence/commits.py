@@ -15,23 +15,23 @@ MEMORY: Final = 256 << 20
 
 
 class Commits(NamedTuple):
-    """How the transactions of a format are merged."""
+    """The way in which the transactions of a format are merged."""
 
-    fact: str  # that tells a commit's place
-    shared: bool = False  # whether several streams may tell one transaction, each change by its sequence
+    fact: str  # that contains the position of a commit
+    shared: bool = False  # whether several streams may contain parts of one transaction
 
 
 COMMITS: Final = {"gbase": Commits("commit", shared=True), "linter": Commits("commit_syslog_addr")}
 
 
 def commit_of(change: Change, fact: str) -> int:
-    """The place of the commit of a change; 0 where its stream does not tell it."""
+    """Return the position of the commit of a change; 0 if its stream does not contain it."""
     found = change.fact(fact)
     return found if type(found) is int else 0
 
 
 def number_of(since: str) -> int:
-    """The commit behind which is read."""
+    """Return the number of the commit after which reading starts."""
     if since and not (since.isascii() and since.isdigit()):
         raise Misuse(f"--since {since[:40]}: it is the number of a commit here")
     return int(since or -1)
@@ -55,7 +55,7 @@ def by_commit(
 
 
 def place_of(change: Change, commits: Commits) -> tuple[int, str, int]:
-    """The place of a change: its commit and, where several streams may tell that, its sequence there."""
+    """Return the position of a change: its commit and, if several streams share it, its sequence there."""
     commit = commit_of(change, commits.fact)
     return (commit, change.transaction or "", sequence_of(change)) if commits.shared else (commit, "", 0)
 
@@ -67,7 +67,7 @@ def sequence_of(change: Change) -> int:
 
 
 def once(changes: Iterable[Change], repeated: Counter[str]) -> Iterator[Change]:
-    """Changes in the order of their places, without those that say again what one of their sequence said."""
+    """Yield changes in the order of their positions, and leave out repeated ones."""
     before: Change | None = None
     said: set[bytes] = set()  # by the changes of this sequence, where there are several
     for change in changes:
@@ -89,7 +89,7 @@ def _share_a_sequence(one: Change, other: Change) -> bool:
 
 
 def _what(change: Change) -> bytes:
-    """A digest of what a change says, wherever it was captured."""
+    """Return a digest of the content of a change, whatever stream it comes from."""
     text = repr(change._replace(extra=()))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 

@@ -15,12 +15,11 @@ class Stale(EventlogError):
 
 
 class Delivery:
-    """Whole transactions, or changes that belong to none, and the source's state after them.
+    """The changes of whole transactions, or changes without a transaction, and the source's state after them.
 
-    The state is a text that only the source reads: given back to it, reading goes on after this
-    delivery and all before it. It is None where the source has no positions. Ask for it after the
-    changes were read and before the next delivery is taken: else it raises Stale.
-    A delivery without changes says how far the source is.
+    The state is a text that only the source reads: a source opened with it goes on after this delivery. It is
+    None for a source without positions. Ask for it after the changes were read and before the next delivery
+    is taken; later it raises Stale. A delivery without changes reports how far the source is.
     """
 
     __slots__ = ("_state", "changes", "incomplete", "late", "overtaken", "pause", "reload")
@@ -35,9 +34,9 @@ class Delivery:
         overtaken: str = "",
         pause: bool = False,
     ) -> None:
-        self.changes = changes  # in their order, to be read once; large ones come from disk
-        self.late = late  # one that follows it in the sequence was handed out before
-        self.overtaken = overtaken  # where a delivered change follows that changed a row of it, or may have
+        self.changes = changes  # in order; to be read once. Large ones come from disk.
+        self.late = late  # a later change was handed out before.
+        self.overtaken = overtaken  # the position of a delivered change of the same row, if any
         self.incomplete = incomplete  # some of its changes never came (--open-transactions deliver)
         self.reload = reload  # a row of a full load
         self.pause = pause  # the source may have to wait before the next one
@@ -50,7 +49,7 @@ class Delivery:
 
 
 class ChangesOf(Sequence[Change]):
-    """The changes of what stands in its places."""
+    """The changes of a list of placed changes."""
 
     def __init__(self, placed: Sequence[Placed]) -> None:
         self._placed = placed

@@ -18,7 +18,7 @@ Row = tuple[str, str]  # a table, and a change_seq
 
 
 class LaggingTables:
-    """Counts the changes of tables that become visible later than those of other tables of their task."""
+    """A counter of changes that become visible later than those of other tables of their task."""
 
     def __init__(self, progress: Progress) -> None:
         self._highest = max(progress.last.values(), default="")
@@ -59,7 +59,7 @@ class LateRows:
         self._all: dict[str, str] = {}  # and of all rows
 
     def look(self, rows: Iterable[MetRows]) -> None:
-        """Go through rows that come in their order, up to the time that is done."""
+        """Read rows in their order, up to the time that is complete."""
         for met in rows:
             if met.seq[: sequence.TIME] > self._done:
                 break
@@ -123,7 +123,7 @@ class LateRows:
                     self._overtaken[row] = seq
 
     def _mark(self, tables: Mapping[str, Iterable[Row]], positions: Mapping[str, str]) -> None:
-        """Mark the rows of tables that stand before these positions, or in their minute."""
+        """Mark the rows of tables that are at or before these positions."""
         for table, position in positions.items():
             for row in tables.get(table, ()):
                 if row[1][: len(position)] <= position:

@@ -69,10 +69,10 @@ def read_changes(
     leave: Callable[[Placed], None] | None = None,
     several: bool = False,
 ) -> Iterator[Change | Refused]:
-    """The changes of a format's sources: by their sequence if there is one, else as they come.
+    """Yield the changes of a format's sources: by their sequence if the format has one, else as they come.
 
-    Where only whole transactions are wanted, `leave` takes what a later read may complete. `several`
-    says that a capture or a queue is one of some, whose transactions are to be merged.
+    If only whole transactions are wanted, `leave` receives the changes that a later read may complete.
+    `several` means that this capture or queue is one of several whose transactions are merged.
     """
     if source.name in COMMITS and (stream.order == "sequence" or stream.since):
         sources = (one for _, of_task in tasks for one in of_task)

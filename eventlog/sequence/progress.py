@@ -1,4 +1,4 @@
-"""How far the change tables of a task were handed out, and whether what lies behind is still what it was."""
+"""The progress of change tables: how far a task was handed out, and whether that part is unchanged."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MINUTE: Final = 12  # digits of a change_seq
 _MOST: Final = 96  # stretches that are kept of a table
 _LOOK_BACK: Final = 3  # stretches that a database is asked for again
 _MASK: Final = (1 << 64) - 1
-_BYTES: Final = 6  # of the digest that stands for one change
+_BYTES: Final = 6  # of the digest of one change
 SINGLE: Final = 25_000  # changes of a task that a state keeps one by one
 
 
 @dataclass(slots=True)
 class HandedOut:
-    """What was handed out of one table between the stretch before and a time, which is in it."""
+    """The changes of one table that were handed out between two times; the later time is included."""
 
     until: str
     count: int = 0
@@ -84,10 +84,10 @@ class Loaded:
 
 @dataclass(slots=True)
 class Progress:
-    """Everything up to a time was handed out, and some transactions of times that are not closed.
+    """The progress of a task: everything up to a time was handed out, and some transactions after it.
 
-    Of what lies behind, each table keeps how many changes it had, minute by minute, in fewer and
-    longer stretches as it ages, and the newest changes one by one: a change that turns up there later shows.
+    For the part that was handed out, each table keeps its number of changes minute by minute, in fewer and
+    longer intervals as they age. The newest changes are kept one by one, so that a late change shows.
     """
 
     done: str = ""  # the time part of change_seq
@@ -102,8 +102,9 @@ class Progress:
     # --- what is handed out
 
     def meet(self, table: str, seq: str) -> None:
-        """A change of a table that is behind what is done, its change_seq with the letters of its rows; they
-        come in their order."""
+        """Note a change of a table after the completed time; changes come in order, with the letters of their
+        rows.
+        """
         self._met.append((table, seq))
 
     def hand_out(self, key: Key, changes: int) -> None:
@@ -115,7 +116,7 @@ class Progress:
         return self.ahead.get(_time_of(key), {}).get(key)
 
     def close(self, time: str) -> None:
-        """Everything that was met up to a time was handed out."""
+        """Mark everything up to a time as handed out."""
         while self._met and self._met[0][1][: sequence.TIME] <= time:
             self._note(*self._met.popleft())
         for closed in [closed for closed in self.ahead if closed <= time]:
@@ -123,7 +124,7 @@ class Progress:
         self.done = max(self.done, time)
 
     def close_all(self) -> None:
-        """Everything that was met was handed out."""
+        """Mark everything that was noted as handed out."""
         if self._met:
             self.close(self._met[-1][1][: sequence.TIME])
 
@@ -134,9 +135,9 @@ class Progress:
             known.clear()
 
     def starts_after(self, since: str) -> bool:
-        """Return whether this position is the one after which all that is known was handed out.
+        """Return whether everything that is known was handed out after this position.
 
-        A state of an older version does not contain the position; then its stretches tell.
+        A state of an older version does not contain the position; then its intervals decide.
         """
         if self.since is not None:
             return since == self.since
@@ -172,7 +173,9 @@ class Progress:
     # --- what is met again
 
     def low(self, table: str) -> str:
-        """The minute behind which a table is to be read, so that late changes show; empty for all of it."""
+        """Return the minute after which a table is read so that late changes show; empty for all of the
+        table.
+        """
         stretches = self.tables.get(table, [])
         return stretches[-_LOOK_BACK - 1].until if len(stretches) > _LOOK_BACK else ""
 
@@ -186,7 +189,7 @@ class Progress:
 
     @property
     def known_tables(self) -> list[str]:
-        """The tables of which something was handed out."""
+        """Return the tables with changes that were handed out."""
         return list(dict.fromkeys((*self.tables, *(one.table for one in self.loaded.values() if one.table))))
 
     # --- as text
@@ -220,9 +223,9 @@ def parts_of(seq: str) -> list[str]:
 
 
 def take_over(known: dict[str, Progress], name: str, tables: Sequence[str]) -> None:
-    """Let the progress of a task be there: its own, that of the task whose its tables were, or a new one.
+    """Give a task its progress: its own, that of the task that had its tables, or a new one.
 
-    A task may be renamed, or be told apart from others only now. Misuse where its tables come from several.
+    A task may be renamed, or recognised only now. Raise Misuse if its tables come from several tasks.
     """
     own = {task: [t for t in kept.known_tables if _among(t, tables)] for task, kept in known.items()}
     others = [task for task, found in own.items() if found and task != name]
@@ -245,7 +248,7 @@ def take_over(known: dict[str, Progress], name: str, tables: Sequence[str]) -> N
 
 
 def _among(table: str, tables: Sequence[str]) -> bool:
-    """Whether a table is one of these, of which some have no schema told."""
+    """Return whether a table is in a list in which some names have no schema."""
     return table in tables or table.rpartition(".")[2] in tables
 
 

@@ -13,7 +13,7 @@ class Ranges:
 
     def __init__(self, found: Iterable[tuple[int, int]] = ()) -> None:
         self._starts: list[int] = []
-        self._ends: list[int] = []  # behind the last number of a stretch
+        self._ends: list[int] = []  # the first number after each range
         for start, end in found:
             for number in (start, end):
                 if type(number) is not int:

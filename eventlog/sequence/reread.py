@@ -1,4 +1,4 @@
-"""Change tables that are read again, compared with what the state says was handed out of them."""
+"""Change tables that are read again, compared with the state's record of what was handed out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class VisibleLate(EventlogError):
 
 
 class Visibility(enum.Enum):
-    """What a change that is met at or below the safe point is, compared with what was handed out."""
+    """The relation of a change to what was handed out up to the same time."""
 
     DELIVERED = enum.auto()
     NEW = enum.auto()  # it follows everything of its table
@@ -35,9 +35,9 @@ class Visibility(enum.Enum):
 
 
 class Reread:
-    """Compares changes that come in their order with what was handed out up to the same time.
+    """A comparison of changes, in order, with what was handed out up to the same time.
 
-    With `accept_late` others may be among them, as far as the state keeps changes one by one.
+    With `accept_late` new ones may be among them, as far back as the state keeps single changes.
     """
 
     def __init__(self, progress: Progress, *, accept_late: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Settings of sources whose changes stand in one sequence."""
+"""Settings of sources whose changes have one sequence."""
 
 from __future__ import annotations
 

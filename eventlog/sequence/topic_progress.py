@@ -1,4 +1,4 @@
-"""How far the partitions of topics were handed out, and which messages behind that are still waiting."""
+"""The progress of topics: how far partitions were handed out, and which messages still wait."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ class Spot(NamedTuple):
     committed: int | None = None
 
     def begin(self, at: At) -> int:
-        """Where who knows only the group begins; GroupAstray if the partition lost what the group wants."""
+        """Return the offset at which a reader without a state begins.
+
+        Raise GroupAstray if the partition no longer contains the offset that the group committed.
+        """
         if self.committed is None:
             return self.low
         if not self.low <= self.committed <= self.high:
@@ -54,21 +57,24 @@ class PartitionRead:
         return next(iter(self.open), (self.end, self.end))[0]
 
     def wants(self, offset: int) -> bool:
-        """Whether a message was not handed out yet."""
+        """Return whether a message was not handed out yet."""
         return offset >= self.end or offset in self.open
 
 
 @dataclass(slots=True)
 class TopicProgress:
-    """What a state holds: each partition's end and open messages, and the last transactions handed out."""
+    """The state of topics: each partition's end and open messages, and the last transactions handed out."""
 
     partitions: dict[At, PartitionRead] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)  # of the topics
     recent: dict[Key, None] = field(default_factory=dict)  # in the order in which they were handed out
 
     def check(self, at: At, spot: Spot, topic_id: str | None, held: bool = False) -> None:
-        """Raise TopicChanged if a partition is not the one that was read before, or lost what is wanted: what
-        stands behind its end and, where that is not `held`, what is open."""
+        """Raise TopicChanged if a partition is not the one that was read before, or lost messages that are
+        needed.
+
+        Needed are the messages after its end and, unless they are `held` in memory, its open messages.
+        """
         topic, number = at
         known = self.ids.get(topic)
         if known and topic_id and known != topic_id:

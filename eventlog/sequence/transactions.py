@@ -40,14 +40,14 @@ class Whole(NamedTuple):
 
 @dataclass(slots=True)
 class Facts:
-    """What is known of a transaction while its changes come."""
+    """The facts about a transaction whose changes are still coming."""
 
     first: str  # sequences
     last: str
     count: int = 0
     number: int = 0  # of its last change, among all that came
     counters: Ranges = field(default_factory=Ranges)
-    ends: int | None = None  # the counter of the change that says it is the last
+    ends: int | None = None  # the counter of the change that is marked as the last
     counted: bool = False
     sources: set[str] = field(default_factory=set)
 
@@ -68,16 +68,16 @@ class Facts:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of it is missing, as far as counters tell."""
+        """Return whether nothing of the transaction is missing, as far as its counters show."""
         return not self.counted or (self.ends is not None and not self.counters.missing(1, self.ends))
 
     @property
     def open(self) -> bool:
-        """Whether its last change did not come yet."""
+        """Return whether its last change did not come yet."""
         return self.counted and self.ends is None
 
     def lacks(self, identity: Key) -> str:
-        """What is missing, in words."""
+        """Return a sentence about what is missing."""
         gaps = self.counters.missing(1, self.ends or 0)
         named = [str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in gaps[:_NAMED]]
         more = f" and {len(gaps) - _NAMED} more gaps" if len(gaps) > _NAMED else ""
@@ -89,7 +89,7 @@ class Facts:
 
 
 def key_of(change: Change, number: int) -> Key:
-    """What tells apart what is handed out together: a transaction, a change_seq, or one row."""
+    """Return the identity of what is handed out together: a transaction, a change_seq, or one row."""
     identity = transaction_of(change)
     if identity is not None:
         return identity
@@ -102,7 +102,7 @@ def order_key(counter: int, seq: str) -> str:
 
 
 def size_of(placed: Placed) -> int:
-    """About how many bytes a change takes."""
+    """Return roughly how many bytes a change takes."""
     return _CHANGE + 3 * len(placed.raw or b"") + 100 * len(placed.change.fields)
 
 
@@ -114,12 +114,12 @@ def assemble(
     *,
     ended: bool = False,
 ) -> Iterator[Whole | Refused]:
-    """The transactions of a sorted sequence.
+    """Yield the transactions of a sorted sequence.
 
-    All changes of a transaction share the time part of their sequences, so that behind the last of a
-    time nothing of its transactions comes. One that lacks changes before its last is told of as the
-    policy says; so is one whose last did not come where the sequence has `ended`, else it is left to
-    `leave`, and refused where there is none.
+    All changes of a transaction share the time part of their sequences, so a transaction is complete after
+    the last change of its time. If changes in the middle are missing, `policy` decides. If the last change is
+    missing, the transaction is handed to `leave` when it may still come, and else refused; `ended` means that
+    nothing more comes.
     """
     group = _Group(policy, leave, KeyedStore(memory), ended=ended)
     at = ""
@@ -156,7 +156,7 @@ class _Group:
         self._number = 0
 
     def spoil(self, identity: Key) -> None:
-        """A transaction of which something was refused with all that belongs to it."""
+        """Refuse a transaction as a whole, because one of its records was refused."""
         self._spoilt.add(identity)
 
     def add(self, placed: Placed, seq: str) -> None:
@@ -188,7 +188,7 @@ class _Group:
         return self._policy == "stop" and lacks and key not in self._spoilt
 
     def _is_open(self, facts: Facts) -> bool:
-        """Whether what a transaction lacks may still come."""
+        """Return whether the missing changes of a transaction may still come."""
         return facts.open and not self._ended
 
     def _told(self, key: Key, facts: Facts, taken: StoredItems[Placed]) -> Iterator[Whole | Refused]:
@@ -218,7 +218,7 @@ def refused(changes: Iterable[Placed], reason: str) -> Iterator[Refused]:
 
 
 def in_order(known: Mapping[Key, Facts]) -> list[tuple[Key, Facts]]:
-    """By their last changes; a row without a sequence behind all that began before it."""
+    """Sort by the last change; a row without a sequence follows everything that began before it."""
     spans = sorted((f.first, f.last) for key, f in known.items() if not is_row(key))
     latest = list(accumulate((last for _, last in spans), max))
 
@@ -232,13 +232,15 @@ def in_order(known: Mapping[Key, Facts]) -> list[tuple[Key, Facts]]:
 
 
 def is_row(key: Key) -> bool:
-    """Whether what is handed out is a row without a sequence."""
+    """Return whether the key is that of a row without a sequence."""
     return len(key) == _ROW
 
 
 def is_final(key: Key, facts: Facts) -> bool:
-    """Whether nothing more of what was handed out can come, but what is sent again: it is one change, or a
-    transaction whose counters are all there. Without counters nobody knows."""
+    """Return whether nothing more of a transaction can come, except repeats.
+
+    It is final if it is one change, or if all its counters came. Without counters it never is.
+    """
     return facts.complete and not is_row(key) and (facts.counted or not key[0])
 
 

@@ -1,6 +1,6 @@
-"""Transactions that wait for their changes: which are complete, which never will be, and what goes first.
+"""Transactions that wait for their changes: which are complete, which can never be, and which leave first.
 
-It reads and stores nothing: who hands the changes out keeps them, and says when a transaction may go.
+The module reads and stores nothing. Its caller keeps the changes, and decides which transactions are ready.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _RECENT: Final = 1000  # transactions that are known when they are sent again
 
 @dataclass(slots=True)
 class Waiting:
-    """A transaction of which changes came, and which waits for others or for what goes before it."""
+    """A transaction that waits for more changes, or for an earlier transaction."""
 
     key: Key
     facts: Facts
@@ -26,12 +26,12 @@ class Waiting:
 
     @property
     def places(self) -> str:
-        """Where its changes stand."""
+        """Return the names of the sources that contain its changes."""
         return ", ".join(sorted(self.facts.sources))
 
     @property
     def why(self) -> str:
-        """Why it cannot go as it is."""
+        """Return why the transaction cannot leave as it is."""
         if not self.facts.open:
             return self.facts.lacks(self.key)
         name = " at ".join(self.key)
@@ -86,7 +86,10 @@ class WaitingTransactions(Generic[W]):
         return self.open[min(keys, key=lambda key: self.open[key].facts.first)]
 
     def leave(self, ready: Set[Key], stuck: Set[Key]) -> Iterator[Leaving[W]]:
-        """Let these go in the order of their ends; a row of a full load stays behind a change that waits."""
+        """Yield these transactions in the order of their ends.
+
+        A row of a full load stays if a change before it still waits.
+        """
         going = {key: one.facts for key, one in self.open.items() if key in ready or key in stuck}
         waits = (one.facts.first for key, one in self.open.items() if key not in going)
         first = min(waits, default=None)

@@ -1,7 +1,7 @@
-"""A live capture session as a source: the tables as they are, then their changes, and nothing lost between.
+"""A live capture session as a source: the rows of the tables, then their changes, without a gap.
 
-The session is active before the first table is read, from a position at which every transaction that was
-open then begins. So what the tables do not show is in the stream; what both show is told apart (`overlap`).
+The session is active before the first table is read, from a position before every transaction that was open
+then. So a change that the tables do not show is in the stream. `overlap` handles changes that both show.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LogGone(EventlogError):
 
 
 class CaptureState(NamedTuple):
-    """What a capture has to know when it goes on."""
+    """The state from which a capture goes on."""
 
     position: Position = Position()
     unseen: Unseen = Unseen.REFUSED
@@ -122,9 +122,9 @@ class Capture:
         return ((str(table.table), column) for table in self._tables for column in table.left)
 
     def answers(self, *, once: bool = False) -> Generator[Iterator[Answer]]:
-        """What the session hands out: an iterator for each piece, to be read to its end before the next.
+        """Yield an iterator for each piece that the session hands out; read it to its end before the next.
 
-        With `once` it ends where the server has nothing more.
+        With `once` it ends when the server has nothing more.
         """
         with ExitStack() as stack:
             session = self._begin(stack)
@@ -192,7 +192,7 @@ class Capture:
         return connection
 
     def _session_under_lock(self, stack: ExitStack) -> Session:
-        """An active session; in its first moment nobody had changed a table without having ended."""
+        """Return an active session that began while no transaction had open changes in the tables."""
         for table in self._tables:
             connection = self._database(table.table.database)
             snapshot.share_lock(connection, table)
@@ -251,7 +251,10 @@ class Capture:
         self._state = self._state._replace(position=stream.position)
 
     def _check_log(self, position: int) -> None:
-        """LogGone if the log of a position is not there; where we may not ask, the server says so itself."""
+        """Raise LogGone if the log of a position is no longer on the server.
+
+        Without the right to ask, the server reports it later.
+        """
         if not position:
             return
         with suppress(ServerError):

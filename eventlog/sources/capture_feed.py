@@ -1,4 +1,4 @@
-"""A live capture session as a feed: what the server hands out, piece by piece, with the state behind each."""
+"""A live capture session as a source: what the server hands out, piece by piece, and the state after each."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class CaptureFeed:
         self.ended = True
 
     def kept(self) -> None:
-        """Nobody else keeps a copy of the state."""
+        """Do nothing, because no one else keeps a copy of the state."""
 
     def close(self) -> None:
         """End the session."""

@@ -32,14 +32,16 @@ class CaptureReading:
 
     @property
     def position(self) -> Callable[[], Any]:
-        """What gives the position behind what was taken."""
+        """Return a function for the position after what was taken."""
         return self._stream.position._asdict
 
     def close(self) -> None:
-        """Nothing is open between rounds."""
+        """Do nothing, because no file is open between rounds."""
 
     def answers(self, growing: bool) -> Iterator[Change | Refused | None]:
-        """The changes of the capture, behind its position; None where all that came before is whole."""
+        """Yield the changes of the capture after its position; None where all transactions before it are
+        whole.
+        """
         for source in self._opened:
             if isinstance(source, Refused):
                 yield source

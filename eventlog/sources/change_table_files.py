@@ -46,7 +46,7 @@ class FileTables:
     def open(
         self, low: Callable[[str], str], wanted: Callable[[str], bool]
     ) -> Iterator[Source[Any] | Refused]:
-        """The files of the change tables that are wanted, each of which is read as a whole."""
+        """Return the files of the wanted change tables; each file is read as a whole."""
         return self._opened([name for name, stem in self._inputs.items() if wanted(stem)])
 
     def _opened(self, names: Sequence[str]) -> Iterator[Source[Any] | Refused]:

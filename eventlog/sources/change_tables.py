@@ -77,7 +77,7 @@ def write(
 
 
 class _Standing(NamedTuple):
-    """A change table that stands in the database, of which table it is, and how its cells are bound."""
+    """A change table of the database, the table that it belongs to, and how its cells are bound."""
 
     table: sa.Table
     of: tuple[str | None, str]
@@ -106,7 +106,7 @@ class _Store:
             yield from self.flush()
 
     def flush(self) -> Iterator[Refused]:
-        """Inserts what waits; where a batch fails, row by row, so that only the bad rows are left out."""
+        """Insert the waiting rows; if a batch fails, insert row by row, so that only bad rows are refused."""
         waiting, self._waiting = self._waiting, []
         by_table: dict[sa.Table, list[dict[str, Any]]] = {}
         for table, row in waiting:
@@ -120,7 +120,7 @@ class _Store:
                         yield Refused(f"{table.name}:{row['c0']}", fault)
 
     def list_partitions(self, closed: Iterable[partitions.Partition]) -> None:
-        """Adds to the control table what it does not list yet."""
+        """Add partitions to the control table that it does not contain yet."""
         kinds = {"text": sa.String(128), "timestamp": datetime_type(6)}
         columns = [sa.Column(c.name, kinds[c.type]) for c in partitions.SHEET.columns]
         schema = _schema(None, self._settings)
@@ -137,7 +137,7 @@ class _Store:
                 self._connection.execute(table.insert().values(cells))
 
     def _insert(self, insert: sa.Insert, rows: list[dict[str, Any]]) -> str | None:
-        """Why the database does not take the rows; a connection that is lost is no fault of theirs."""
+        """Return why the database refuses the rows; a lost connection is not their fault."""
         try:
             with self._connection.begin_nested():
                 self._connection.execute(insert, rows)
@@ -189,8 +189,10 @@ def source(
     settings: TableSettings,
     above: Callable[[str], str] = lambda table: "",
 ) -> Source[Row]:
-    """A change table as a source, in the order of its changes; its name may tell its schema. Of a minute that
-    `above` gives for its name, what stands behind that."""
+    """Return a change table as a source, in the order of its changes; its name may contain its schema.
+
+    `above` gives the minute after which rows are read.
+    """
     try:
         schema, bare = _place_of(connection, name)
         table = sa.Table(bare, sa.MetaData(), schema=schema, autoload_with=connection)
@@ -201,7 +203,7 @@ def source(
 
 
 def _place_of(connection: sa.Connection, name: str) -> tuple[str | None, str]:
-    """The schema and the name of a table: its schema stands before the last dot, unless all is a name."""
+    """Return the schema and the name of a table; the schema ends at the last dot."""
     schema, dot, bare = name.rpartition(".")
     if not dot or not schema or sa.inspect(connection).has_table(name):
         return None, name
@@ -247,12 +249,12 @@ class StoredTables:
         return f"{now:%Y%m%d%H%M%S}".zfill(14) + "00"
 
     def control(self) -> Iterator[Source[Row]]:
-        """The control tables beside the change tables."""
+        """Return the control tables next to the change tables."""
         with self._engine.connect() as connection:
             yield from _control(connection, self._all)
 
     def open(self, low: Callable[[str], str], wanted: Callable[[str], bool]) -> Iterator[Source[Row]]:
-        """The sources that are wanted; a table's changes from the minute behind `low` on."""
+        """Return the wanted sources; a table's changes are read from the minute after `low`."""
 
         def above(name: str) -> str:
             schema, table = tables.table_name(
@@ -303,7 +305,7 @@ def read(
 
 
 def last_sequence(engine: sa.Engine, names: Sequence[str], prefix: str = "header__") -> str:
-    """The greatest change_seq of the change tables that stand, to continue after."""
+    """Return the greatest change_seq of the existing change tables, so that new ones continue after it."""
     last = sequence.START
     with engine.connect() as connection:
         for name in names:
@@ -312,6 +314,6 @@ def last_sequence(engine: sa.Engine, names: Sequence[str], prefix: str = "header
                 continue
             table = sa.Table(bare, sa.MetaData(), schema=schema, autoload_with=connection)
             sequences = [c for c in table.columns if c.name.lower() == (prefix + headers.NAMES[0]).lower()]
-            if sequences:  # else it is no change table, which is told when it is written to
+            if sequences:  # else it is no change table, which is reported when it is written to
                 last = max(last, connection.execute(sa.select(sa.func.max(*sequences))).scalar() or last)
     return last

@@ -17,7 +17,7 @@ from eventlog.sequence.commits import Commits, number_of, once, place_of, repeat
 from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
 from eventlog.sequence.transactions import size_of
 
-_JOINED: Final = object()  # holds the changes of a transaction that several streams tell
+_JOINED: Final = object()  # the key of the changes of a transaction in several streams
 
 
 class BehindOthers(EventlogError):
@@ -25,8 +25,8 @@ class BehindOthers(EventlogError):
 delivered: --since {2} leaves out what is known to be out, --since 0 takes all of it"""
 
 
-Last = tuple[int, str]  # the place of a commit, and its transaction
-Order = tuple[int, str, int]  # the place of a commit, a transaction that several may tell, and which tells it
+Last = tuple[int, str]  # the position of a commit, and its transaction
+Order = tuple[int, str, int]  # the position of a commit, its transaction, and the number of its stream
 
 _NONE: Final[Last] = -1, ""
 
@@ -36,20 +36,24 @@ class CommitReading(Protocol):
 
     @property
     def position(self) -> Callable[[], Any]:
-        """What gives, as JSON holds it, where to go on behind everything that was taken by now. It is asked
-        for at each change, and seldom called."""
+        """Return a function for the position, as JSON, after everything that was taken.
+
+        It is asked for at each change and rarely called.
+        """
 
     @property
     def ended(self) -> bool:
-        """Whether nothing can come any more."""
+        """Return whether nothing can come any more."""
 
     @property
     def over(self) -> EventlogError | None:
-        """Why it ended, where that is a fault."""
+        """Return why the reading ended, if an error ended it."""
 
     def answers(self, growing: bool, /) -> Iterator[Change | Refused | None]:
-        """What it holds; one that is growing may end in the middle of something. None says that the
-        transactions of all changes before it are whole."""
+        """Yield its changes; a growing stream may end in the middle of a transaction.
+
+        None means that the transactions of all changes before it are whole.
+        """
 
     def close(self) -> None: ...
 
@@ -62,7 +66,7 @@ class _Whole(NamedTuple):
 
 
 class CommitsFeed:
-    """Streams by their names, each of which is opened anew in every round, behind its position."""
+    """A source of several streams by name; each is opened again in every round, after its position."""
 
     waits, tables = False, None
 
@@ -84,17 +88,17 @@ class CommitsFeed:
         self._new_behind = self._last
         self._held: KeyedStore[Placed] = KeyedStore()
         self._turns = 0
-        self._moved: dict[str, Callable[[], Any]] = {}  # the positions that nobody asked for yet
+        self._moved: dict[str, Callable[[], Any]] = {}  # the positions that were not evaluated yet
         self._readings: dict[str, CommitReading] = {}
 
     @property
     def ended(self) -> bool:
-        """Whether nothing can come any more."""
+        """Return whether nothing can come any more."""
         return bool(self._readings) and all(reading.ended for reading in self._readings.values())
 
     @property
     def state(self) -> str | None:
-        """The state behind everything that was handed out."""
+        """Return the state after everything that was handed out."""
         return json.dumps({"streams": self._told_positions(), "last": self._last})
 
     def _told_positions(self) -> dict[str, Any]:
@@ -103,7 +107,7 @@ class CommitsFeed:
         return self._positions
 
     def kept(self) -> None:
-        """Nobody else is to know."""
+        """Do nothing, because no one else keeps a copy of the state."""
 
     def close(self) -> None:
         for reading in self._readings.values():
@@ -111,7 +115,7 @@ class CommitsFeed:
         self._held.close()
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
-        """What the streams hold behind their positions, each transaction by the place of its commit."""
+        """Yield the transactions of the streams after their positions, in the order of their commits."""
         refused: list[Refused] = []
         positions = self._told_positions()
         readings = self._readings = {name: self._opened(name, positions.get(name)) for name in self._names}
@@ -142,21 +146,26 @@ class CommitsFeed:
                 raise reading.over
 
     def _check(self, wholes: Sequence[_Whole]) -> None:
-        """BehindOthers where a stream that is new to the state tells of what may have been delivered: as a
-        file of another name, as a session that was started again, or of another one too late."""
+        """Raise BehindOthers if a stream missing from the state contains commits that may already be
+        delivered.
+
+        Examples are a renamed file and a session that was started again.
+        """
         for whole in wholes:
             if whole.stream in self._new and whole.order[:2] <= self._new_behind:
                 raise BehindOthers(whole.stream, whole.order[0], self._new_behind[0])
 
     def _by_transaction(self, wholes: Iterable[_Whole]) -> Iterable[list[_Whole]]:
-        """Those together that are what several streams tell of one transaction; the last of them are known
-        only by what comes behind, for which one stream alone need not wait."""
+        """Group what several streams contain of one transaction.
+
+        A group ends with the next transaction; a single stream need not wait for it.
+        """
         if not self._commits.shared or len(self._names) == 1:
             return ([whole] for whole in wholes)
         return (list(told) for _, told in groupby(wholes, key=lambda whole: whole.order[:2]))
 
     def _joined(self, wholes: Sequence[_Whole], repeated: Counter[str]) -> StoredItems[Placed]:
-        """What several streams tell of one transaction, in the order of its sequences, each change once."""
+        """Return the changes of one transaction from several streams, by their sequence, each once."""
         ordered = heapq.merge(*(ChangesOf(whole.changes) for whole in wholes), key=sequence_of)
         for change in once(ordered, repeated):
             placed = Placed(change, wholes[0].stream)
@@ -207,7 +216,7 @@ def _load(state: str | None) -> tuple[dict[str, Any], Last]:
     try:
         told = json.loads(state)
         found = told["streams"]
-        commit, transaction = told.get("last", _NONE)  # states of older versions do not tell it
+        commit, transaction = told.get("last", _NONE)  # states of older versions do not contain it
         last = int(commit), str(transaction)
     except (ValueError, KeyError, TypeError, AttributeError):
         found, last = None, _NONE

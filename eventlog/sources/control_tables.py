@@ -1,4 +1,4 @@
-"""Replicate's control tables in a database: found beside the change tables, and read before them."""
+"""Replicate's control tables in a database, which are read before the change tables next to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _LAST = 10  # partitions of a table that are looked at: one of them is closed
 
 
 def control_sources(connection: sa.Connection, schemas: Iterable[str | None]) -> Iterator[Source[Row]]:
-    """The control tables of these schemas that say something of change tables; None: the connection's own."""
+    """Yield the control tables of these schemas that describe change tables; None is the connection's own
+    schema.
+    """
     for schema in dict.fromkeys(schemas):
         for name in sorted(sa.inspect(connection).get_table_names(schema)):
             if control_table(name) in USED:
@@ -41,7 +43,7 @@ def _source(connection: sa.Connection, name: str, schema: str | None) -> Source[
 
 
 def _last_partitions(table: sa.Table) -> sa.Select[Any]:
-    """Of the partitions of each table, which grow in number for ever, the last ones."""
+    """Select the last partitions of each table, because their number grows without end."""
     found = {column.name.lower(): column for column in table.columns}
     whose = [found[name] for name in _WHOSE if name in found]
     name = found.get("partition_name")

@@ -54,10 +54,10 @@ def read_position(state: str) -> Position:
 
 
 class FollowedStream:
-    """One stream as a source: it is handed out piece by piece, as it comes.
+    """One stream as a source: its changes are handed out piece by piece, as they come.
 
-    A file is at its end where it ends or, if it is followed, when `wait`, which is asked whenever there is
-    nothing new, says False. One that is followed ends with an error where the server ended its session.
+    A followed file ends when `wait` returns False; it is called whenever there is nothing new. A followed
+    stream ends with an error if the server ended its session.
     """
 
     waits, ended, tables = True, True, None
@@ -96,7 +96,7 @@ class FollowedStream:
                     raise self._stream.over
 
     def kept(self) -> None:
-        """Nobody else keeps a copy of the state."""
+        """Do nothing, because no one else keeps a copy of the state."""
 
     def close(self) -> None:
         """Give the stream back."""
@@ -145,16 +145,16 @@ class Growing:
 
     @property
     def position(self) -> Callable[[], dict[str, int]]:
-        """What gives the position behind everything that was taken."""
+        """Return a function for the position after everything that was taken."""
         return self._reader.position._asdict
 
     @property
     def over(self) -> EventlogError | None:
-        """Why the server ended its session, once it has."""
+        """Return why the server ended its session, if it did."""
         return self._reader.over
 
     def answers(self, growing: bool) -> Iterator[Answer]:
-        """What the bytes tell that are there by now; that it grows is known."""
+        """Yield the changes of the bytes that are there by now."""
         while not self.ended and self._ready():
             piece = self._stream.read(CHUNK)
             if self._grows and piece:
@@ -173,15 +173,15 @@ class Growing:
         self._stream.close()
 
     def _ready(self) -> bool:
-        """Whether reading waits for nobody: a file always answers."""
+        """Return whether a read returns at once; a read of a file always does."""
         return self._grows or bool(select.select([self._stream], [], [], 0)[0])
 
 
 def pieces(name: str, *, endless: bool = False, wait: Callable[[], bool] | None = None) -> Generator[bytes]:
-    """The bytes of a file, `-`, pipe, `tcp://host:port` or `unix:/path`, as they come.
+    """Yield the bytes of a file, `-`, pipe, `tcp://host:port` or `unix:/path`, as they come.
 
-    A file is at its end where it ends or, if `endless`, when `wait`, which is asked whenever there is
-    nothing new, says False. Pipes and sockets end when the other side closes them.
+    A file ends at its end or, if `endless`, when `wait` returns False. Pipes and sockets end when the other
+    side closes them.
     """
     with _open(name) as stream:
         grows = endless and _is_file(stream)
@@ -237,7 +237,7 @@ def _is_file(stream: io.RawIOBase) -> bool:
 
 
 def _check_place(name: str, stream: io.RawIOBase) -> None:
-    """Misuse where what is read became shorter, or another file has its name now: no more would come."""
+    """Raise Misuse if the file became shorter or was replaced, because no more would come."""
     opened = os.fstat(stream.fileno())
     fault = ""
     if opened.st_size < stream.tell():
@@ -249,8 +249,10 @@ def _check_place(name: str, stream: io.RawIOBase) -> None:
 
 
 def _checked(name: str, stream: io.RawIOBase, before: bytes, piece: bytes) -> bytes:
-    """The end of what was read, with this piece; Misuse where the file has other bytes now where the last
-    ones stood: it was emptied and written again beyond its old length."""
+    """Return the end of what was read, including this piece.
+
+    Raise Misuse if the last bytes are other ones now, because the file was emptied and written again.
+    """
     place = stream.tell() - len(piece) - len(before)
     if os.pread(stream.fileno(), len(before), place) != before:
         raise _Moved(name, "was written anew")

@@ -1,8 +1,8 @@
 """A server through its vendor's JDBC driver, in a JVM within this process (JPype).
 
-The jar is the user's: the vendors do not let us ship it. All that is asked of it beside JDBC itself is one
-method, `IfxSmartBlob.IfxLoRead(int session, byte[] buffer, int size)`: a capture session is read as if it
-were a large object, and returns the number of bytes.
+The user provides the jar, because its licence does not let us ship it. Besides JDBC, only
+`IfxSmartBlob.IfxLoRead(int session, byte[] buffer, int size)` is called. It reads a capture session as if
+that were a large object, and returns the number of bytes.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class _Cursor:
             self._width = self._result.getMetaData().getColumnCount()
 
     def fetchone(self) -> Sequence[object] | None:
-        """The next row; None behind the last."""
+        """Return the next row; None after the last."""
         row: Sequence[object] | None = self._asked(self._row)
         return row
 
@@ -150,7 +150,7 @@ class _Cursor:
         return tuple(_value(self._result.getObject(place)) for place in range(1, self._width + 1))
 
     def close(self) -> None:
-        """Closes what was executed; its result goes with it."""
+        """Close what was executed, and its result."""
         if self._statement is not None:
             self._asked(self._statement.close)
 
@@ -194,13 +194,13 @@ def _java_home() -> Path | None:
     return Path(JAVA_HOME)
 
 
-# From this release on Java warns of native code, which JPype is, unless it is told.
+# From this release on Java warns of native code, which JPype is, unless a flag allows it.
 _WARNS: Final = 17
 _NATIVE: Final = ("--enable-native-access=ALL-UNNAMED",)
 
 
 def _release(home: Path) -> int:
-    """The release of a Java; 0 where its file of that name does not tell."""
+    """Return the release of a Java; 0 if its release file does not contain it."""
     try:
         found = re.search(r'JAVA_VERSION="(\d+)', (home / "release").read_text("utf-8"))
     except (OSError, UnicodeDecodeError):

@@ -1,7 +1,7 @@
-"""Messages from Kafka: the shell around `messages`.
+"""Messages from Kafka.
 
-Reading goes partition by partition to the end that was there when it began, and offsets are
-committed only when the caller says that the output is out: what fails is read again.
+Each partition is read to the end that it had when reading began. Offsets are committed only after the output
+is written, so that a failed run reads the same messages again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from eventlog.sources.source import NotCopied
 T = TypeVar("T")
 
 _PATIENCE = 30.0  # seconds
-_FETCH_WAITS = 10  # milliseconds for more; what is read stands there, and other questions wait behind it
+_FETCH_WAITS = 10  # milliseconds for more, because other requests wait meanwhile
 _MOVING = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -56,17 +56,17 @@ _MEMBERS = (
     "Kafka: the group {} has members of its own, so that its offsets are not ours to keep:"
     " --kafka-group names another"
 )
-_TELL = 5.0  # seconds in which brokers tell of a topic
+_TELL = 5.0  # seconds in which brokers describe a topic
 
 
 class KafkaFault(EventlogError):
     """Kafka: {0}"""
 
-    code: int | None = None  # of the client, where it told one
+    code: int | None = None  # of the client, if it gave one
 
 
 class Topics:
-    """Topics that are read; the offsets of what was handed out are committed by `commit`."""
+    """The topics that are read; `commit` commits the offsets of what was handed out."""
 
     def __init__(self, settings: KafkaSettings, encoding: str = "json") -> None:
         self._settings = settings
@@ -79,7 +79,7 @@ class Topics:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
-                "auto.offset.reset": "error",  # what is gone is told, and not passed over
+                "auto.offset.reset": "error",  # lost messages are an error, and not skipped
             }
         )
         self._consumer = opened(Consumer, client)
@@ -94,18 +94,18 @@ class Topics:
         return read_changes(messages.FORMAT, tables, settings, stream or StreamSettings(), tasks, self.leave)
 
     def reading(self, settings: MessageSettings) -> MessageSettings:
-        """The settings with what the metadata topic and the names of topics tell."""
+        """Return the settings with the metadata topic and the names of topics added."""
         published = (*settings.published, *self.metadata())
         of_topic = not settings.table
         return replace(settings, published=published, encoding=self._encoding, table_of_topic=of_topic)
 
     def leave(self, placed: Placed) -> None:
-        """Read a message again the next time, and all behind it in its partition."""
+        """Read a message again the next time, and all after it in its partition."""
         at = self._partitions_named[placed.source]
         self.done[at] = min(self.done[at], placed.number)
 
     def metadata(self) -> tuple[Metadata, ...]:
-        """The metadata messages that stand in a topic of their own, from its beginning."""
+        """Return the metadata messages of the metadata topic, from its beginning."""
         if not self._settings.kafka_metadata_topic:
             return ()
         reader = MessageReader(Tables(), MessageSettings(encoding=self._encoding))
@@ -129,7 +129,7 @@ class Topics:
         return {at: self._spot(at, committed) for at, committed in self._kept()}
 
     def identity(self, topic: str) -> tuple[str | None, str | None]:
-        """The id and the cleanup policy of a topic; None for what the brokers do not tell."""
+        """Return the id and the cleanup policy of a topic; None for what the brokers do not report."""
         return identity(self._settings, topic)
 
     def between(self, at: tuple[str, int], start: int, end: int) -> Source[Object]:
@@ -197,11 +197,13 @@ class Topics:
             return
         self._consumer.assign([TopicPartition(topic, number, start)])
         yield from self._up_to(name, topic, number, end)
-        self._consumer.unassign()  # or it goes on asking for more, however long nobody wants it
+        self._consumer.unassign()  # else the client keeps fetching in the background
 
     def _up_to(self, name: str, topic: str, number: int, end: int) -> Iterator[Object | Refused]:
-        """The messages of the partition that is assigned, up to an offset: it is read to there, whatever else
-        the client says to be the end."""
+        """Yield the messages of the assigned partition, up to an offset.
+
+        It is read to there even if the client reports an earlier end.
+        """
         while True:
             message = self._consumer.poll(self._settings.kafka_timeout)
             if message is None:
@@ -225,10 +227,10 @@ class Topics:
 
 
 def identity(settings: KafkaSettings, topic: str) -> tuple[str | None, str | None]:
-    """The id and the cleanup policy of a topic; None for what the brokers do not tell."""
+    """Return the id and the cleanup policy of a topic; None for what the brokers do not report."""
     client = AdminClient(settings.client())
     if client.list_topics(timeout=settings.kafka_timeout).controller_id < 0:
-        return None, None  # nobody answers for the cluster
+        return None, None  # no broker answers for the cluster
     seconds = min(settings.kafka_timeout, _TELL)
     try:
         described = client.describe_topics(TopicCollection([topic]), request_timeout=seconds)
@@ -240,8 +242,7 @@ def identity(settings: KafkaSettings, topic: str) -> tuple[str | None, str | Non
 
 
 def asked(call: Any, patience: float = _PATIENCE) -> Any:
-    """What the brokers answer; a group or a partition that moves from one of them to another
-    answers a moment later."""
+    """Return the answer of the brokers; ask again while a group or partition moves between brokers."""
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -269,7 +270,7 @@ def opened(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
 
 
 def told(error: KafkaError) -> KafkaFault:
-    """What the client says, with its code."""
+    """Return the client's message with its code."""
     fault = KafkaFault(error.str())
     fault.code = error.code()
     return fault

@@ -57,7 +57,7 @@ class KafkaSettings:
 
     @property
     def registry_identity(self) -> tuple[str, str, str]:
-        """User, password and token for the registry; a secret may stand in a file."""
+        """Return user, password and token for the registry; a secret may be in a file."""
         secret = read_secret(self.registry_secret_file) if self.registry_secret_file else ""
         user, password, token = self.registry_user, self.registry_password, self.registry_token
         if user and token:
@@ -72,13 +72,13 @@ class KafkaSettings:
 
     def client(self, **own: Any) -> dict[str, Any]:
         """The configuration of a client."""
-        quiet = {"log_level": 0}  # what librdkafka has to say comes as errors
+        quiet = {"log_level": 0}  # messages of librdkafka come as errors
         return {"bootstrap.servers": self.kafka_brokers} | quiet | _options(self.kafka_options) | own
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaStates:
-    """How changes are written once."""
+    """The settings for writing each change exactly once."""
 
     kafka_transactional_id: str = setting(
         "",

@@ -1,7 +1,7 @@
-"""Where a snapshot and the stream behind it tell the same: changes that a snapshot may show already.
+"""Changes that the snapshot of a table may show already.
 
-A writer that replaces rows takes them again, marked `overlap`; one that tells events is told each once. For
-that the rows of the snapshot are kept, by their keys, until the stream is past it.
+A target that replaces rows takes such a change again, marked `overlap`. A target of events gets each event
+once: the rows of the snapshot are kept by key until the stream is past the snapshot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NO_ROW = b""
 
 
 class SnapshotRows:
-    """What the snapshot shows of each row, on disk; a row is known by its key."""
+    """The rows of a snapshot, on disk, by key."""
 
     def __init__(self, path: Path | None) -> None:
         self._rows = sqlite3.connect(str(path) if path else "")
@@ -46,7 +46,7 @@ class SnapshotRows:
         return found[0] if found else _NO_ROW
 
     def keep(self) -> None:
-        """What was put is on disk."""
+        """Commit the rows to disk."""
         self._rows.commit()
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class SnapshotRows:
 
 
 class Overlap:
-    """Compares each change with the snapshot of its table."""
+    """A comparison of each change with the snapshot of its table."""
 
     def __init__(self, spans: Mapping[int, ReadSpan], shown: SnapshotRows | None) -> None:
         self._spans = spans  # by the number of the table
@@ -66,8 +66,11 @@ class Overlap:
             self._shown.put(_table(change), change.key, _digest(change, after=True))
 
     def of(self, change: Change) -> Iterator[Change]:
-        """What is to be told of a change: it, marked where the snapshot may show it; of events, those that
-        continue what the snapshot shows."""
+        """Yield what leaves for a change.
+
+        That is the change, marked if the snapshot may show it; for events, only the parts that the snapshot
+        does not show.
+        """
         span = self._spans.get(_number(change))
         if span is None or not _within(change, span):
             yield change
@@ -80,7 +83,7 @@ class Overlap:
             yield from self._continuing(change, self._shown)
 
     def _continuing(self, change: Change, shown: SnapshotRows) -> Iterator[Change]:
-        """The events of a change that continue the row as the snapshot and what was told since show it."""
+        """Yield the events of a change that continue the row as the snapshot and earlier events show it."""
         table = _table(change)
         for event in row_events(change):
             before = _NO_ROW if event.op is Op.INSERT else _digest(change, after=False)
@@ -91,7 +94,7 @@ class Overlap:
 
 
 def _within(change: Change, span: ReadSpan) -> bool:
-    """Whether a change was committed before its table had been read."""
+    """Return whether a change was committed before its table had been read."""
     if _sequence(change) <= span.after.sequence:
         return True
     return change.time is not None and seconds_of(change.time) <= span.after.seconds

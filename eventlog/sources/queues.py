@@ -1,4 +1,4 @@
-"""A queue that stands in a database table: LINTER's own, copied or exposed elsewhere. It is only read."""
+"""LINTER's queue in a database table, or a copy of it. It is only read."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ Columns = dict[str, sa.ColumnElement[Any]]
 
 
 class QueueRest(NamedTuple):
-    """What a queue holds beyond a state."""
+    """The rows of a queue after a state."""
 
     source: Source[Row]
     past: tuple[QueueRow, ...] = ()  # rows from before the start that are still there, without their data
 
 
 def rows(connection: sa.Connection, table: str, since: QueueState = START) -> QueueRest:
-    """The rows of a table, or `schema.table`, that a state leaves: in the journal's order, and behind them
-    those of journal files that were used again since."""
+    """Return the rows of a table, or `schema.table`, after a state.
+
+    They are in the journal's order; rows of journal files that were used again follow.
+    """
     queue = _reflect(connection, table)
     before = _before(queue, since)
     if before is None:
@@ -49,7 +51,7 @@ def rows(connection: sa.Connection, table: str, since: QueueState = START) -> Qu
 
 
 def described(connection: sa.Connection, table: str = "DISPATCH_ATTRS") -> list[Table]:
-    """The replicated tables with their record layouts, as DISPATCH_ATTRS tells them."""
+    """Return the replicated tables with their record layouts, from DISPATCH_ATTRS."""
     found = _reflect(connection, table)
     missing = [name for name in attributes.COLUMNS if name not in found]
     if missing:
@@ -133,12 +135,12 @@ class StoredQueue:
 
     @property
     def position(self) -> Callable[[], Any]:
-        """What gives the position after what was taken."""
+        """Return a function for the position after what was taken."""
         mark = self._reader.mark()
         return lambda: dump_state(mark())
 
     def close(self) -> None:
-        """Nothing is open between rounds."""
+        """Do nothing, because nothing is open between rounds."""
 
     def answers(self, growing: bool) -> Iterator[Change | Refused]:
         """The changes of the rows that the position leaves."""

@@ -1,4 +1,4 @@
-"""Change tables as a feed: round after round what became safe, behind what was handed out before."""
+"""Change tables as a source: each round hands out what became safe after the earlier rounds."""
 
 from __future__ import annotations
 
@@ -39,17 +39,16 @@ class Inputs(Protocol):
         """The time part of now, by the clock of the source."""
 
     def control(self) -> Iterable[Source[Any] | Refused]:
-        """The control tables beside them."""
+        """Return the control tables next to the change tables."""
 
     def open(
         self, low: Callable[[str], str], wanted: Callable[[str], bool]
     ) -> Iterable[Source[Any] | Refused]:
-        """The sources whose names are wanted; a database may leave out what stands at or below the minute
-        that `low` tells."""
+        """Return the wanted sources; a database may leave out rows at or before the minute of `low`."""
 
 
 class RowsFeed:
-    """The change tables of tasks, one task behind the other."""
+    """The change tables of tasks, one task after the other."""
 
     ended, waits, tables = False, False, None  # there may always come more
 
@@ -70,7 +69,7 @@ class RowsFeed:
 
     @property
     def state(self) -> str | None:
-        """The state behind everything that was handed out."""
+        """Return the state after everything that was handed out."""
         return json.dumps({"tasks": {name: known.dump() for name, known in self._known.items()}})
 
     def delivery(self, whole: Whole, overtaken: str | None = None) -> Delivery:
@@ -88,13 +87,13 @@ class RowsFeed:
         return self.state
 
     def close(self) -> None:
-        """Nothing is open between rounds."""
+        """Do nothing, because nothing is open between rounds."""
 
     def kept(self) -> None:
-        """Nobody else is to know."""
+        """Do nothing, because no one else keeps a copy of the state."""
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
-        """Whole transactions up to the safe point of each task."""
+        """Yield whole transactions up to the safe point of each task."""
         control = Control(self._reading.suffix)
         for inputs in self._tasks:
             for source in inputs.control():
@@ -237,7 +236,9 @@ class _Round:
         return True
 
     def _need_loaded(self) -> None:
-        """Changed where a source has fewer rows of a full load than were delivered: it was loaded anew."""
+        """Raise Changed if a source has fewer rows of a full load than were delivered, because it was loaded
+        anew.
+        """
         for source, now in self._loading.items():
             known = self._loaded.get(source, 0)
             if now.count < known:

@@ -31,7 +31,7 @@ class UnknownSchema(RegistryFault):
 
 
 class RegistryAccess(NamedTuple):
-    """Who we are to a registry."""
+    """The credentials for a registry."""
 
     headers: Mapping[str, str] = MappingProxyType({})
     ca: str = ""
@@ -39,7 +39,7 @@ class RegistryAccess(NamedTuple):
 
 
 class Registry:
-    """Its methods fit `MessageSettings.schema_of`, `.register` and `.register_key`."""
+    """A schema registry; its methods fit `MessageSettings.schema_of`, `.register` and `.register_key`."""
 
     def __init__(self, url: str, seconds: float = _SECONDS, access: RegistryAccess | None = None) -> None:
         access = access or RegistryAccess()

@@ -22,7 +22,7 @@ class ChangeSource(Protocol):
 
     @property
     def waits(self) -> bool:
-        """Whether a round waits by itself for what comes."""
+        """Return whether a round waits by itself for new changes."""
 
     @property
     def tables(self) -> Tables | None:
@@ -30,7 +30,7 @@ class ChangeSource(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing can come any more, however long it is followed."""
+        """Return whether nothing can come any more, even if the source is followed."""
 
     @property
     def state(self) -> str | None:
@@ -39,7 +39,7 @@ class ChangeSource(Protocol):
     def kept(self) -> None:
         """Note that everything that was handed out is safely written, with the state after it.
 
-        NotCopied says that a copy of the state, which others hold, is not up to date.
+        Raise NotCopied if a copy of the state that others hold is not up to date.
         """
 
     def close(self) -> None: ...

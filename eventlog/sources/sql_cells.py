@@ -19,7 +19,7 @@ from eventlog.qlik.types import Spec, exact_decimal
 _LONGEST = 4_000  # characters or bytes of a column that is no LOB, in the least of the dialects
 
 
-# --- types, per dialect where the generic one says too little
+# --- types, per dialect where the generic one is not exact
 
 
 def _binary(length: int) -> TypeEngine[Any]:
@@ -52,7 +52,10 @@ def _time(spec: Spec) -> TypeEngine[Any]:
 
 
 def _numeric(precision: int, scale: int) -> TypeEngine[Any]:
-    """Exact decimals; SQLite has none, and a NUMERIC without sizes is one only in PostgreSQL."""
+    """Return a type for exact decimals.
+
+    SQLite has none, and only PostgreSQL has NUMERIC without sizes.
+    """
     exact: TypeEngine[Any] = sa.Numeric(precision, scale) if precision else sa.Text()
     if not precision:
         return exact.with_variant(sa.Numeric(), "postgresql")
@@ -141,8 +144,11 @@ def _bind(declared: TypeEngine[Any], dialect: sa.Dialect) -> Bind | None:
 
 
 def binds_of(table: sa.Table, dialect: sa.Dialect) -> list[Bind]:
-    """How each cell is bound. One that its column cannot hold whole is refused here, for there are
-    databases that cut or round it without a word."""
+    """Return how each cell is bound.
+
+    A value that its column cannot hold whole is refused here, because some databases cut or round it
+    silently.
+    """
     return [_bound(_held(column.type), _bind(column.type, dialect)) for column in table.columns]
 
 
@@ -151,7 +157,7 @@ def _bound(held: Bind, bind: Bind | None) -> Bind:
 
 
 def _held(kind: TypeEngine[Any]) -> Bind:
-    """What refuses a value that a column of this type cannot hold."""
+    """Return what refuses a value that a column of this type cannot hold."""
     if isinstance(kind, sa.String | sa.LargeBinary):
         return _within(kind.length) if kind.length else _anything
     if isinstance(kind, sa.Integer):

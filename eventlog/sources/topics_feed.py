@@ -32,7 +32,7 @@ class TopicReader(Protocol):
         """The partitions that are to be read, as they are now."""
 
     def identity(self, topic: str) -> tuple[str | None, str | None]:
-        """The id and the cleanup policy of a topic, as far as the brokers tell."""
+        """Return the id and the cleanup policy of a topic; None for what the brokers do not report."""
 
     def between(self, at: At, start: int, end: int) -> Source[Object]:
         """The messages of a partition from an offset up to another."""
@@ -71,7 +71,7 @@ class TopicsFeed:
 
     @property
     def state(self) -> str | None:
-        """The state behind everything that was handed out."""
+        """Return the state after everything that was handed out."""
         return self._progress.dump()
 
     def kept(self) -> None:
@@ -83,10 +83,10 @@ class TopicsFeed:
         self._reader.close()
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
-        """Read what is there, and hand out what is complete.
+        """Read the new messages, and hand out what is complete.
 
-        With `follow` a transaction that became complete in this round waits for the next: by then every
-        partition was read to an end that was taken behind its last message.
+        With `follow` a transaction that became complete in this round waits for the next one, because then
+        every partition was read past its last message.
         """
         self._round += 1
         self._repeats = repeats()
@@ -103,7 +103,7 @@ class TopicsFeed:
     # --- reading
 
     def _check(self, spots: Mapping[At, Spot]) -> None:
-        """Whether the topics are those that were read before, at first and wherever something is new."""
+        """Check, at first and whenever a partition grew, that the topics are those that were read before."""
         for topic, of_topic in groupby(sorted(spots), key=lambda at: at[0]):
             partitions = list(of_topic)
             if self._round > 1 and not any(self._moved(at, spots[at]) for at in partitions):
@@ -154,7 +154,7 @@ class TopicsFeed:
     # --- handing out
 
     def _release(self, until: int) -> Iterator[Delivery | Refused]:
-        """What is complete since that round, by its last change; what can never be is told of."""
+        """Yield what is complete since that round, by its last change; report what can never be complete."""
         waiting = self._waiting
         ready = {key for key, one in waiting.open.items() if one.facts.complete and one.round <= until}
         stuck = waiting.stuck(

@@ -47,12 +47,12 @@ class TopicParts:
 
     @property
     def written(self) -> Any:
-        """What the next run goes on from, as JSON holds it."""
+        """Return the state from which the writer of the next run goes on, as JSON."""
         return self._memory.dump()
 
     @contextmanager
     def part(self) -> Iterator[Callable[[Iterable[Change]], None]]:
-        """What writes to the topics; the transaction stays open for the state."""
+        """Return a function that writes to the topics; the transaction stays open for the state."""
 
         def write(changes: Iterable[Change]) -> None:
             for refused in self._transactions.write(changes, self._writer):

@@ -1,4 +1,4 @@
-"""Messages in transactions of Kafka, each with the state of its source behind it: both, or none."""
+"""Transactions of Kafka with messages and the source's state after them: both are committed, or none."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class KafkaTransactions:
         self._open = False
 
     def begin(self, settings: MessageSettings) -> None:
-        """Be the one who writes under this id; what an earlier run did not commit is gone for ever then."""
+        """Become the only writer under this id; uncommitted messages of an earlier run are lost."""
         self._sender = Sender(self._kafka, keys_of(settings, self._kafka), {"transactional.id": self._id})
         asked(lambda: self._producer.init_transactions(self._kafka.kafka_timeout))
 
@@ -59,7 +59,7 @@ class KafkaTransactions:
             yield from self._sender.write(writer.write(changes))
 
     def commit(self, state: Any) -> None:
-        """End the transaction with the state behind it; without messages it is one of the state alone."""
+        """Commit the transaction with the state after it; without messages it contains the state alone."""
         with self._alone():
             self._started()
             assert self._sender is not None
@@ -69,7 +69,7 @@ class KafkaTransactions:
         self._open = False
 
     def close(self) -> None:
-        """Give up what is not committed; where the brokers are away, whoever begins next does."""
+        """Abort what is not committed; if the brokers cannot be reached, the next writer aborts it."""
         if self._open:
             self._open = False
             with suppress(KafkaFault):
@@ -82,7 +82,7 @@ class KafkaTransactions:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Tell of another who took our place."""
+        """Report that another writer took our place."""
         try:
             yield
         except KafkaFault as fault:
@@ -114,8 +114,10 @@ class KafkaTransactions:
         return self._ours("read_committed", behind)[1] if behind else None
 
     def _ours(self, isolation: str, end: int | None = None) -> tuple[int, bytes | None]:
-        """The offset behind the last record under our id that there is up to an end, and what it holds. Those
-        who read what is committed see nothing behind a transaction of another run until it is over."""
+        """Return our last record before an end, and the offset after it.
+
+        A reader of committed records sees nothing after an open transaction of another run.
+        """
         own = {"group.id": self._id, "enable.auto.commit": False, "enable.partition.eof": True}
         consumer = asked(lambda: Consumer(self._kafka.client(**own, **{"isolation.level": isolation})))
         try:

@@ -35,7 +35,7 @@ def publish(
 
 
 def keys_of(settings: MessageSettings, kafka: KafkaSettings) -> KeyWriter:
-    """What writes the keys of messages in Avro."""
+    """Return the writer of the keys of messages in Avro."""
     if kafka.kafka_key_encoding == "avro" and (settings.encoding, kafka.kafka_key) != ("avro", "primary-key"):
         raise Misuse("kafka-key-encoding avro is of encoding avro and kafka-key primary-key")
     register_key = settings.register_key if settings.framing == "confluent" else None
@@ -43,7 +43,7 @@ def keys_of(settings: MessageSettings, kafka: KafkaSettings) -> KeyWriter:
 
 
 # A partition that has just come, or moved, may refuse a producer's first messages and take those that are on
-# their way behind them; the first then count as repeated when they come again, and are lost in silence. So
+# the following ones. The first then count as repeats when they are sent again, and are lost. So
 # nothing is on its way behind what is not acknowledged.
 _IN_ORDER = MappingProxyType({"enable.idempotence": True, "max.in.flight": 1})
 
@@ -61,14 +61,14 @@ class Sender:
         self.producer = opened(Producer, client)
 
     def write(self, messages: Iterable[WrittenMessage | Refused]) -> Iterator[Refused]:
-        """Hands messages to the client; what has none comes back."""
+        """Hand messages to the client; return those that it refuses."""
         for written in messages:
             refused = written if isinstance(written, Refused) else self.send(written)
             if refused is not None:
                 yield refused
 
     def send(self, written: WrittenMessage) -> Refused | None:
-        """Hands a message to the client; what has no legal topic comes back."""
+        """Hand a message to the client; return it if its topic is not legal."""
         try:
             topic = self._topic(written.structure)
         except NotExpressible as fault:
@@ -96,7 +96,7 @@ class Sender:
             raise KafkaFault(f"{messages} not out after {self._settings.kafka_timeout:g} s")
 
     def produce(self, topic: str, value: bytes, key: bytes | None, partition: int = -1) -> None:
-        """Hands a message to the client, as soon as it has room for it."""
+        """Hand a message to the client as soon as it has room."""
         while True:
             self._raise()
             try:

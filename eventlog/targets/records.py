@@ -42,7 +42,7 @@ class OneOutput:
 
 
 class AtPlace:
-    """Topics, or tables of a database."""
+    """A target in topics, or in tables of a database."""
 
     def __init__(
         self, write: Callable[[Iterable[Change], Job], Iterator[Refused]], job: Job, report: Report
@@ -65,7 +65,7 @@ def _changes(deliveries: Iterator[Delivery]) -> Iterator[Change]:
 
 
 class TransferState(NamedTuple):
-    """What is known between two runs."""
+    """The facts that are kept between two runs."""
 
     format: str  # of the source
     position: str | None = None  # the source's own state
@@ -88,7 +88,7 @@ def state_of(source_format: str) -> Callable[[Any], TransferState]:
 
 
 class PartWriter(Protocol):
-    """Where parts go: each is on disk when its block ends."""
+    """A place for parts; each part is on disk when its block ends."""
 
     seconds: float  # that a part may wait for more where the source pauses
 
@@ -125,7 +125,7 @@ class InParts:
         self._keep()
 
     def _next(self, deliveries: Iterator[Delivery]) -> tuple[Delivery, Iterable[Change]] | None:
-        """Return the next delivery that has changes; one without tells the position."""
+        """Return the next delivery that has changes; a delivery without changes sets the position."""
         try:
             for delivery in deliveries:
                 changes = iter(delivery.changes)
@@ -156,7 +156,7 @@ class InParts:
                 self._position = delivery.state
                 return
             following = self._next(deliveries)
-        if self._fault is not None:  # else the end of the round told it
+        if self._fault is not None:  # else the end of the round set it
             self._position = delivery.state
 
     def _keep(self) -> None:
@@ -180,7 +180,7 @@ def open_parts(job: Job, kept: TransferState, report: Report) -> Iterator[PartWr
 
 
 def is_folder(output: str) -> bool:
-    """Whether an output is a folder, which then holds parts."""
+    """Return whether an output is a folder; a folder contains parts."""
     return output.endswith("/") or (output != "-" and Path(output).is_dir())
 
 
@@ -204,7 +204,7 @@ class _Writer:
 
     @property
     def written(self) -> Any:
-        """What the next run goes on from, as JSON holds it."""
+        """Return the state from which the writer of the next run goes on, as JSON."""
         return None if self._memory is None else self._memory.dump()
 
     def to(self, output: Output) -> Write:

@@ -1,4 +1,6 @@
-"""What topics tell a writer to go on from: the structures that were published, the greatest change_seq."""
+"""The state that a writer goes on from, read from its topics: published structures and the greatest
+change_seq.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ _TAIL = 100  # messages at the end of a partition: the last of them may be metad
 
 
 def read_topic_state(tables: Tables, settings: MessageSettings, kafka: KafkaSettings) -> SequenceMemory:
-    """What stands in the topics to which messages will be written; those that are not there tell nothing.
+    """Return the state of the topics to which messages will be written; a missing topic has none.
 
-    Metadata messages stand in a topic of their own, else among the data of each partition: then one is read
-    as a whole.
+    Metadata messages are in a topic of their own, or among the data of each partition. Then one partition is
+    read as a whole.
     """
     topics = {kafka.topic_of(table.schema, table.name) for table in tables} or {kafka.kafka}
     reading = TopicEnds(kafka, settings.encoding)
@@ -59,7 +61,7 @@ class TopicEnds(Topics):
 
 
 def _sequences(reader: MessageReader, source: Source[Object]) -> Iterator[str]:
-    """The change_seqs of a source; what cannot be read tells none."""
+    """Yield the change_seqs of a source; a message that cannot be read has none."""
     for item in reader.run([source]):
         if not isinstance(item, Refused) and item.position is not None:
             yield item.position

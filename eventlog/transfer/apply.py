@@ -86,8 +86,10 @@ def _name(job: Job, chosen: ApplySettings) -> str:
 
 
 def _described(job: Job) -> tuple[SourceSchema, Job]:
-    """Return what the source of a job will tell of its tables, and the job so that it does; what it hands out
-    are whole transactions."""
+    """Return an empty schema and a copy of the job.
+
+    The job's source fills the schema with what it knows of its tables, and hands out whole transactions.
+    """
     described = SourceSchema()
     given = {"whole_transactions": True, "ended": not job.place, "heard": described.add_description}
     return described, replace(job, given={**job.given, **given})

@@ -148,7 +148,7 @@ def _whole_target(job: Job, report: Report) -> ChangeTarget:
 
 
 def write_changes(job: Job, changes: Iterable[Change], report: Report, given: Mapping[str, Any]) -> None:
-    """Write changes as a job says."""
+    """Write changes to the output of a job."""
     OneOutput(replace(job, given=given), report).write(iter([Delivery(changes)]))
 
 

@@ -29,9 +29,9 @@ def explain(job: Job, report: Report, clock: str, tell: Tell) -> None:
 
 
 def placed(job: Job, clock: str) -> Iterator[Placed | Refused]:
-    """The changes of a job's source in their order, each with its place and that of its B row.
+    """Yield the changes of a job's source in their order, each with its place and the place of its B row.
 
-    Refused for what is left out, and for what is said.
+    Yield Refused for each record that is left out, and for each warning.
     """
     source, given = job.source, all_given(job, clock)
     reading: Any = settings.build(source.settings, given)

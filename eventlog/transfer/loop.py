@@ -31,7 +31,7 @@ def sleep(seconds: float) -> bool:
 
 
 class Going(NamedTuple):
-    """How long a run goes on: one round, or as the source grows."""
+    """The length of a run: one round, or as long as the source grows."""
 
     follow: bool = False
     wait: Wait = sleep

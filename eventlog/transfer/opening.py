@@ -58,9 +58,9 @@ def reader_from_state(job: Job) -> ReadOn | None:
 
 
 def deliveries(job: Job, state: str | None = None, clock: str = "") -> Iterator[Delivery | Refused]:
-    """What the source of a job holds after a state, in order; the target of the job takes no part.
+    """Yield what the source of a job contains after a state, in order; the job's target is not used.
 
-    A source without positions has no state to go on from, and hands out None for it.
+    A source without positions accepts no state, and the state of its deliveries is None.
     """
     clock = clock or dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
     given = all_given(job, clock)
@@ -82,4 +82,4 @@ def deliveries(job: Job, state: str | None = None, clock: str = "") -> Iterator[
 
 
 def _nothing_to_keep() -> None:
-    """Files do not know how far they were read."""
+    """Do nothing, because a file does not keep how far it was read."""

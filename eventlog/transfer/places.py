@@ -44,7 +44,7 @@ Answers = Iterable[Change | Refused]
 
 @dataclass(frozen=True)
 class Opening:
-    """What a source needs that is read on from a state; the settings of the job are complete."""
+    """The job and the state from which a source is opened; the settings of the job are complete."""
 
     job: Job
     state: str | None
@@ -63,7 +63,7 @@ WriteAll = Callable[[Iterable[Change], Job], Iterator[Refused]]
 
 @dataclass(frozen=True)
 class Place:
-    """Who reads and writes the records of a format at a place."""
+    """The functions that read and write the records of a format at a place."""
 
     read: ReadOnce | None = None
     keeps: bool = False  # whether `read` keeps in the job's state file how far it came
@@ -72,7 +72,7 @@ class Place:
 
 
 def place_of(format_name: str, place: str) -> Place:
-    """Return who reads and writes a format at a place; nobody where there is no entry."""
+    """Return the functions for a format at a place; an empty Place if the registry has no entry."""
     return PLACES.get((format_name, place), Place())
 
 

@@ -28,7 +28,7 @@ _TIME = rf"^[1-9][0-9]{{3}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[ T]{_CLOC
 _PER_FIELD = [number for number, event_type in EVENT_TYPES.items() if event_type.per_field]
 
 
-TAKES_NO_PART = 0  # in the place of an event type: the row only shows which record_ids stand twice
+TAKES_NO_PART = 0  # as an event type: the row only shows that its record_id is repeated
 
 
 class InvalidRow(NamedTuple):
@@ -46,7 +46,7 @@ class CheckedRows(NamedTuple):
 
 
 class Checker:
-    """Checks the rows of one source."""
+    """A checker for the rows of one source."""
 
     def __init__(self, source: int, columns: Sequence[str], name: str, clock: str, rules: Rules) -> None:
         self._source = source
@@ -58,7 +58,7 @@ class Checker:
         self._mine = None if rules.allow_loopback else rules.driver_user
 
     def fits(self, slab: RowBatch) -> bool:
-        """Whether its columns are of types that can be read here."""
+        """Return whether the columns have types that can be read here."""
         types = [None if name is None else slab.columns[name].type for name in self._names]
         wanted = [_NUMBERS, _TEXTS, _NUMBERS, _MOMENTS, *[_TEXTS] * 6]
         return all(
@@ -92,7 +92,7 @@ class Checker:
         return CheckedRows(pa.concat_batches([rows, self.by_column(entries)]), odd)
 
     def by_column(self, entries: Iterable[tuple[int, Entry]]) -> pa.RecordBatch:
-        """Entries and where they stand, by column."""
+        """Return entries and their positions by column."""
         rows = [
             (entry.record_id, self._kind(entry), self._source, where, *entry[5:]) for where, entry in entries
         ]
@@ -105,7 +105,7 @@ class Checker:
         return entry.event_type if entry.status == self._status and not mine else TAKES_NO_PART
 
     def _cells(self, slab: RowBatch) -> list[pa.Array]:
-        """The ten columns of an entry: texts, but for numbers that are none."""
+        """Return the ten columns of an entry: texts, except for numbers."""
         count = len(slab.where)
         cells = [
             pa.array([default] * count, pa.string()) if name is None else slab.columns[name]
@@ -125,7 +125,7 @@ _MOMENTS = (_is_text, pa.types.is_large_string, pa.types.is_timestamp)
 
 
 def _text(cells: pa.Array) -> pa.Array:
-    """Cells as texts; a moment with a zone as UTC has it."""
+    """Return cells as texts; a moment with a zone in UTC."""
     if pa.types.is_timestamp(cells.type):
         cells = cells.cast(pa.timestamp(cells.type.unit))
     return cells if _is_text(cells.type) else cells.cast(pa.string())
@@ -138,14 +138,14 @@ def _numbers(cells: pa.Array, pattern: str, most: int) -> tuple[Ints, Flags]:
         found = np.zeros(len(cells), np.int64)
         found[sure] = cells.filter(pa.array(sure)).cast(pa.int64()).to_numpy()
         return found, sure
-    if pa.types.is_decimal(cells.type):  # of which Arrow would cut what is over 64 bits
+    if pa.types.is_decimal(cells.type):  # because Arrow would cut values over 64 bits
         cells = pc.if_else(pc.less_equal(pc.abs(cells), Decimal(most)), cells, None)
     found = pc.fill_null(cells.cast(pa.int64(), safe=False), 0).to_numpy()
     return found, (found > 0) & (found <= most)
 
 
 def _matches(texts: pa.Array, pattern: str) -> Flags:
-    """Whether each text has that form; one that stands often is looked at once."""
+    """Return whether each text matches the pattern; a repeated text is checked once."""
     encoded = texts.dictionary_encode()
     right = flags(pc.match_substring_regex(encoded.dictionary, pattern))
     at = pc.fill_null(encoded.indices, len(right)).to_numpy()

@@ -1,7 +1,7 @@
-"""Pieces of a CSV file that Arrow reads as our own reader does, and where their records stand.
+"""Pieces of a CSV file that Arrow reads exactly as our own reader does, and the lines of their records.
 
-Arrow is lenient about quotes, takes a lone CR for the end of a line, and gives up a piece for one record.
-So a piece is looked at first; one that is not regular is left to the reader that tells what is wrong.
+Arrow is lenient about quotes, takes a lone CR for the end of a line, and rejects a piece for one bad record.
+So a piece is checked first. One that is not regular goes to our own reader, which reports what is wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PieceCells(NamedTuple):
 
 
 def cut(data: bytes) -> int:
-    """How many bytes of it are whole records, if its quotes are what they seem; 0 if none is."""
+    """Return how many bytes are whole records, if the quotes are regular; 0 if none are."""
     found = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(found == _LF)
     outside = ends[np.searchsorted(np.flatnonzero(found == _QUOTE), ends) % 2 == 0]
@@ -36,8 +36,10 @@ def cut(data: bytes) -> int:
 
 
 def read(data: bytes, names: Sequence[str], line: int, longest: int) -> PieceCells | None:
-    """The records of a piece of whole ones, the first on this line; None if it is not regular, or one of them
-    is nearly as long as one may be."""
+    """Return the records of a piece, whose first record is on this line.
+
+    Return None if the piece is not regular, or if a record is nearly as long as the limit.
+    """
     found = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(found == _QUOTE).astype(np.int64)
     if len(quotes) % 2 or not _sound_quotes(found, quotes) or not _sound_returns(found, quotes):
@@ -70,7 +72,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _sound_quotes(data: Bytes, quotes: Ints) -> bool:
-    """Whether every quote opens or closes a field, or is doubled."""
+    """Return whether every quote opens or closes a field, or is doubled."""
     if not len(quotes):
         return True
     opening, closing = quotes[::2], quotes[1::2]
@@ -85,7 +87,7 @@ def _sound_quotes(data: Bytes, quotes: Ints) -> bool:
 
 
 def _sound_returns(data: Bytes, quotes: Ints) -> bool:
-    """Whether every CR outside of quotes stands before a LF."""
+    """Return whether every CR outside of quotes is followed by a LF."""
     returns = np.flatnonzero(data == _CR)
     if not len(returns):
         return True

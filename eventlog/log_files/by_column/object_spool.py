@@ -112,7 +112,7 @@ def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
 
 
 def _forms(tables: Tables, name: str) -> list[str]:
-    """The patterns of keys whose text, but for case, is that of all spellings of their object."""
+    """Return the patterns of keys whose text, except for case, is that of all spellings of their object."""
     try:
         table = tables.find(name)
     except EventlogError:

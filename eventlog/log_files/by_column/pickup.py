@@ -72,7 +72,7 @@ class BulkPickup:
         )
 
     def documents(self, inputs: Sequence[tuple[str, str]], advance: Advance) -> Iterator[bytes | Refused]:
-        """The documents of all rows of these files, of which each container is named."""
+        """Yield the documents of all rows of these files; each file has a named container."""
         with ExitStack() as stack:
             leaving = stack.enter_context(closing(SortedBatches(_EVENTS)))
             ids = stack.enter_context(closing(RecordIds()))
@@ -130,7 +130,7 @@ class BulkPickup:
     def _fold(
         self, rows: pa.RecordBatch, leaving: SortedBatches, refusals: Refusals
     ) -> Sequence[WrittenEvent]:
-        """Fold whole objects; what is told is the events that cannot be written."""
+        """Fold whole objects; yield the events that cannot be written."""
         if not rows.num_rows:
             return ()
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))

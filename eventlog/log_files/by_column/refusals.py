@@ -1,4 +1,4 @@
-"""Rows that were refused by column, told as they came: their files are read once more, row by row."""
+"""Rows that were refused by column: their files are read again, row by row, to report them as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record_ids that stand more than once: none of their rows can be believed."""
+"""The record_ids that occur more than once: all of their rows are refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RecordIds:
         self._runs.add(pa.record_batch([ids if ascend else np.sort(ids)], names=["record_id"]))
 
     def repeated(self) -> tuple[Ints, Ints]:
-        """Return the record_ids that stand more than once, ascending, and how often each does."""
+        """Return the repeated record_ids in ascending order, and how often each occurs."""
         rest = np.empty(0, np.int64)
         found = [_repeated(rest)]
         for rows in () if self._ascend else self._runs.in_order(_AT_ONCE):

@@ -1,4 +1,4 @@
-"""The rows of files by column, many at a time; what is not regular comes row by row, and is told alike."""
+"""The rows of files by column, many at a time. Irregular pieces come row by row, with the same messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class RowBatch(NamedTuple):
-    """Some rows by column, and where each stands."""
+    """A batch of rows by column, with their positions."""
 
     columns: dict[str, pa.Array]
     where: Ints
@@ -83,7 +83,7 @@ def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest:
 
 
 class _Begun:
-    """A file of which some bytes were read already."""
+    """A file whose first bytes were read already."""
 
     def __init__(self, data: bytes, file: IO[bytes]) -> None:
         self._data = data
@@ -92,7 +92,7 @@ class _Begun:
 
     @property
     def taken(self) -> bool:
-        """Whether all that was read before was given out."""
+        """Return whether everything that was read before was returned."""
         return self._at >= len(self._data)
 
     def readline(self, limit: int, /) -> bytes:

@@ -1,7 +1,7 @@
-"""The steps of many changes at once, by column: the same that `Goal.steps` gives for each.
+"""The steps of many changes at once, by column, with the same result as `TableTarget.steps` for each.
 
-Changes of one table that tell the same columns are a block. What of it is not plain goes the way of single
-changes: a key that changes or is not told, a value that has to be looked at, a column that the table lacks.
+A block is the changes of one table with the same columns. Changes that need a closer look are handled one by
+one: a key that changes or is missing, an unusual value, a column that the table lacks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNKNOWN = frozenset((NoneType, Absent))
 
 
 class Block(NamedTuple):
-    """Changes of one kind of one table that tell the same columns."""
+    """A block of changes of one kind, of one table, with the same columns."""
 
     op: Op
     key_names: tuple[str, ...]
@@ -32,7 +32,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(changes: Iterable[Change]) -> list[Block]:
-    """Changes as blocks, these in the order of their first changes."""
+    """Return changes as blocks, in the order of the first change of each."""
     found: dict[tuple[Any, ...], Block] = {}
     shape: tuple[Any, ...] = ()
     for number, change in enumerate(changes):
@@ -51,7 +51,7 @@ _FIRST, _BEFORE, _AFTER = itemgetter(0), itemgetter(1), itemgetter(2)
 
 
 def acts_of(goal: TableTarget, block: Block) -> Sequence[Act | None]:
-    """What each change of a block does; None for those to which `Goal.steps` has the answer."""
+    """Return what each change of a block does; None for those that `TableTarget.steps` handles."""
     return _Reading(goal, block).acts() if _together(goal, block) else [None] * len(block.changes)
 
 
@@ -66,7 +66,7 @@ def new_rows(goal: TableTarget, block: Block) -> Sequence[Cells] | None:
 
 
 def _together(goal: TableTarget, block: Block) -> bool:
-    """Whether the changes of a block can be read by column."""
+    """Return whether the changes of a block can be read by column."""
     layout = goal.layout_of(block.names)
     places = [place for place, to_cell in layout.entries if to_cell is not None]
     if block.op is Op.TRUNCATE or not (goal.to_columns and goal.key) or len(set(places)) < len(places):
@@ -85,7 +85,7 @@ class _Reading:
         self.other = {n for n, change in enumerate(block.changes) if change.raw is not None}
 
     def acts(self) -> Sequence[Act | None]:
-        """What each change does."""
+        """Return what each change does."""
         block, goal = self._block, self._goal
         keys = self.keys()
         deeds: Iterable[RowAction] = repeat(RowAction.DELETE)
@@ -163,7 +163,7 @@ class _Reading:
         ]
 
     def _leave_moved(self, keys: dict[int, Cells]) -> None:
-        """Changes of a key are others' to answer."""
+        """Leave changes of a key to `TableTarget.steps`."""
         for number, place in self._layout.keyed:
             befores = list(map(_BEFORE, self._fields[number]))
             if set(map(type, befores)) <= _UNKNOWN:

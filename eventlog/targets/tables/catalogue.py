@@ -184,7 +184,7 @@ class TargetTables:
         return None
 
     def _look_up(self, named: Named) -> TableTarget | None:
-        """The table of the target as it stands now."""
+        """Return the table of the target as it is now."""
         schema, name = self._place(named)
         kinds = {known: kind for _, known, kind in self._catalogue.names(schema)}
         alike = [known for known in kinds if known == name] or [

@@ -26,7 +26,7 @@ _MOST_SCALE = 100
 
 
 def to_column(column: Column, dialect: Dialect) -> ToColumn:
-    """What makes the cells of many values of a column; it gives None where they are not all plain."""
+    """Return a function that makes the cells of many values; it returns None if a value is not plain."""
     kind, make = _plain(column, dialect)
     kinds = frozenset((kind, NoneType, Absent))
 
@@ -66,7 +66,7 @@ def _never(values: Sequence[Any]) -> None:
 
 
 def _lines(pattern: str) -> Callable[[Sequence[str]], str | None]:
-    """What gives texts as lines, if each of them has this pattern."""
+    """Return a function that gives texts as lines, if each of them matches this pattern."""
     every = re.compile(rf"(?:{pattern}\n)*+", re.ASCII)
 
     def read(texts: Sequence[str]) -> str | None:

@@ -43,7 +43,10 @@ _CHARACTERS = re.compile(r"(?:n|national )?(?:var)?char(?:acter)?(?: varying)?2?
 
 
 def to_cell(column: Column, dialect: Dialect) -> ToCell:
-    """What makes the cells of a column; it raises NotExpressible for a value that the column cannot hold."""
+    """Return a function that makes the cells of a column.
+
+    It raises NotExpressible for a value that the column cannot hold.
+    """
     if column.number is Precision.EXACT:
         return _decimal(column)
     if column.number is not None:
@@ -99,7 +102,7 @@ def _octets(value: Value) -> Cell:
 
 
 def _decimal(column: Column) -> ToCell:
-    """Decimals as texts; digits behind the column's last one would be rounded away."""
+    """Write decimals as texts; refuse digits after the column's last one, which would be rounded away."""
     sizes = SIZES.search(column.type)
     scale = int(sizes[2] or 0) if sizes else None
 
@@ -131,7 +134,7 @@ def _unit(scale: int) -> decimal.Decimal:
 
 
 def _float(number: Precision) -> ToCell:
-    """Floats; what is no finite number keeps its name."""
+    """Write floats; infinity and NaN keep their names."""
 
     def read(value: Value) -> Cell:
         found = _scalar(value)
@@ -152,7 +155,9 @@ def _float(number: Precision) -> ToCell:
 
 
 def _rounds(text: str) -> bool:
-    """Whether no double is the number of a text: the nearest, printed with as many digits, is another."""
+    """Return whether no double equals the number of a text: the nearest one, printed with as many digits,
+    differs.
+    """
     nearest = float(text)
     if not math.isfinite(nearest):
         return any(map(str.isdigit, text))  # else it is the name of what is no finite number
@@ -164,7 +169,7 @@ def _rounds(text: str) -> bool:
 
 
 def _loses(number: float) -> bool:
-    """Whether a float of 4 bytes has no text of up to 9 digits that means this number."""
+    """Return whether a float of 4 bytes has no text of up to 9 digits for this number."""
     try:
         single = float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
@@ -173,7 +178,7 @@ def _loses(number: float) -> bool:
 
 
 def _moment(column: Column, dialect: Dialect) -> ToCell:
-    """Dates and times as ISO texts with a blank, in UTC where the value says its zone."""
+    """Write dates and times as ISO texts with a blank, in UTC if the value has a zone."""
     sizes = SIZES.search(column.type)
     unsized = 0 if column.type.lower() == "date" else dialect.fraction
     digits = int(sizes[1]) if sizes else unsized
@@ -208,7 +213,7 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
 
 
 def _lost_of(kind: Kind, text: str) -> str:
-    """What a column of this kind would cut from a date or time without a word: databases do."""
+    """Return what a column of this kind would cut from a date or time silently."""
     day, _, time = text.rpartition(" ")
     if kind is Kind.DATE and day and ":" in time and _ZONE.sub("", time).strip("0:."):
         return "time of day"
@@ -216,13 +221,13 @@ def _lost_of(kind: Kind, text: str) -> str:
 
 
 def text_length(column: Column) -> int | None:
-    """The characters that a column holds, if its type says how many."""
+    """Return how many characters a column holds, if its type limits them."""
     sizes = SIZES.search(column.type)
     return int(sizes[1]) if sizes and _CHARACTERS.match(column.type.lower()) is not None else None
 
 
 def _text(column: Column, dialect: Dialect) -> ToCell:
-    """Texts; one that is too long would lose blanks at its end without a word."""
+    """Write texts; refuse one that is too long, because its blanks at the end would be cut silently."""
     most = text_length(column)
     longest = sys.maxsize if most is None else most
     padded = column.kind is Kind.PADDED

@@ -17,7 +17,7 @@ _NULL = "\\N"
 
 
 def copy_columns(connection: Connection, statement: str, columns: Sequence[Sequence[Any]]) -> None:
-    """Send rows, of which these are the columns, by `copy`; DatabaseFailed where they are not taken."""
+    """Send rows, given by column, by `copy`; raise DatabaseFailed if the server refuses them."""
     driver: Any = connection.connection.driver_connection
     try:
         with driver.cursor() as cursor, cursor.copy(statement) as copy:
@@ -29,7 +29,7 @@ def copy_columns(connection: Connection, statement: str, columns: Sequence[Seque
 
 
 def copy_text(columns: Sequence[Sequence[Any]]) -> Iterator[bytes]:
-    """Rows as `copy` reads them."""
+    """Return rows in the text form that `copy` reads."""
     for start in range(0, len(columns[0]), _PIECE):
         told = [_column(cells[start : start + _PIECE]) for cells in columns]
         yield ("\n".join(map("\t".join, zip(*told, strict=True))) + "\n").encode()

@@ -72,10 +72,10 @@ class Database:
         self._connection.close()
 
     def settle(self) -> None:
-        """Nothing to do: a group is applied as a whole."""
+        """Do nothing, because a group is applied as a whole."""
 
     def marked(self, marks: Sequence[str]) -> set[str]:
-        """Those of some marks under which something was applied."""
+        """Return those of some marks under which something was applied."""
         found = self._run("applied_marked", source=self._source, marks=json.dumps(marks))
         applied = {str(row[0]) for row in found}
         self._connection.rollback()
@@ -119,7 +119,7 @@ class Database:
             self._refused(refused)
         told.tally.refused = len(told.refused)
         self._keep(group)
-        self._flush()  # what the target has passed over is never told again
+        self._flush()  # what is passed over is never reported again
         self._connection.commit()
         return told
 
@@ -177,7 +177,7 @@ class Database:
         return new if len(new) == len(goals) else ()
 
     def _steps(self, blocks: Iterable[Block], number: int, told: StepsTold) -> Iterator[Step]:
-        """What so many changes do, in their order; those that cannot be done are refused, each for itself."""
+        """Yield what so many changes do, in their order; refuse each change that is impossible by itself."""
         found: list[Act | tuple[Step, ...]] = [()] * number
         refused: dict[int, Refused] = {}
         for block in blocks:
@@ -206,8 +206,10 @@ class Database:
     # --- rows
 
     def _settle(self, steps: Sequence[Step], told: StepsTold) -> None:
-        """Do the steps but for those that the database refuses. Constraints that wait for the end of the
-        transaction speak behind all of them; only if they object, behind each piece."""
+        """Do the steps except those that the database refuses.
+
+        Deferred constraints are checked after all steps; only if they fail, after each piece.
+        """
         if self._tried(lambda: self._settled(steps), told) is not None:
             self._do(steps, told, checked=True)
 
@@ -222,8 +224,11 @@ class Database:
             self._connection.execute(text(statement))
 
     def _do(self, steps: Sequence[Step], told: StepsTold, *, checked: bool) -> None:
-        """Do the steps. Where the database refuses some, halve them until the change is found that is to
-        blame, and refuse that one; what stands before it is done by then."""
+        """Do the steps. If the database refuses some, halve them until the change at fault is found, and
+        refuse it.
+
+        The steps before that change are done by then.
+        """
         if not steps:
             return
 
@@ -238,7 +243,7 @@ class Database:
             self._halve(steps, fault, told, checked=checked)
 
     def _tried(self, work: Callable[[], StepsTold], told: StepsTold) -> Blaming | None:
-        """Do some work as a whole, or nothing of it; what the database says against its rows."""
+        """Do some work as a whole, or nothing of it. Return the error of the database about its rows."""
         point = self._connection.begin_nested()
         try:
             done = work()
@@ -294,7 +299,7 @@ class Database:
         return text(templates.statement(self._dialect, name, **self._names(), **(holes or {})))
 
     def _names(self) -> dict[str, str]:
-        """What fills the holes of statements on our own tables."""
+        """Return the texts for the placeholders of statements on our own tables."""
         fold, quote = self._dialect.fold, self._dialect.quote
         names = {
             name.removeprefix("eventlog_"): qualified(self._dialect, self._home, fold(name)) for name in OWN

@@ -40,16 +40,16 @@ from eventlog.targets.tables.type_guesses import guessed_types
 from eventlog.targets.tables.validity import SPAN, check_position, sequence_of, time_of
 
 LOGGER = logging.getLogger(__name__)
-_MANY = "multiple source rows"  # of errors in which merge is wrong, or says what bad keys do
+_MANY = "multiple source rows"  # of errors of merge that it raises wrongly, or for bad keys
 
 
 class LastCommit(NamedTuple):
-    """What a table's last commit of ours says."""
+    """The facts of a table's last commit by us."""
 
     rounds: int
     before: str | None
     state: str | None
-    parts: int | None = None  # files of marks; None where the source's state says all
+    parts: int | None = None  # files of marks; None if the source's state is enough
 
 
 class Delta:
@@ -86,7 +86,7 @@ class Delta:
         self._marks = Marks()
         self._parts: dict[Path, int] = {}
         self._numbers: dict[int, int] = {}  # of the changes of a group
-        if last.parts is not None:  # each table says itself what it has: no group is done again
+        if last.parts is not None:  # each table knows its own state, so no group is done again
             self.state, self.until = last.state, None
             self._read_marks(kept)
 
@@ -100,7 +100,7 @@ class Delta:
             self.state, self.until = self.until, None
 
     def marked(self, marks: Sequence[str]) -> set[str]:
-        """Those of some marks under which something was applied."""
+        """Return those of some marks under which something was applied."""
         return self._marks.known(marks)
 
     def apply(self, group: Group) -> Tally:
@@ -150,7 +150,7 @@ class Delta:
         return sorted(found)
 
     def _kept(self, path: Path) -> LastCommit | None:
-        """What a table says of our source; None where it had nothing of it."""
+        """Return the record of our source in a table; None if it has none."""
         table = DeltaTable(path)
         rounds = table.transaction_version(self._name(path))
         if rounds is None:
@@ -187,7 +187,7 @@ class Delta:
         )
 
     def _note(self, path: Path, commit: CommitProperties, marks: Sequence[str]) -> None:
-        """What changed no row is applied too, and noted: merge makes no commit of it."""
+        """Note a group that changed no row as applied, because merge makes no commit of it."""
         table = DeltaTable(path)
         if table.transaction_version(self._name(path)) != self._rounds:
             nothing = pa.schema(table.schema().to_arrow()).empty_table()
@@ -281,7 +281,7 @@ class Delta:
     def _merge(
         self, path: Path, goal: TableTarget, acts: Sequence[Act], commit: CommitProperties, told: StepsTold
     ) -> None:
-        """Acts as one row for each key, merged; where merge gives up, the rows are written anew."""
+        """Merge acts as one row for each key; if merge fails, write the rows anew."""
         table = DeltaTable(path)
         reduced = self._reduced(acts)
         asked = [e.key for e in reduced.effects.values() if e.expected or e.gone == ASKED]
@@ -315,8 +315,10 @@ class Delta:
         told: StepsTold,
         known: Sequence[Refused] = (),
     ) -> None:
-        """Take out the rows that steps are about, and put in what becomes of them, in one commit. What is
-        refused is told, but what is known."""
+        """Replace the rows of some steps by their new versions, in one commit.
+
+        Refused changes are reported, except those that are reported already.
+        """
         table = DeltaTable(path)
         rewriting = Rewriting(table, goal, steps, insert=self._settings.missing_rows == "insert")
         for step in steps:
@@ -356,7 +358,7 @@ class Delta:
         return sequence_of(change, self._rounds, self._numbers[id(change)]), time_of(change)
 
     def _counted(self, steps: Sequence[Step], left_out: Sequence[Change], absent: int) -> StepsTold:
-        """What steps come to, of which some changes are left out."""
+        """Count what steps do, without some changes that are left out."""
         told = StepsTold(Tally(), [])
         told.tally.absent(absent)
         without = set(map(id, left_out))
@@ -371,7 +373,7 @@ class Delta:
         told.refused.extend(refused)
 
     def _tell(self, refused: Sequence[Refused]) -> None:
-        """Tell of changes that are refused: what a commit has passed over is never told again."""
+        """Report changes that are refused, because what a commit has passed over is never reported again."""
         for one in refused:
             self._refused(one)
         self._flush()
@@ -384,7 +386,7 @@ def _add(told: StepsTold, more: StepsTold) -> None:
 
 @contextmanager
 def _faults_of(path: Path) -> Iterator[None]:
-    """What the library and the file system say of a table is ours to tell, with its folder."""
+    """Add the folder to errors of the library and the file system."""
     try:
         yield
     except (DeltaError, OSError) as fault:
@@ -392,7 +394,7 @@ def _faults_of(path: Path) -> Iterator[None]:
 
 
 def _committed(table: DeltaTable, name: str, part: str) -> bool:
-    """Whether a commit of a table names a file of marks."""
+    """Return whether a commit of a table names a file of marks."""
     return table.transaction_version(f"{name}/{part}") is not None
 
 

@@ -1,7 +1,7 @@
-"""Which events of a source were applied to a folder of Delta tables.
+"""The events of a source that were applied to a folder of Delta tables.
 
-The names of the events of a commit stand in a file beside the table's own. The file counts once the commit
-names it, as one of its transaction identifiers: these outlive the entries of the table's log.
+The names of the events of a commit are in a file next to the table's own files. The file counts once a commit
+names it as one of its transaction identifiers, which outlive the entries of the table's log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Marks:
         self._digests.close()
 
     def read(self, table: Path, source: str, committed: Callable[[str], bool]) -> int:
-        """Take in what the files of a table tell, those that `committed` knows; how many these are."""
+        """Read the marks in the files of a table that `committed` accepts. Return the number of files."""
         found = 0
         for file in sorted(_folder(table, source).glob("*.parquet")):
             if committed(file.stem):
@@ -45,11 +45,11 @@ class Marks:
         return found
 
     def known(self, marks: Iterable[str]) -> set[str]:
-        """Those of some marks under which something was applied."""
+        """Return those of some marks under which something was applied."""
         return {mark for mark in marks if self._digests.get(_PART, _digest(mark))}
 
     def add(self, marks: Iterable[str]) -> None:
-        """What was applied under these marks is committed."""
+        """Note that what was applied under these marks is committed."""
         self._add(map(_digest, marks))
 
     def _add(self, digests: Iterable[bytes]) -> None:

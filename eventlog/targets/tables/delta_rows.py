@@ -21,7 +21,7 @@ _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
 def existing(table: Any, goal: TableTarget, keys: Collection[RowKey]) -> set[RowKey]:
-    """Those of some keys of which a table has rows."""
+    """Return those of some keys that a table has rows for."""
     names = [goal.columns[place] for place in goal.key]
     found = set(map(tuple, rows_of(table, goal, {key[0] for key in keys}, names)))
     return found & set(keys)
@@ -30,7 +30,7 @@ def existing(table: Any, goal: TableTarget, keys: Collection[RowKey]) -> set[Row
 def rows_of(
     table: Any, goal: TableTarget, first: Collection[Any] | None, names: Sequence[str]
 ) -> Iterable[list[Any]]:
-    """These columns of the rows whose key begins with one of some values; None stands for any."""
+    """Return these columns of the rows whose key begins with one of some values; None accepts every row."""
     name = goal.columns[goal.key[0]]
     kind = pa.schema(table.schema().to_arrow()).field(name).type
     of = _LARGE.get(kind, kind)
@@ -137,7 +137,7 @@ def merge(table: Any, goal: TableTarget, effects: Sequence[Effect], commit: Any)
 
 
 def _row(effect: Effect, goal: TableTarget) -> tuple[str, Sequence[Any]]:
-    """What becomes of a row, and its cells: a replaced one has null where nothing is supplied."""
+    """Return the fate of a row, and its cells; a replaced row has null where nothing is supplied."""
     if not effect.write:
         known = dict(zip(goal.key, effect.key, strict=True))
         return "d", [known.get(place) for place in range(len(goal.columns))]

@@ -45,7 +45,7 @@ ARROW_TYPES: dict[str, Callable[[Spec], pa.DataType]] = {
 
 
 def _decimal_type(spec: Spec) -> pa.DataType:
-    """Decimals as far as Delta has them; what is wider, or has no size, is text."""
+    """Return the type for decimals; Delta stores wider ones, and those without a size, as text."""
     return pa.decimal128(spec.precision, spec.scale) if 0 < spec.precision <= _DIGITS else pa.string()
 
 
@@ -73,7 +73,7 @@ def fields_for(
 
 
 def type_of(column: Column) -> pa.DataType:
-    """What holds the values of a column of the tables file."""
+    """Return the type that holds the values of a column of the tables file."""
     spec = spec_of(column)
     return ARROW_TYPES[spec.name](spec)
 
@@ -128,7 +128,7 @@ _SQL_NAMES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 
 def value_maker(field: pa.Field) -> ToCell:
-    """What makes the values that Arrow takes for a column, none of which it changes or refuses."""
+    """Return a function that makes the values of a column such that Arrow changes and refuses none."""
     plain = to_cell(_column(field), _WITH_ZERO)
     read = _READERS.get(_sql_name(field.type).partition("(")[0])
 

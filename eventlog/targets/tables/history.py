@@ -1,7 +1,7 @@
-"""Every change of a row as a version of it: where each begins and ends, and what it has from the one before.
+"""Versions of rows: one for each change, where each begins and ends, and what it has from the one before.
 
-A version holds what was supplied since the last one that the target has; the rest comes from that one, which
-is found by its key and by where it was closed.
+A version contains what was supplied since the last one in the target. The rest comes from that one, which is
+found by its key and by the position at which it was closed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from eventlog.core.change import ABSENT, Change, Op
 from eventlog.targets.tables.cells import Cells
 from eventlog.targets.tables.table_target import Act, Moved, RowAction, RowKey, TableTarget
 
-Named = tuple[str, str | None]  # where a change stands in the sequence, and its time
+Named = tuple[str, str | None]  # the position of a change in the sequence, and its time
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Closing:
 
 @dataclass(slots=True)
 class HistoryTold:
-    """What steps on one table come to."""
+    """The result of steps on one table."""
 
     versions: list[Version] = field(default_factory=list)
     closings: dict[RowKey, Closing] = field(default_factory=dict)
@@ -51,7 +51,7 @@ _GONE = "gone"
 
 
 class HistoryWriter:
-    """Goes through the steps on one table."""
+    """A writer of the versions of one table's rows."""
 
     def __init__(self, goal: TableTarget, missing: Collection[RowKey], *, insert: bool) -> None:
         self.told = HistoryTold()
@@ -60,7 +60,7 @@ class HistoryWriter:
         self._now: dict[RowKey, Version | str] = {}  # as the steps so far leave it; else as the target has it
 
     def take(self, step: Act | Moved, at: Named) -> None:
-        """One step, which stands there in the sequence."""
+        """Take one step at its position in the sequence."""
         if isinstance(step, Moved):
             self._update(step, step.old, at)
         elif step.deed is RowAction.DELETE:
@@ -141,8 +141,10 @@ def versions(
     *,
     insert: bool = False,
 ) -> HistoryTold:
-    """The versions that steps on one table make, and those of the target that they end; `missing` are keys
-    of which the target has no version now."""
+    """Return the versions that steps on one table make, and those that they end.
+
+    `missing` are keys without a current version in the target.
+    """
     writer = HistoryWriter(goal, missing, insert=insert)
     for step, at in steps:
         writer.take(step, at)

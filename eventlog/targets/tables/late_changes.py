@@ -1,4 +1,4 @@
-"""Which rows were changed by what stands later in the sequence: what comes late must leave those alone."""
+"""The rows that later changes have changed, so that a late change leaves them alone."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class LateChanges:
     def __init__(self, most: int = _MOST, forgotten: str = "") -> None:
         self._most = most
         self._rows: dict[tuple[_Named, Key], str] = {}
-        self._tables: dict[_Named, str] = {}  # those of which any row may have changed
+        self._tables: dict[_Named, str] = {}  # tables in which any row may have changed
         self._newest: dict[_Named, str] = {}  # of any row
         self._forgotten = forgotten  # to which position rows are no longer remembered
 
     def note(self, changes: Iterable[Change]) -> None:
-        """These changes are applied."""
+        """Note that these changes are applied."""
         for change in changes:
             named, position = (change.schema, change.table), change.position or ""
             self._newest[named] = max(position, self._newest.get(named, ""))

@@ -1,7 +1,7 @@
-"""How far a source was applied, where the source itself has no states: what is passed over in a repeat.
+"""The progress of a source without states: which changes a repeat passes over.
 
-Three ways: by positions, which ascend in each table; by names of events, which are noted one by one, for
-their order says nothing; by counting, for inputs that only grow.
+There are three ways. Positions ascend in each table. Names of events are noted one by one, because they have
+no order. Changes are counted for inputs that only grow.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Named = tuple[str | None, str]
 
 
 class Fresh(NamedTuple):
-    """What of a transaction was not applied before."""
+    """The part of a transaction that was not applied before."""
 
     changes: Sequence[Change]
     loaded: tuple[Named, ...] = ()  # tables with rows of a full load that came after changes
@@ -45,11 +45,11 @@ class Fresh(NamedTuple):
 
 
 class ApplyProgress(Protocol):
-    """What of a source was applied, and what is noted of what follows."""
+    """The record of what of a source was applied, including what is noted now."""
 
     def fresh(self, changes: Sequence[Change], /) -> Fresh: ...
 
-    def state(self, read: str | None, /) -> str: ...  # behind all that was asked about, and read
+    def state(self, read: str | None, /) -> str: ...  # after everything that was asked about, and read
 
     def marks(self, changes: Sequence[Change], /) -> list[str]: ...  # one for each change, if any
 
@@ -57,7 +57,10 @@ class ApplyProgress(Protocol):
 
 
 class ByPosition:
-    """By positions that ascend in each table; full loads without one by their number behind a position."""
+    """The progress by positions, which ascend in each table.
+
+    Rows of a full load have no position; they are counted after one.
+    """
 
     def __init__(self, state: dict[str, Any] | None) -> None:
         found: dict[str, Any] = {} if state is None else state["tables"]
@@ -66,7 +69,7 @@ class ByPosition:
         self._tables: dict[tuple[str | None, str], str] = {}
 
     def fresh(self, changes: Sequence[Change]) -> Fresh:
-        """The changes behind what was applied of their tables."""
+        """Return the changes after those that were applied of their tables."""
         new = [change for change in changes if self._pass(change)]
         loaded, begun = dict[Named, None](), dict[Named, None]()
         for change in new:
@@ -89,7 +92,7 @@ class ByPosition:
         return []
 
     def check_end(self) -> None:
-        """Any end will do."""
+        """Accept any end of the input."""
 
     def _pass(self, change: Change) -> bool:
         named = change.schema, change.table
@@ -104,7 +107,7 @@ class ByPosition:
 
 
 class ByName:
-    """By the names of events, which the target keeps."""
+    """The progress by the names of events, which the target keeps."""
 
     def __init__(self, state: dict[str, Any] | None) -> None:
         pass
@@ -119,11 +122,14 @@ class ByName:
         return [_name(change) for change in changes]
 
     def check_end(self) -> None:
-        """Any end will do."""
+        """Accept any end of the input."""
 
 
 class ByCount:
-    """By counting the changes of inputs that only grow; the last one that was applied must be the same."""
+    """The progress by the number of changes of an input that only grows.
+
+    The last change that was applied must be the same again.
+    """
 
     def __init__(self, state: dict[str, Any] | None) -> None:
         self._done = 0 if state is None else int(state["changes"])
@@ -132,7 +138,7 @@ class ByCount:
         self._last: Change | None = None
 
     def fresh(self, changes: Sequence[Change]) -> Fresh:
-        """The changes behind as many as were applied."""
+        """Return the changes after those that were applied."""
         passed = min(len(changes), max(0, self._done - self._number))
         if passed and self._number + passed == self._done and _digest(changes[passed - 1]) != self._digest:
             raise OtherInput(self._done)
@@ -156,7 +162,7 @@ class ByCount:
 
 
 class ByStream:
-    """By the source's own state, from which it is read on; a full load is told from what came before."""
+    """The progress by the source's own state; earlier changes show what is a full load."""
 
     def __init__(self, state: dict[str, Any] | None) -> None:
         found: dict[str, Any] = state or {"read": None, "changed": [], "loading": []}
@@ -187,7 +193,7 @@ class ByStream:
         return []
 
     def check_end(self) -> None:
-        """Any end will do."""
+        """Accept any end of the input."""
 
 
 KINDS: dict[str, Callable[[dict[str, Any] | None], ApplyProgress]] = {
@@ -202,7 +208,9 @@ BY_FORMAT = {"log": "event-id", "xds": "event-id", "qlik-table": "position", "ql
 def progress_of(
     source: str, format_name: str, state: str | None, *, has_states: bool = False
 ) -> ApplyProgress:
-    """What of a source of this format was applied, by the target's state, which may hold its own."""
+    """Return the progress of a source of this format from the target's state, which may contain the source's
+    own.
+    """
     kind = "stream" if has_states else BY_FORMAT.get(format_name, "number")
     if state is None:
         return KINDS[kind](None)

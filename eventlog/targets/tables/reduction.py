@@ -1,7 +1,7 @@
 """Many changes of one row as one effect: for each column the last value that was supplied.
 
-A row that is deleted and inserted again is replaced. Changes that meet no row are told apart here where
-the batch itself knows it, else by what the target says of the rows that must be there.
+A row that is deleted and inserted again is replaced. Whether a change meets a row is known from the batch
+itself, or else from the target.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ASKED, UNASKED = "d", "f"  # how a row leaves: counted as missing if it was not 
 
 
 class Effect:
-    """What a batch does to one row: first it leaves, then it is written or changed."""
+    """The effect of a batch on one row: it is deleted first, then written or changed."""
 
     __slots__ = ("act", "cells", "expected", "gone", "key", "write")
 
@@ -43,8 +43,11 @@ class Reduced(NamedTuple):
 
 
 def reduce(acts: Iterable[Act], missing: Collection[RowKey] = (), *, insert: bool = False) -> Reduced:
-    """The effects of acts on one table; `missing` are keys that the target does not have before them, and
-    `insert` says that an update of a row that is not there makes it."""
+    """Return the effects of acts on one table.
+
+    `missing` are keys that the target lacks before the acts. With `insert`, an update of a missing row makes
+    it.
+    """
     reduced = Reduced({}, [], 0)
     effects, unmet, absent = reduced.effects, reduced.unmet, 0
     for act in acts:

@@ -1,4 +1,7 @@
-"""What changes do to rows, where each row stands once: steps in their order, as many together as can be."""
+"""The effect of changes on rows, in tables where each row is there once.
+
+Steps are done in their order, as many together as possible.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from eventlog.targets.tables.tally import StepsTold, Tally, unmet
 
 
 class RowSteps:
-    """Does steps to the rows of tables."""
+    """A writer of steps to the rows of tables."""
 
     def __init__(self, connection: Connection, dialect: Dialect, settings: ApplySettings) -> None:
         self._connection = connection
@@ -85,7 +88,7 @@ class RowSteps:
         return told
 
     def _do_batch(self, acts: Sequence[Act], told: StepsTold) -> None:
-        """Acts on rows: in each table first the deletes, then what is written."""
+        """Do acts on rows: in each table first the deletes, then the writes."""
         filled: list[Stage] = []
         for goal, own in by_goal(acts).items():
             stage = self._stages[goal]
@@ -97,7 +100,7 @@ class RowSteps:
             stage.write()
 
     def _stage(self, stage: Stage, acts: Sequence[Act]) -> tuple[Reduced, list[Effect]]:
-        """Stage the effects; once more, without the changes that need a row which is not there."""
+        """Stage the effects. If some changes need a missing row, stage again without them."""
         reduced = self._reduced(acts)
         effects = list(reduced.effects.values())
         stage.fill(effects)
@@ -121,7 +124,7 @@ class RowSteps:
         unmet([act.change for act in reduced.unmet], self._settings, told)
 
     def _move(self, step: Moved, told: StepsTold) -> None:
-        """Give a row another key: what stands under that one makes way."""
+        """Give a row another key; a row that has this key is deleted first."""
         goal = step.goal
         supplied = {place: cell for place, cell in enumerate(step.cells) if cell is not ABSENT}
         old = {f"k{place}": cell for place, cell in zip(goal.key, step.old, strict=True)}
@@ -138,7 +141,7 @@ class RowSteps:
         told.tally.count(step.change)
 
     def _unmoved(self, step: Moved, told: StepsTold) -> None:
-        """What becomes of a change of a key whose row is not there."""
+        """Handle a change of a key whose row is missing."""
         if self._settings.missing_rows == "insert":
             self._do_batch([Act(RowAction.WRITE, step.goal, step.key, step.cells, step.change)], told)
         else:

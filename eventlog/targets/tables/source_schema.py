@@ -1,4 +1,4 @@
-"""What a source tells of its tables beside changes: metadata messages and `.dfm` files."""
+"""The tables as their source describes them besides changes: by metadata messages and `.dfm` files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MOST = 10_000  # tables that are remembered
 
 
 class SourceSchema:
-    """The columns and keys that a source told, by table; what it told last holds."""
+    """The columns and keys that a source described, by table; the last description counts."""
 
     def __init__(self) -> None:
         self._columns: dict[Named, dict[str, Spec]] = {}
         self._keys: dict[Named, tuple[str, ...]] = {}
 
     def add_description(self, structure: Structure) -> None:
-        """The source tells of a table."""
+        """Note the description of a table by its source."""
         named = structure.schema, structure.table
         if len(self._columns) >= _MOST and named not in self._columns:
             oldest = next(iter(self._columns))
@@ -32,9 +32,9 @@ class SourceSchema:
             self._keys[named] = tuple(structure.columns[place].name for place in structure.key)
 
     def columns(self, named: Named) -> dict[str, Spec]:
-        """The columns of a table whose types were told."""
+        """Return the columns of a table that have a described type."""
         return self._columns.get(named, {})
 
     def key(self, named: Named) -> Sequence[str]:
-        """The key of a table; empty where nobody told it."""
+        """Return the key of a table; empty if no source described it."""
         return self._keys.get(named, ())

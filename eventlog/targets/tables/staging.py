@@ -26,11 +26,11 @@ _FRESH = 16  # batches for which a table whose rows were there already is not ta
 
 
 class Collision(Exception):
-    """Rows of one batch that have different keys here are one row of the target."""
+    """An error: rows of one batch with different keys are one row of the target."""
 
 
 class Stage:
-    """Stages the effects on one table and writes them."""
+    """A stage for the effects on one table, from which they are written."""
 
     def __init__(self, connection: Connection, dialect: Dialect, goal: TableTarget, number: int) -> None:
         self.goal = goal
@@ -51,7 +51,7 @@ class Stage:
         connection.execute(self._statement("stage_make", columns=made))
 
     def _more(self) -> dict[str, str]:
-        """Further columns of the stage, and those of the target whose type they have."""
+        """Return further columns of the stage, each with the target's column of its type."""
         return {}
 
     def begin(self) -> None:
@@ -59,7 +59,7 @@ class Stage:
         self._used = False
 
     def fill(self, effects: Sequence[Effect]) -> None:
-        """Stage the effects; Collision where several of them are of one row."""
+        """Stage the effects; raise Collision if two of them are of one row."""
         columns = list(zip(*(effect.cells or self._key_row(effect) for effect in effects), strict=True))
         masks = _masks(columns, len(effects))
         writes = [effect.write for effect in effects]
@@ -100,14 +100,14 @@ class Stage:
             self._insert_written(lacks)
 
     def may_copy(self) -> bool:
-        """Whether new rows may go straight into the table: not where some were there lately."""
+        """Return whether new rows may go straight into the table: not if some existed lately."""
         if self._crowded or not self._dialect.copies:
             self._crowded = max(0, self._crowded - 1)
             return False
         return True
 
     def crowd(self) -> None:
-        """Rows that should be new were not taken as such."""
+        """Note that rows that should be new were not."""
         self._crowded = _FRESH
 
     def copy(self, columns: Sequence[Sequence[Any]]) -> None:
@@ -117,12 +117,16 @@ class Stage:
         copy_columns(self._connection, copy.text, columns)
 
     def _check_keys(self, different: int) -> None:
-        """Collision if staged rows are of less rows of the target than there are different keys."""
+        """Raise Collision if the staged rows belong to fewer rows of the target than there are different
+        keys.
+        """
         if not self._exact and self._run("stage_keys").scalar_one() < different:
             raise Collision
 
     def _check_fixed(self) -> None:
-        """FixedNumber if a staged row tells another number than its row has, which that keeps."""
+        """Raise FixedNumber if a staged row has another number than its row in the target, which keeps its
+        own.
+        """
         for place in self.goal.fixed.difference(self.goal.key):
             holes = {"known": self._name(place), "cell": f"c{place}", "at": str(place + 1)}
             if self._run("stage_other", holes).first() is not None:
@@ -130,11 +134,11 @@ class Stage:
 
     @cached_property
     def _exact(self) -> bool:
-        """Whether keys are the same row exactly where they are the same cells."""
+        """Return whether two keys are the same row exactly if their cells are equal."""
         return all(column.kind.name == "INT" for column in self.goal.table.key_columns)
 
     def _load(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
-        """Stage rows, of which these are the columns, in place of those before."""
+        """Stage rows, given by column, in place of the earlier ones."""
         if self._used or not self._dialect.copies:
             self._run("stage_empty")
         self._used = True
@@ -152,12 +156,12 @@ class Stage:
         self._connection.execute(fill, [dict(zip(names, row, strict=True)) for row in rows])
 
     def _key_row(self, effect: Effect) -> Cells:
-        """The cells of a row of which only the key is known."""
+        """Return the cells of a row that only has its key."""
         known = dict(zip(self.goal.key, effect.key, strict=True))
         return [known.get(place) for place in range(len(self.goal.columns))]
 
     def _lacks(self, mask: str | None) -> str:
-        """The columns without a value that take their default, as the stage tells them."""
+        """Return the columns without a value, which take their default."""
         lacking = [str(place) for place in sorted(self.goal.defaults) if mask and mask[place] == "0"]
         return " ".join(lacking) or _NOTHING
 
@@ -202,7 +206,7 @@ def _bound(holes: dict[str, str]) -> dict[str, str]:
 
 
 def _masks(columns: Iterable[Sequence[Any]], number: int) -> Sequence[str | None]:
-    """Which columns each of so many rows supplies, a digit for each; None for a row that supplies all."""
+    """Return which columns each of so many rows supplies, a digit for each; None if it supplies all."""
     bits = [_bits(cells) for cells in columns]
     if all(isinstance(column, repeat) for column in bits):
         return [None] * number

@@ -10,21 +10,21 @@ from eventlog.targets.tables.tally import Tally
 
 
 class Group(NamedTuple):
-    """Whole transactions of the source that become one of the target, and the state behind them."""
+    """A group of whole transactions of the source that become one of the target, and the state after them."""
 
     changes: Sequence[Change]
     state: str | None
-    marks: Sequence[str] = ()  # what is noted one by one, where states say nothing
+    marks: Sequence[str] = ()  # noted one by one, if the source has no states
 
 
 class TableStore(Protocol):
     """A database or a folder of tables, which remembers what of a source was applied to it."""
 
     @property
-    def state(self) -> str | None: ...  # behind what was applied last
+    def state(self) -> str | None: ...  # after what was applied last
 
     @property
-    def until(self) -> str | None: ...  # behind the group that is to be done again, if one may be half done
+    def until(self) -> str | None: ...  # after the group that may be half done, and is done again
 
     def settle(self) -> None: ...  # that group is whole, as the source knows
 

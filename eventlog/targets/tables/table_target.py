@@ -19,7 +19,7 @@ RowKey = tuple[Cell, ...]
 
 
 class RowAction(enum.Enum):
-    """What a change does to one row."""
+    """The kind of effect on one row."""
 
     WRITE = "the row is there, with these values"
     UPDATE = "the row, which is there, takes these values"
@@ -29,7 +29,7 @@ class RowAction(enum.Enum):
 
 
 class Act(NamedTuple):
-    """What one change does to one row."""
+    """The effect of one change on one row."""
 
     deed: RowAction
     goal: TableTarget
@@ -62,7 +62,7 @@ Step = Act | Emptied | Moved
 class TableTarget:
     """A table of the target."""
 
-    table: Table  # as the target's catalogue tells it, without columns that it computes itself
+    table: Table  # from the target's catalogue, without computed columns
     name: str  # quoted, with its schema
     to_cells: tuple[ToCell, ...]  # of each column
     defaults: frozenset[int] = frozenset()  # columns that take more than null where nothing is supplied
@@ -70,7 +70,7 @@ class TableTarget:
     lenient: bool = False  # columns that the target lacks are left out of changes
     to_columns: tuple[ToColumn, ...] = ()  # of each column, for many values at once
     fixed: frozenset[int] = frozenset()  # columns that take a value when a row is made, and no other later
-    computed: Table | None = None  # the columns that the target computes itself: changes tell them in vain
+    computed: Table | None = None  # the columns that the target computes itself; changes of them are ignored
 
     def __str__(self) -> str:
         return str(self.table)
@@ -111,7 +111,7 @@ class TableTarget:
         return self.layout_of(tuple([field[0] for field in change.fields])).unknown
 
     def steps(self, change: Change) -> tuple[Step, ...]:
-        """What a change does, step by step; an EventlogError says why it cannot be done."""
+        """Return what a change does, step by step; raise an EventlogError if it is impossible."""
         if change.op is Op.TRUNCATE:
             return (Emptied(self, change),)
         if change.raw is not None:
@@ -184,7 +184,7 @@ class TableTarget:
         return found
 
     def _old_key(self, key: RowKey, change: Change, layout: FieldLayout) -> RowKey:
-        """The key before the change: an old value stands in the fields."""
+        """Return the key before the change, from old values among the fields."""
         told = [(place, change.fields[number][1]) for number, place in layout.keyed]
         if all(before is ABSENT or before is None for _, before in told):
             return key
@@ -195,7 +195,7 @@ class TableTarget:
         return tuple(old.values())
 
     def layout_of(self, names: tuple[str, ...]) -> FieldLayout:
-        """Where fields of these names stand in rows."""
+        """Return the positions of fields of these names in rows."""
         found = self._layouts.get(names)
         if found is None:
             if len(self._layouts) > _LAYOUTS:
@@ -217,7 +217,7 @@ class TableTarget:
 
 
 class FieldLayout(NamedTuple):
-    """Where the fields of changes stand in the goal's rows."""
+    """The positions of the fields of changes in the rows of a table."""
 
     entries: tuple[tuple[int, ToCell | None], ...]  # the place of each, and what makes its cell
     keyed: tuple[tuple[int, int], ...]  # the fields that are columns of the key, with their places

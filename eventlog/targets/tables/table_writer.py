@@ -24,10 +24,10 @@ Tell = Callable[[Refused], None]
 
 
 class TableWriter:
-    """Makes rows of deliveries; `refused` hears of each change that was left out.
+    """A writer that makes rows of deliveries; `refused` receives each change that is left out.
 
-    With `together` all that one call writes is one group. `forgotten` is how far rows were changed of which
-    nothing is known any more.
+    With `together`, one call writes one group. `forgotten`: the highest position whose row history was
+    discarded.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TableWriter:
         self._settings = settings
         self._refused = refused
         self._clock = time.monotonic
-        # only a source with states tells what is late
+        # only a source with states reports late changes
         self._later = LateChanges(forgotten=forgotten) if has_states else None
         self._progress: ApplyProgress = progress_of(source, format_name, tables.state, has_states=has_states)
 
@@ -91,14 +91,14 @@ class TableWriter:
             yield
 
     def _is_further(self) -> bool:
-        """Whether the source is further than the tables know, though no changes came."""
+        """Return whether the source is further than the tables' record, though no changes came."""
         last = self._last
         return (
             self._has_states and last is not None and self._progress.state(last.state) != self._tables.state
         )
 
     def _end_group(self) -> None:
-        """Apply what is held, with the state behind it."""
+        """Apply the held changes, with the state after them."""
         assert self._last is not None
         group = self._group(self._held, self._progress.state(self._last.state))
         self.tally.add(self._tables.apply(group))
@@ -128,7 +128,7 @@ class TableWriter:
         return self._later.overtaking(changes)
 
     def _full(self, held: int, characters: int, begun: float, delivery: Delivery) -> bool:
-        """Whether a group ends here: one that is done again must end where it did."""
+        """Return whether a group ends here; a group that is done again ends where it did before."""
         if self._together:
             return False
         if self._tables.until is not None:
@@ -165,7 +165,7 @@ class TableWriter:
 
 
 def _characters(changes: Sequence[Change]) -> int:
-    """How long the values are that these changes tell."""
+    """Return how long the values of these changes are."""
     length = 0
     for change in changes:
         for _, before, after in change.fields:

@@ -17,14 +17,14 @@ _WORDS = {Op.INSERT: "inserted", Op.SNAPSHOT: "inserted", Op.UPDATE: "updated", 
 
 @dataclass(slots=True)
 class Tally:
-    """How many changes were applied, and how many were not."""
+    """The number of changes that were applied, and of those that were not."""
 
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
     truncated: int = 0
     missing: int = 0  # deletes of rows that were not there
-    ignored: int = 0  # left out as --missing-rows or --schema-changes say
+    ignored: int = 0  # left out by --missing-rows or --schema-changes
     refused: int = 0
     skipped: int = 0  # applied by an earlier run
 
@@ -33,13 +33,13 @@ class Tally:
         self.count_all([change.op])
 
     def count_all(self, ops: Iterable[Op]) -> None:
-        """Changes were applied, which were these."""
+        """Count changes with these operations as applied."""
         for op, number in Counter(ops).items():
             name = _WORDS.get(op, "truncated")
             setattr(self, name, getattr(self, name) + number)
 
     def absent(self, number: int) -> None:
-        """Deletes that were counted met no row."""
+        """Count deletes again that met no row."""
         self.deleted -= number
         self.missing += number
 
@@ -56,14 +56,16 @@ class Tally:
 
 
 class StepsTold(NamedTuple):
-    """What some steps came to. It counts once they are done: those that fail are cut, and told anew."""
+    """The result of some steps, which counts once they are done; steps that fail are divided and counted
+    anew.
+    """
 
     tally: Tally
     refused: list[Refused]
 
 
 def unmet(changes: Sequence[Change], settings: ApplySettings, told: StepsTold) -> None:
-    """Tell of changes whose row is not there, as --missing-rows says."""
+    """Report changes whose row is missing, as --missing-rows asks."""
     if settings.missing_rows == "ignore":
         told.tally.ignored += len(changes)
     else:

@@ -53,7 +53,7 @@ def guessed(values: Iterable[Value], digits: int = 38) -> Spec:
         spec = guess if spec is None else _joined(spec, guess)
         if spec.name == "CLOB":
             return spec
-    # a decimal of texts has digits behind the point, and takes more of them than were seen
+    # a decimal guessed from texts takes more digits after the point than were seen
     return spec._replace(precision=0) if spec is not None and textual else spec or _TEXT
 
 

@@ -18,7 +18,7 @@ _DIGITS = 20  # to which positions that are numbers are filled up, so that their
 
 
 def without_validity(table: Table, dialect: Dialect) -> Table:
-    """A table of the target without the columns that say what a version is; NoHistory if it has none."""
+    """Return a table of the target without the columns of versions; raise NoHistory if it has none."""
     ours = {dialect.fold(name) for name in SPAN}
     if not ours <= table.columns.keys() or dialect.fold(FROM_SEQ) not in table.key:
         raise NoHistory(str(table))
@@ -27,7 +27,7 @@ def without_validity(table: Table, dialect: Dialect) -> Table:
 
 
 def sequence_of(change: Change, rounds: int, number: int) -> str:
-    """Where a change stands, as a text that orders; one without a position stands where it was applied."""
+    """Return the position of a change as a text that sorts; without a position, where it was applied."""
     if change.position is None:
         return f"{rounds:0{_DIGITS}}.{number:09}"
     if change.position.isascii() and change.position.isdecimal():

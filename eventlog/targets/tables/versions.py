@@ -24,7 +24,7 @@ _NAMES = ("n", "expected", "gone", "act", "mask", *_COLUMNS, "base_seq")
 
 
 class VersionStage(Stage):
-    """Stages the versions of one table."""
+    """A stage for the versions of one table."""
 
     def _more(self) -> dict[str, str]:
         fold = self._dialect.fold
@@ -35,7 +35,7 @@ class VersionStage(Stage):
         return columns | {"base_seq": fold(TO_SEQ)} | base
 
     def fill_told(self, told: history.HistoryTold) -> None:
-        """Stage what ends and what begins."""
+        """Stage the versions that end and those that begin."""
         names = (*_NAMES, *self._cells, *(f"b{place}" for place in self.goal.key))
         rows = [self._version(n, version, told) for n, version in enumerate(told.versions)]
         rows += [self._closing(key, closing) for key, closing in told.closings.items()]
@@ -88,7 +88,7 @@ class VersionStage(Stage):
 
 
 class VersionSteps:
-    """Does steps to tables with history."""
+    """A writer of steps to tables with history."""
 
     def __init__(self, connection: Connection, dialect: Dialect, settings: ApplySettings) -> None:
         self._connection = connection
@@ -114,7 +114,7 @@ class VersionSteps:
         }
 
     def copy(self, new: Sequence[tuple[TableTarget, Block]]) -> bool:
-        """Never: a new row ends a version that may be there."""
+        """Return False: a new row may end an existing version."""
         return False
 
     def do(self, steps: Sequence[Step]) -> StepsTold:
@@ -139,7 +139,7 @@ class VersionSteps:
         missing: set[RowKey] = set()
         made = self._versions(goal, steps)
         stage.fill_told(made)
-        # a change of a key that is left out leaves changes behind it to a row that may be missing too
+        # after a refused change of a key, later changes may meet a missing row too
         while any(version.expected for version in made.versions) and (found := stage.missing_bases()):
             missing |= {base for n in found if (base := made.versions[n].base) is not None}
             made = self._versions(goal, steps, missing)

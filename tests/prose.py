@@ -112,7 +112,7 @@ def python(text: str) -> Iterator[Prose]:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             doc = ast.get_docstring(node)
             first = node.body[0] if node.body else None
-            if doc and isinstance(first, ast.Expr) and doc[0].isupper():
+            if doc and isinstance(first, ast.Expr) and doc[0].isupper() and "{0}" not in doc:
                 yield Prose(first.lineno, _without_examples(doc), not isinstance(node, ast.Module))
     yield from _comments(text)
 

@@ -1,1 +1,1 @@
-"""The demo: a database of its own, a few changes, and what becomes of them, told step by step."""
+"""The demo: a database of its own, a few changes, and what they become, step by step."""

@@ -64,7 +64,7 @@ class ReadySpark:
         return self
 
     def tell(self, teller: Narrator) -> None:
-        """Let Spark fold, and tell what it says; without Spark, how it comes."""
+        """Let Spark fold the backlog, and show its output; without Spark, show how to get it."""
         if not self._wanted:
             return
         if self._process is None:
@@ -107,7 +107,7 @@ def _make_up(folder: Path, rows: int) -> None:
 
 
 def _log(chance: random.Random, rows: int) -> Iterator[tuple[object, ...]]:
-    """Fields change, rows are read back, some are deleted."""
+    """Write a log in which fields change, rows are read back, and some are deleted."""
     for number in range(1, rows + 1):
         who = chance.randrange(1, PEOPLE + 1)
         kind = chance.choice((1, 2, 2, 3, 4, 5, 6, 6, 8))

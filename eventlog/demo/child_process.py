@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# The shell becomes the program. Before, it leaves a watcher behind that interrupts the program when our end
-# of the pipe says so or closes, which it also does when we are killed.
+# The shell becomes the program. Before that it starts a watcher, which interrupts the program when our end
+# of the pipe asks for it or closes, which also happens when we are killed.
 _START = """\
 exec 3<&0 </dev/null
 ( (read _ <&3; kill -INT $$ 2>/dev/null) & )

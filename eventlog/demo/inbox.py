@@ -17,7 +17,7 @@ from eventlog.xds.split import Broken, split
 
 
 class Inbox:
-    """What the publisher's documents come to."""
+    """The documents that the publisher sent."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -27,11 +27,11 @@ class Inbox:
 
     @property
     def total(self) -> int:
-        """How many documents came."""
+        """Return how many documents came."""
         return self._archive.total()
 
     def events(self, after: int) -> Iterator[str]:
-        """The events of the documents behind that one."""
+        """Return the events of the documents after that one."""
         for number in range(after + 1, self.total + 1):
             kept = self._archive.document(number)
             for found in split([kept.body]) if kept else ():
@@ -39,11 +39,11 @@ class Inbox:
                     yield etree.tostring(found.element, encoding="unicode", with_tail=False)
 
     def arrivals(self, after: int) -> tuple[int, int]:
-        """How many events came in the documents behind that one, and how many different ones."""
+        """Return how many events came in later documents, and how many different ones."""
         return self._archive.arrivals(after)
 
     def when(self, total: int, then: Callable[[], None]) -> None:
-        """As that many documents are here, do it, before the last one is answered."""
+        """Call a function when that many documents are here, before the last one is answered."""
         self._traps[total] = then
 
     def _receive(self, request: Request) -> HttpReply | None:

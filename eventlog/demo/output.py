@@ -1,4 +1,4 @@
-"""How the demo tells: sections that wait for the reader, SQL, rows and documents, coloured on a terminal."""
+"""The demo's output: sections that wait for the reader, SQL, rows and documents, coloured on a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ALONE = re.compile(r"(<(add-attr|add-value|remove-value)\b[^>]*>)\n *(<value .*
 
 
 class Narrator:
-    """Tells section after section; with pauses, the next one waits for a key."""
+    """A narrator of sections; with pauses, the next section waits for a key."""
 
     def __init__(self, *, fast: bool) -> None:
         self.pauses = not fast and sys.stdin.isatty() and sys.stdout.isatty()

@@ -32,7 +32,7 @@ _REASON = f"select reason from {LOG}_failed"  # noqa: S608
 
 
 class Play:
-    """The story, told while it happens."""
+    """The story of the demo, shown while it happens."""
 
     def __init__(self, teller: Narrator, engine: Engine, inbox: Inbox, publishing: Publishing) -> None:
         self._teller = teller
@@ -40,11 +40,11 @@ class Play:
         self._inbox = inbox
         self._publishing = publishing
         self._log = self._install()
-        self._rows = 0  # of the log that were told
+        self._rows = 0  # of the log that were shown
         self._documents = 0  # likewise
 
     def open(self) -> None:
-        """What is there before anybody does anything."""
+        """Show what is there at the beginning."""
         self._teller.section(
             "A database, an event log, a publisher, a receiver",
             "A PostgreSQL in a folder of its own, which goes away at the end. hr, an application's user, "
@@ -124,8 +124,8 @@ class Play:
 
 
 def play(*, keep: bool, fast: bool, spark: bool) -> None:
-    """Tell the whole story; with `keep`, leave database and receiver up until somebody ends it."""
-    programs()  # missing, it is said before anything else
+    """Show the whole story; with `keep`, leave database and receiver running until a signal."""
+    programs()  # a missing program is reported first
     teller = Narrator(fast=fast)
     with (
         tempfile.TemporaryDirectory(prefix="eventlog-demo-") as made,
@@ -145,7 +145,7 @@ def play(*, keep: bool, fast: bool, spark: bool) -> None:
 
 @contextmanager
 def _scene(folder: Path, teller: Narrator) -> Iterator[tuple[Play, str]]:
-    """Everything that runs, and the URL of the database."""
+    """Start everything, and yield the URL of the database."""
     with embedded_postgres(settings=FAST) as server, inbox(folder) as receiver:
         engine = connect(server.url, keep_open=2)
         publishing = Publishing(folder, server.url, receiver.server.url, engine)

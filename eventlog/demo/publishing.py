@@ -17,7 +17,7 @@ from eventlog.demo.child_process import end_child, start_child
 LOG = "indirect.eventlog"
 _NEW = f"select count(*) from {LOG} where status = 'N'"  # noqa: S608 (a name of ours)
 _PATIENCE = 120.0  # seconds
-_SAID = 10  # last lines that are told when it fails
+_SAID = 10  # last lines that are shown when it fails
 
 
 class PublisherFailed(EventlogError):
@@ -36,7 +36,7 @@ class Publishing:
 
     @property
     def pid(self) -> int | None:
-        """Its process id while it runs."""
+        """Return its process id while it runs."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
@@ -55,7 +55,7 @@ class Publishing:
             self._process.kill()
 
     def wait(self) -> None:
-        """Until it has ended, however."""
+        """Wait until it has ended."""
         if self._process is not None:
             try:
                 self._process.wait(_PATIENCE)
@@ -80,7 +80,7 @@ class Publishing:
             time.sleep(0.02)
 
     def new(self) -> int:
-        """How many rows of the log are new."""
+        """Return how many rows of the log are new."""
         with self._engine.connect() as connection:
             return int(connection.exec_driver_sql(_NEW).scalar_one())
 
@@ -98,5 +98,5 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def last_words(log: Path) -> str:
-    """The end of what a process said."""
+    """Return the end of a process's output."""
     return "\n".join(log.read_text("utf-8", "replace").splitlines()[-_SAID:])

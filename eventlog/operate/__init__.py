@@ -1,2 +1,1 @@
-"""What people do to a log beside publishing it: see how it stands, explain, try again, let go, clear,
-deliver."""
+"""The care of a log besides publishing: see its state, explain, redrive, skip, purge, deliver."""

@@ -1,6 +1,6 @@
-"""Beside triggers: what differs from the state that was kept, and no row of the log explains it.
+"""Differences from the kept state that no row of the log explains, although there are triggers.
 
-Replicas, restores and truncates write without triggers. What they left is logged as rows that are read back,
+Replicas, restores and truncates write without triggers. Their changes are logged as rows that are read back,
 so that the receiver gets each row as it is, whatever a trigger logs meanwhile.
 """
 
@@ -44,7 +44,7 @@ class OthersState(EventlogError):
 
 
 class Audited(NamedTuple):
-    """What was found of one table."""
+    """The differences that were found in one table."""
 
     table: Table
     differences: int | None  # None: there was no state to compare with; it is kept from now on
@@ -52,8 +52,7 @@ class Audited(NamedTuple):
 
 
 def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterator[Audited]:
-    """Compare tables with the states that were kept; where `log` says so, log what differs and keep the
-    states of now."""
+    """Compare tables with the kept states. With `log`, log what differs and keep the present states."""
     after = statements(config.build(SessionSettings).post_poll_stmt)
     cleaned = any(cleaned_rows(statement, store.log) for statement in after)
     if cleaned or store.finish_mode() is FinishMode.DELETE:
@@ -92,7 +91,7 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
 
 
 def _explained(known: ReceiverState, tables: Tables, table: Table, mark: Mark) -> set[str]:
-    """The keys of the table's objects of which the log speaks since."""
+    """Yield the keys of the table's objects that the log mentions since then."""
     own = tables.name_of(table)
     named = (object_of(tables, *row) for row in known.named(mark))
     return {key for name, key in named if name == own}
@@ -111,8 +110,9 @@ def _sort(
     *,
     silent: bool,
 ) -> tuple[list[str], int]:
-    """Tell differences that the log explains from those that were missed; the first keys of these, and their
-    number."""
+    """Divide differences into those that the log explains and those that were missed. Return the first keys
+    and the number of the missed ones.
+    """
     shown: list[str] = []
     differ = 0
     for one in found:

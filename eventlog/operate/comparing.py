@@ -1,4 +1,4 @@
-"""What `check` says of a publisher that compares states: its state, its tables, and what they cost."""
+"""The checks of a publisher that compares states: its state, its tables, and their cost."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _gone(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[Fin
 
 
 def _state(store: Store) -> Iterator[Finding]:
-    """What is wrong with what the receiver is known to have."""
+    """Yield what is wrong with the state of the receiver."""
     with store.engine.connect() as connection:
         there = has_companion(connection, store.log, "known")
     if not there:

@@ -30,7 +30,7 @@ Chunks = Callable[[], Iterable[bytes]]
 
 
 class AnswerMemory:
-    """What was answered, event by event: a line each, and a cut last line is none."""
+    """The answers, event by event, a line each; a cut last line is ignored."""
 
     def __init__(self, path: Path) -> None:
         need_memory(path)

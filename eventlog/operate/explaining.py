@@ -36,8 +36,10 @@ def explain_store(
     *,
     everything: bool = False,
 ) -> Iterator[Explained]:
-    """The rows of the next cycle, or the first of them; with a key every row of that object, of every table
-    where none is named; with `everything` every pending row."""
+    """Return the fates of the rows of the next cycle.
+
+    With a key: of every row of that object. With `everything`: of every pending row.
+    """
     choice, reader = config.build(PublisherSettings).choice(limit), make_reader(config, store)
 
     def is_meant(table_name: Cell, table_key: Cell) -> bool:
@@ -98,7 +100,7 @@ def _rows(number: int, whose: str = "") -> str:
 
 
 class _Judge:
-    """Decides what becomes of a row."""
+    """A judge of the fate of a row."""
 
     def __init__(
         self,
@@ -133,7 +135,7 @@ class _Judge:
         return entry, self.of(entry)
 
     def of(self, entry: Entry, fault: str = "") -> Outcome:
-        """What becomes of a row, which a fault keeps from being understood."""
+        """Return the fate of a row; a fault is why it cannot be understood."""
         fault = self._refused.get(entry.record_id, fault)
         if entry.status != Letter.NEW:
             return Outcome(Fate.NOT_NEW, f"its status is {entry.status}")
@@ -142,7 +144,7 @@ class _Judge:
         return self._outcomes.get(entry.record_id) or self._why_not(entry)
 
     def _why_not(self, entry: Entry) -> Outcome:
-        """Why a pending row is not in the next cycle."""
+        """Return why a pending row is not in the next cycle."""
         rules, name = self._rules, self._object_of(entry.table_name, entry.table_key)
         if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
             end = "finished without being sent" if rules.loopback_rows == "finish" else "left as it is"

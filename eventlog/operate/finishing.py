@@ -1,4 +1,4 @@
-"""How the rows of a log are finished, changed while nobody publishes."""
+"""The way in which rows of a log are finished, changed while no publisher runs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class NoRanges(EventlogError):
 
 
 def change_mode(store: Store, mode: FinishMode, who: str) -> bool:
-    """Put on record how rows are finished from now on, and leave a notice; whether it was otherwise before.
+    """Record how rows are finished from now on, and leave a notice. Return whether this was a change.
 
-    The leader's lock keeps every publisher away meanwhile; whoever leads next reads the record first. Letters
-    that stand beside the log are written into it before its mode is another: one that is killed has lost
-    nothing, and goes on when it is called again.
+    The leader's lock keeps every publisher away meanwhile; the next leader reads the record first. Letters
+    outside of the log are written into it before the mode changes. A killed call loses nothing, and goes on
+    when it is repeated.
     """
     if mode is FinishMode.RANGES:
         _demand_ranged(store)
@@ -45,7 +45,7 @@ def change_mode(store: Store, mode: FinishMode, who: str) -> bool:
 
 
 def _demand_ranged(store: Store) -> None:
-    """NoRanges where a range of record ids may hold other rows than those of its integers."""
+    """Raise NoRanges if a range of record ids may contain other rows than those of its integers."""
     if store.attached():
         raise NoRanges(store.log.table, "it is an attached log, whose status others may read")
     if not store.log.ranged:

@@ -1,7 +1,7 @@
-"""Failed events once more: each whole, and no value later than it may come.
+"""Failed events, sent once more: each as a whole, and no value later than allowed.
 
-A row of an insert that failed alone, while others were sent, would make a second add: it is read back
-instead. So is what is left of an event of which rows are gone.
+A row of an insert that failed alone, while others were sent, would make a second add, so it is read back
+instead. The same holds for the rest of an event whose other rows are gone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SEVERAL = re.compile(r"(.*):\d+-\d+:[0-9a-f]{8}", re.DOTALL).fullmatch
 
 @dataclass(frozen=True)
 class How:
-    """In which form failed events go again, and what can be known of their log."""
+    """The form in which failed events go again, and the facts about their log."""
 
     readable: Callable[[str], bool] = lambda table: True  # whether rows of a table can be read back
     as_query_back: bool = False  # every value as it is now
@@ -74,7 +74,7 @@ def how_to_redrive(
 
 
 class RedriveTold(NamedTuple):
-    """What became of some rows, or why they stay."""
+    """The fate of some rows, or why they stay."""
 
     words: str  # of one row
     rows: tuple[int, ...]
@@ -88,7 +88,7 @@ class RedriveTold(NamedTuple):
 
 
 class Redriven(NamedTuple):
-    """What a redrive came to."""
+    """The result of a redrive."""
 
     rows: int
     told: tuple[RedriveTold, ...]
@@ -96,11 +96,11 @@ class Redriven(NamedTuple):
 
 
 class _Insert(NamedTuple):
-    """Consecutive rows of one insert."""
+    """The consecutive rows of one insert."""
 
     failed: tuple[int, ...]
     sent: bool
-    repeated: frozenset[str | None]  # columns of which it brings several values
+    repeated: frozenset[str | None]  # columns with several values
 
 
 def redrive(store: Store, which: Which, how: How) -> Redriven:
@@ -131,7 +131,7 @@ def redrive(store: Store, which: Which, how: How) -> Redriven:
 
 @dataclass(frozen=True)
 class _Event:
-    """Failed rows that go together."""
+    """The failed rows that go together."""
 
     rows: Sequence[FailedRow]
     inserts: Sequence[_Insert]
@@ -143,8 +143,7 @@ class _Event:
     def decide(
         self, how: How, overtaken: Set[int], awaited: Mapping[int, str]
     ) -> tuple[str, dict[int, int] | None]:
-        """What to say of it, and the types of rows that change; None where it stays as it is. Some rows were
-        overtaken, others will be, by what is told of them."""
+        """Return what to report, and the types of rows that change; None if the event stays as it is."""
         words, types = self._types(how)
         values = set() if how.as_query_back else {n for n, kind in self._kinds() if kind in _VALUES}
         if 7 in types.values() or 8 in types.values():
@@ -187,12 +186,12 @@ class _Event:
         return late, "other rows of the insert may have been sent and deleted"
 
     def _repeats(self, late: Iterable[int]) -> bool:
-        """Whether a column of them has several values, of which type 3 would leave one."""
+        """Return whether a column has several values; type 3 would leave only one."""
         columns = {row.column_name for row in self.rows if row.record_id in late}
         return any(insert.repeated & columns for insert in self.inserts)
 
     def _whole(self) -> bool:
-        """Whether all rows are there that the events' names speak of."""
+        """Return whether all rows exist that the events' names contain."""
         ids: dict[str, list[int]] = {}
         for row in self.rows:
             if row.event_id is not None:
@@ -201,12 +200,12 @@ class _Event:
 
 
 def has_several_rows(name: str | None) -> bool:
-    """Whether the event of that name has more rows than one."""
+    """Return whether the event of that name has more rows than one."""
     return name is not None and _SEVERAL(name) is not None
 
 
 def is_whole(name: str, rows: Sequence[int]) -> bool:
-    """Whether these are all the rows of the event of that name."""
+    """Return whether these are all rows of the event of that name."""
     several = _SEVERAL(name)
     return several is None or event_id(several[1], sorted(rows)) == name
 
@@ -250,7 +249,7 @@ def _events(upkeep: Upkeep, ids: Sequence[int]) -> Iterator[_Event]:
 
 
 def _inserts(relatives: Iterable[Relative]) -> Iterator[_Insert]:
-    """The inserts of objects, from all their rows: a row that nobody could read interrupts none."""
+    """Yield the inserts of objects from all their rows; an unreadable row ends none."""
     objects: dict[tuple[str, str], list[list[Relative]]] = {}
     for row in relatives:
         runs = objects.setdefault((row.table_name, row.table_key), [[]])

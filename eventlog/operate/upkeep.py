@@ -1,4 +1,4 @@
-"""What people do about a log beside publishing it: try failed rows again, let them go, clear what is done."""
+"""The care of a log besides publishing: retry failed rows, skip them, delete handled ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 class Skipped(NamedTuple):
-    """What a skip came to."""
+    """The result of a skip."""
 
     rows: int
     others: tuple[int, ...]  # that were not named, and are of the same events
@@ -65,7 +65,7 @@ def skip(store: Store, ids: Sequence[int], reason: str) -> Skipped:
 
 @dataclass(frozen=True)
 class Purge:
-    """What is to be deleted."""
+    """The rows to be deleted."""
 
     before: datetime  # in UTC
     letters: Sequence[Letter] = HANDLED
@@ -74,8 +74,10 @@ class Purge:
 
 
 def purge(store: Store, wanted: Purge) -> int:
-    """Delete handled rows from before a time, in chunks; how many. A notice tells of it from the first chunk
-    on, whatever ends us then."""
+    """Delete handled rows from before a time, in chunks. Return their number.
+
+    A notice exists from the first chunk on, even if the process is killed.
+    """
     demand_time(store.log.stored, "purging what is old")
     meant = f"rows of {', '.join(wanted.letters)} from before {wanted.before}"
     deleted, after = 0, 0

@@ -1,1 +1,1 @@
-"""The original driver: its parameters, its exported configuration, and our settings beside them."""
+"""The original driver: its parameters, its exported configuration, and our corresponding settings."""

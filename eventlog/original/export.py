@@ -1,4 +1,4 @@
-"""What an exported configuration says: definitions, options in elements of their own name, the server.
+"""An exported configuration: definitions, options in elements of their own name, the server.
 
 The file is hostile input: no document type, no entity, no network, bounded size, libxml2's own limits.
 """
@@ -26,12 +26,12 @@ class NotAnExport(EventlogError):
 
 
 class StatedParameter(NamedTuple):
-    """One parameter as it stands there."""
+    """A parameter as it is in the file."""
 
     tag: str
     display: str
     value: str
-    channel: str = ""  # driver, subscriber or publisher, where the file tells
+    channel: str = ""  # driver, subscriber or publisher, if the file has it
     secret: bool = False
     unless: str = ""  # the choice that would put it in force
 
@@ -43,7 +43,7 @@ class Export(NamedTuple):
 
 
 def read(name: str, data: bytes) -> Export:
-    """Everything that the file says about parameters, in its order."""
+    """Return everything that the file contains about parameters, in its order."""
     root = _parse(name, data)
     said = tuple(_parameters(root))
     server, user = _first(root, _SERVERS), _first(root, _USERS)
@@ -91,7 +91,7 @@ def _options(element: etree._Element) -> Iterator[StatedParameter]:
 
 
 def _unless(element: etree._Element) -> str:
-    """Why a definition is not in force: it stands under another choice than the group's own."""
+    """Return why a definition is not in force: it belongs to another choice than the group's."""
     parent = element.getparent()
     if parent is None or parent.tag != "subordinates":
         return ""

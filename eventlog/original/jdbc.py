@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 
 class JdbcAddress(NamedTuple):
-    """Where a JDBC URL leads, and the names of what else stands in it."""
+    """The address in a JDBC URL, and the names of its other properties."""
 
     url: str
     left_out: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ def read_jdbc(server: str, user: str) -> JdbcAddress | None:
 
 
 def _left_out(found: dict[str, str | None]) -> Iterator[str]:
-    """The names of the properties, and that a password stood there."""
+    """Return the names of the properties, and a note if a password was among them."""
     if found.get("word"):
         yield "password"
     for part in re.split("[?&;]", found.get("rest") or ""):

@@ -25,7 +25,9 @@ class Parameter(NamedTuple):
     tag: str
     display: tuple[str, ...]
     default: str  # the original's, where an export leaves the parameter out
-    read: Callable[[str], Setting | None]  # None: the value says nothing; InvalidValue: it has no counterpart
+    read: Callable[
+        [str], Setting | None
+    ]  # None: the value means nothing; InvalidValue: it has no counterpart
     note: str = ""  # where ours differs
     ours: str = ""  # the setting, where it has another name
 
@@ -57,7 +59,7 @@ def _limit(text: str) -> int:
 
 
 def _one_of(legal: dict[str, str | None]) -> Callable[[str], str | None]:
-    """Our word for each of the original's."""
+    """Return our word for each word of the original."""
 
     def read(text: str) -> str | None:
         plain = " ".join(_plain(text).replace("-", " ").replace("_", " ").split())

@@ -1,4 +1,4 @@
-"""What may be a secret: it is written nowhere, whatever it is called and wherever it stands."""
+"""Values that may be secrets, which are written nowhere."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _WORDS = re.compile(
 
 
 def looks_secret(text: str) -> bool:
-    """Whether a name or a value speaks of a password, a token or their like."""
+    """Return whether a name or a value looks like a password or a token."""
     return _WORDS.search(text) is not None

@@ -21,7 +21,7 @@ from eventlog.sql.names import log_named
 
 
 class LeftOut(NamedTuple):
-    """A parameter that was not carried over; the value only where it may be told."""
+    """A parameter that was not translated; its value only if it is not secret."""
 
     name: str
     reason: str
@@ -33,7 +33,7 @@ class LeftOut(NamedTuple):
 
 
 class SettingLine(NamedTuple):
-    """A setting, and what is to be said of it."""
+    """A setting with a comment."""
 
     name: str
     value: Setting
@@ -42,7 +42,7 @@ class SettingLine(NamedTuple):
 
 class Translation(NamedTuple):
     lines: tuple[SettingLine, ...]
-    assumed: tuple[SettingLine, ...]  # what the original takes where the export says nothing
+    assumed: tuple[SettingLine, ...]  # the original's defaults
     without: tuple[LeftOut, ...]
     url: str | None
 
@@ -71,7 +71,7 @@ def translate(export: Export) -> Translation:
 
 
 class _Draft:
-    """What was read so far: lines by the tags of the parameters from which they come."""
+    """The translation so far: lines by the tags of their parameters."""
 
     def __init__(self) -> None:
         self.lines: dict[str, SettingLine] = {}
@@ -99,12 +99,12 @@ class _Draft:
             self.without.append(LeftOut(tag, reason, str(line.value)))
 
     def value(self, tag: str) -> Setting | None:
-        """What a parameter says, None if it says nothing."""
+        """Return the value of a parameter; None if it means nothing."""
         line = self.lines.get(tag)
         return None if line is None else line.value
 
     def assumed(self) -> Iterator[SettingLine]:
-        """The original's defaults of what the export does not say."""
+        """Return the original's defaults for missing parameters."""
         told = {line.name for line in self.lines.values()}
         for known in PARAMETERS:
             if known.default != "none" and not known.ours and known.tag not in told | self.doubtful:
@@ -136,7 +136,7 @@ class _Draft:
 
 
 def _is_foreign(said: StatedParameter) -> bool:
-    """Whether a parameter is of the Subscriber channel, which has some of the same names."""
+    """Return whether a parameter belongs to the Subscriber channel, which has some of the same names."""
     return said.channel == "subscriber" or "subscriber" in said.display.lower()
 
 
@@ -208,7 +208,7 @@ def _statements(draft: _Draft) -> None:
 
 
 def _fault(statement: str, log: str) -> str | None:
-    """Return why no database would run a statement; the export does not say which one it is."""
+    """Return why no database would run a statement; the export does not contain its database."""
     found = None
     for dialect in DIALECTS.values():
         try:
@@ -221,7 +221,7 @@ def _fault(statement: str, log: str) -> str | None:
 
 
 def _deletion(draft: _Draft) -> None:
-    """Report that handled rows are deleted if the export does not say what to do with them."""
+    """Report that handled rows are deleted if the export has no setting for it."""
     if draft.value("publication-mode") == "compare":
         line = SettingLine("delete-from-log", False, "triggerless: the original had no log to delete from")
         draft.lines.setdefault("delete-from-log", line)
@@ -241,7 +241,7 @@ def _schedule(draft: _Draft) -> None:
 
 
 def _references(draft: _Draft) -> None:
-    """Where the original read no foreign keys, there are no references."""
+    """Set no references if the original read no foreign keys."""
     line = draft.lines.pop("minimal-metadata", None)
     if line is not None and line.value:
         note = "minimal-metadata: the original knew no foreign keys"
@@ -264,7 +264,7 @@ def _disabled(draft: _Draft) -> None:
 
 
 def _mode(draft: _Draft) -> None:
-    """Triggerless publication compares states; its startup option is in force with it alone."""
+    """Return the mode: triggerless publication compares states, and its startup option needs it."""
     line = draft.lines.pop("publication-mode", None)
     if line is not None and line.value == "compare":
         note = (
@@ -312,7 +312,7 @@ _NO_SOURCE = (
 
 
 def _of_address(server: str, address: JdbcAddress | None, nowhere: str) -> Iterator[LeftOut]:
-    """What of the database's address has to be said by somebody else; `nowhere` where it is none of ours."""
+    """Return what the user must add to the database's address; `nowhere` if it is not one of ours."""
     if server and address is None:
         yield LeftOut("server", nowhere)
     for name in () if address is None else address.left_out:
@@ -328,5 +328,5 @@ def quoted(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text without what would end a line or a comment."""
+    """Return a text without characters that would end a line or a comment."""
     return re.sub("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda c: f"\\u{ord(c[0]):04x}", text)

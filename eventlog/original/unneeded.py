@@ -11,7 +11,7 @@ class Unneeded(NamedTuple):
     tag: str
     display: tuple[str, ...]
     reason: str
-    shown: bool = True  # its value may be told
+    shown: bool = True  # its value may be shown
 
 
 _SUBSCRIBER = "of the Subscriber channel, which is not ours"

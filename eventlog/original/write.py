@@ -9,7 +9,7 @@ from eventlog.original.translate import Translation, plain, quoted
 
 
 def write(source: str, translation: Translation) -> str:
-    """The text of eventlog.toml; what was not carried over stands at its end as a comment."""
+    """Return the text of eventlog.toml; parameters that were not translated are comments at its end."""
     return "\n".join([*_lines(source, translation), ""])
 
 

@@ -1,7 +1,7 @@
-"""The answers to what a receiver asks: current rows of tables that are published, and nothing else.
+"""The answers to a receiver's queries: current rows of published tables, and nothing else.
 
-An object is told as a query-back of its row would tell it. What one document asks, in however many rounds,
-is answered from one snapshot, so that no answer contradicts another.
+An object is described as a query-back of its row describes it. All queries of one document, in however many
+rounds, are answered from one snapshot, so that no answer contradicts another.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ALL = 2**31 - 1
 
 
 class KnownTables(NamedTuple):
-    """What is known of the tables, and how their values are told."""
+    """The tables that are published, and how their values are written."""
 
     tables: Tables
     readable: Mapping[Table, ReadableTable]
@@ -45,7 +45,7 @@ class KnownTables(NamedTuple):
 
 
 class QueryAnswers:
-    """Answers the queries of documents; `look` reads what is known of the tables."""
+    """An object that answers the queries of documents; `look` reads the tables."""
 
     def __init__(self, store: Store, look: Callable[[], KnownTables], rounds: int) -> None:
         self.rounds = rounds
@@ -55,7 +55,7 @@ class QueryAnswers:
 
     @contextmanager
     def conversation(self) -> Iterator[Answer]:
-        """What answers the queries of one document, from one snapshot."""
+        """Return what answers the queries of one document, from one snapshot."""
         with self._store.snapshot() as snapshot:
             yield Conversation(snapshot, self._known, self._learn).answer
 
@@ -99,7 +99,7 @@ class Conversation:
         yield from faults or [Status(Level.SUCCESS, query.event_id)]
 
     def _instances(self, query: Query) -> Iterator[str | Status]:
-        """The instances of a query; a warning for each object that cannot be told."""
+        """Yield the instances of a query; a warning for each object that cannot be described."""
         objects = 0
         for search in understand(query, self._known.tables, self._known.xds):
             keys = self._keys(search, MOST_INSTANCES - objects)
@@ -129,7 +129,7 @@ class Conversation:
         return [tablekey.write(zip(search.table.key, texts, strict=True)) for texts in keys]
 
     def _read(self, search: Search, keys: Sequence[str], query: Query) -> Iterator[str | Status]:
-        """The objects as their rows are now, each as a query-back tells it; one that is gone is not told."""
+        """Read the objects as their rows are now, each like a query-back; a missing object is left out."""
         table = _narrowed(search)
         readable = {table: self._known.readable[search.table].narrowed(table)}
         entries = [
@@ -158,13 +158,16 @@ class Conversation:
 
     @property
     def _rules(self) -> Rules:
-        """An object is told in one piece, whoever changed it and whatever it holds."""
+        """Return rules by which an object is written in one piece, whatever its row contains."""
         return Rules(insert_query_back="add", max_changes=_ALL, max_value=self._known.rules.max_value)
 
 
 def _narrowed(search: Search) -> Table:
-    """The table with the columns alone that are told; with one of many values, if it has such, for then its
-    object may have several rows."""
+    """Return the table with the published columns alone.
+
+    With an attribute of several values the result has one such column, because an object may then have
+    several rows.
+    """
     many = next((column.name for column in search.table.data if column.multivalued), None)
     columns = {
         name: replace(column, leaves=column.leaves and (name in search.columns or name == many))

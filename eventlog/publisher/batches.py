@@ -1,8 +1,8 @@
-"""From events to documents: no two events of one object in a document, and none of one object in a batch,
-but for a sink that takes the first documents of a batch or all of them.
+"""From events to documents.
 
-A batch is what is remembered, sent and finished together. Within it nothing depends on an answer, so
-a sink may send it in one go; what is to be remembered of it is its rows and event-ids, never content.
+A document has no two events of one object. A batch has none either, unless the sink takes the first documents
+of a batch or all of them. A batch is remembered, sent and finished together. Nothing in it depends on an
+answer, so a sink may send it at once. Its rows and event-ids are remembered, never its content.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Sending(NamedTuple):
 
 
 class Remembered(NamedTuple):
-    """What must be known of a sending after a crash; its content is read anew."""
+    """The facts of a sending that are needed after a crash; its content is read anew."""
 
     run_id: str
     settles: tuple[int, ...]
@@ -48,13 +48,13 @@ class Remembered(NamedTuple):
     worst: Status = Status(Level.SUCCESS)  # of the parts before this one
 
 
-Worst = Callable[[str], Status]  # the worst answer so far to an event that was cut
+Worst = Callable[[str], Status]  # the worst answer so far to a cut event
 # What is remembered of a document's events: a list for each, or for many the rows of all in one.
 Memory = list[list[object] | dict[str, object]]
 
 
 class Successes(NamedTuple):
-    """What a plain yes to a document comes to."""
+    """The fates of a document's events after a plain success."""
 
     rows: Sequence[int]
     operations: Mapping[str, int]  # how many events, by the first letter of their element
@@ -87,14 +87,14 @@ class Draft(Protocol):
 
 
 class PlainDraft(NamedTuple):
-    """A document of events that stand one by one."""
+    """A document of single events."""
 
     name: str
     sendings: tuple[Sending, ...]
 
     @property
     def size(self) -> int:
-        """How many events it has."""
+        """Return how many events it has."""
         return len(self.sendings)
 
     @property
@@ -114,11 +114,11 @@ class PlainDraft(NamedTuple):
         return OutgoingDocument(self.name, items)
 
     def memory(self, worst: Worst) -> Memory:
-        """What is remembered of it."""
+        """Return what is remembered of it."""
         return facts_of(self.sendings, worst)
 
     def successes(self) -> Successes | None:
-        """What a plain yes comes to; None where an event was cut, or tried before."""
+        """Return the fates after a plain success; None if an event was cut, or tried before."""
         if any(sending.parts > 1 or sending.tries for sending in self.sendings):
             return None
         rows = [row for sending in self.sendings for row in sending.settles]
@@ -140,7 +140,7 @@ def draft_of(sendings: Sequence[Sending]) -> PlainDraft:
 
 
 def document_name(first: int, part: int, last: int) -> str:
-    """First and last record_id, with the part where an event was cut."""
+    """Return the document's name: first and last record_id, with the part of a cut event."""
     return f"{first}-{last}" if part == 1 else f"{first}.{part}-{last}"
 
 
@@ -149,7 +149,7 @@ def _first_row(sending: Sending) -> int:
 
 
 def pack(sendings: Iterable[Sending], batch_size: int) -> Iterator[PlainDraft]:
-    """Documents of up to so many events."""
+    """Yield documents of up to so many events."""
     batch: list[Sending] = []
     objects: set[ObjectName] = set()
     for sending in sendings:
@@ -181,7 +181,10 @@ def _without(draft: Draft, blocked: Set[ObjectName]) -> Draft | None:
 
 
 def _limit(sending: Sending, batch_size: int) -> int:
-    """Documents that came back shrink eightfold each time, until what spoils them stands alone."""
+    """Return the most events of a document.
+
+    Documents that came back shrink eightfold each time, until the bad event is alone.
+    """
     return max(1, batch_size >> 3 * sending.tries)
 
 
@@ -202,14 +205,14 @@ def in_batches(drafts: Iterable[Draft], most: int, *, apart: bool = True) -> Ite
 
 
 def write_memory(drafts: Iterable[Draft], worst: Worst) -> str:
-    """What is remembered of a batch; the rows of a change that was cut stand with its first part alone."""
+    """Return what is remembered of a batch; the rows of a cut change are kept with its first part alone."""
     listed = set[object]()
     documents = [[draft.name, [_once(fact, listed) for fact in draft.memory(worst)]] for draft in drafts]
     return json.dumps(documents, separators=(",", ":"))
 
 
 def _once(fact: list[object] | dict[str, object], listed: set[object]) -> list[object] | dict[str, object]:
-    """The fact without its rows, where those of its event were told before."""
+    """Return the fact without its rows, if an earlier fact of its event has them."""
     if isinstance(fact, dict):
         return fact
     run_id, _, *rest = fact
@@ -228,7 +231,7 @@ def read_memory(content: str) -> list[tuple[str, list[Remembered]]]:
 
 
 def _whole(fact: Remembered, settled: dict[str, tuple[int, ...]]) -> Remembered:
-    """The fact with its rows, where they stand with an earlier part."""
+    """Return the fact with its rows, which may be kept with an earlier part."""
     if not fact.settles:
         return fact._replace(settles=settled[fact.run_id])
     if fact.more:
@@ -253,12 +256,12 @@ def still_to_go(
 
 
 def facts_of(sendings: Iterable[Sending], worst: Worst) -> Memory:
-    """What is remembered of events, one by one."""
+    """Return what is remembered of events, one by one."""
     return [_fact(sending, worst(sending.run_id)) for sending in sendings]
 
 
 def remember_rows(rows: Ints) -> dict[str, object]:
-    """Rows, as ranges where neighbours follow one another: the first row of each, and how many they are."""
+    """Return rows as ranges of neighbours: the first row of each, and their number."""
     breaks = [0, *((rows[1:] - rows[:-1] != 1).nonzero()[0] + 1).tolist(), len(rows)]
     if 4 * len(breaks) > len(rows):
         return {"rows": rows.tolist()}
@@ -275,7 +278,7 @@ def remembered_rows(memory: Mapping[str, Any]) -> Iterable[int]:
 
 
 def _facts(memory: Any) -> Iterator[Remembered]:
-    """What was remembered: one by one, or the rows of many events with the log's name in theirs."""
+    """Yield what was remembered: one by one, or the rows of many events of one log."""
     for fact in [memory] if isinstance(memory, dict) else memory:  # as it was written before
         if isinstance(fact, list):
             yield _remembered(*fact)

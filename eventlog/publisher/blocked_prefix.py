@@ -1,9 +1,10 @@
-"""What a leader knows of the log's head, so that rows that may not go cost nothing each time.
+"""The leader's knowledge of blocked rows at the beginning of the log, so that they cost nothing in each
+cycle.
 
-A stretch is claimed in one snapshot and proved in a later one: there no known row up to its end may go. It
-holds until something lets a known row go: the leader's own release of an object, whose rows are kept back
-until everything is looked at again; a notice (skip, redrive), looked for in each snapshot; or, for what
-people do by hand, a look at everything finds it.
+A range is claimed in one snapshot and proved in a later one: no known row up to its end may go. It holds
+until something releases a known row. The leader releases an object, whose rows are then kept back until
+everything is read again. A notice (skip, redrive) is looked for in each snapshot. Changes by hand are found
+when everything is read.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FRUITLESS = 10.0  # seconds until growing is tried again
 
 
 class BlockedPrefix:
-    """Looks at a log, at its whole or only where something can have changed."""
+    """A reader of a log, as a whole or only where something can have changed."""
 
     def __init__(self, enough: int = ENOUGH, clock: Callable[[], float] = time.monotonic) -> None:
         self._enough = enough
@@ -89,8 +90,11 @@ class BlockedPrefix:
         self._routine_at = now + min(LONGEST, max(SHORTEST, ROUTINE * took))
 
     def _judge(self, snapshot: Snapshot, rows: PickUp, *, is_routine: bool) -> None:
-        """Compare what was claimed with what was seen: it is proved once the look reached its end without
-        finding a known row that may go, and forgotten when it found one."""
+        """Compare the claim with what was seen.
+
+        It is proved once the reader reached its end without a known row that may go, and dropped when there
+        was one.
+        """
         if self._claimed.covers_any(rows.ids) or self._claimed.covers_any(rows.loopback):
             if is_routine:  # somebody reuses record ids, or makes rows new by hand
                 self._claimed = NO_RANGE

@@ -1,4 +1,4 @@
-"""The child tables that query-backs of their parents read: where they stand, and that we may read them."""
+"""The child tables that query-backs of their parents read: their places, and our right to read them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def describe_children(tables: Iterable[Table]) -> Iterator[str]:
 
 
 def _placed(catalogue: Catalogue, parent: Relation, column: Column) -> Column:
-    """The column with its place; a tables file tells the names of children alone."""
+    """Return the column with its place; a tables file has only the names of children."""
     if column.of_child is not None or column.unread == GONE or column.name in parent.table.columns:
         return column
     name, own = split(catalogue, column.name)

@@ -83,7 +83,7 @@ def read_tokens(statement: str) -> list[Token] | None:
 
 
 def names_log(statement: str, log: Log) -> bool:
-    """Whether the log or a table beside it is named, be it in a text; in a comment where not all is read."""
+    """Return whether the log or a table of ours is named, even in a text or an unreadable comment."""
     tokens = read_tokens(statement)
     if _HIDDEN.search(statement):
         return True
@@ -95,7 +95,7 @@ def names_log(statement: str, log: Log) -> bool:
 
 
 def cleans_up(statement: str, log: Log) -> bool:
-    """Whether it is, as a whole, one of the statements that may clean up the log."""
+    """Return whether the whole statement is one of those that may clean up the log."""
     tokens = [*(read_tokens(statement) or ()), *[_END] * 8]
     if tokens[2].kind in _NAMES and tokens[3].text == ".":
         del tokens[2:4]
@@ -149,7 +149,7 @@ def cleaned_rows(statement: str, log: Log) -> str | None:
 
 
 def calls_routine(statement: str, log: Log) -> bool:
-    """Whether it runs what cannot be seen here: a routine, or words that are not read."""
+    """Return whether the statement calls a routine, or has words that are not read."""
     tokens = read_tokens(statement)
     if tokens is None:
         return True
@@ -160,7 +160,7 @@ def calls_routine(statement: str, log: Log) -> bool:
 
 
 def _called(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The names before a parenthesis, but for those of tables whose columns stand in it."""
+    """Yield the names before a parenthesis, except tables followed by their columns."""
     for before, name, after in zip([_END, *tokens], tokens, tokens[1:], strict=False):
         if name.kind in _NAMES and after.text == "(" and before.word not in _BEFORE_COLUMNS:
             yield name

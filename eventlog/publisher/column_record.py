@@ -62,5 +62,5 @@ def _columns(names: Iterable[tuple[str, list[str], str | None]]) -> dict[str, Co
 
 
 def halted(tables: Iterable[Table]) -> dict[str, str]:
-    """Return the tables of which nothing is sent for now, and why."""
+    """Return the tables that publish nothing for now, and why."""
     return {str(table): table.halted for table in tables if table.halted}

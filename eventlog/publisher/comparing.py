@@ -17,7 +17,7 @@ DROPPED = ("keep", "delete")
 
 @dataclass(frozen=True, slots=True)
 class ComparingSettings:
-    """Publishing without triggers."""
+    """The settings of publishing without triggers."""
 
     publication_mode: str = setting(
         "trigger", "who fills the log: triggers, or the publisher, which compares states", choices=MODES

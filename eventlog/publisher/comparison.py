@@ -55,7 +55,7 @@ class ZeroCharacter(EventlogError):
 
 
 class Comparison:
-    """Polls the published tables as the leader of one epoch."""
+    """A poller of the published tables, as the leader of one epoch."""
 
     def __init__(self, config: Config, store: Store, epoch: int, settings: ComparingSettings) -> None:
         self._config = config
@@ -135,7 +135,7 @@ class Comparison:
             work.known().begin(name, bases[name])
 
     def _tell(self, unread: dict[str, str]) -> None:
-        """Say once which tables could not be compared, and once which can be again."""
+        """Log once which tables could not be compared, and once which can be again."""
         for table, why in unread.items():
             if self.unread.get(table) != why:
                 logger.warning("%s is not compared: %s", table, why, extra={"table": table})
@@ -144,8 +144,10 @@ class Comparison:
         self.unread = unread
 
     def _settle(self) -> dict[str, Base] | None:
-        """Let the state follow what was settled. Return the bases of tables, None if the state is lost and
-        the start says what the receiver has."""
+        """Update the state from what was settled.
+
+        Return the bases of tables; None if the state is lost and the start decides what the receiver has.
+        """
         try:
             with self._store.work(self._epoch) as work:
                 known = work.known()
@@ -257,7 +259,9 @@ class Comparison:
     def _differences(
         self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]
     ) -> Iterator[tuple[Table, PolledChange]]:
-        """What differs of all tables, in one snapshot; of one with a fault, what was found before it too."""
+        """Yield the differences of all tables in one snapshot; of a faulty table, those found before the
+        fault.
+        """
         store, memory = self._store, self._settings.compare_memory << 20
         with ExitStack() as stack:
             connection = stack.enter_context(snapshot(store.engine))
@@ -291,7 +295,7 @@ class Comparison:
         return read_readable(self._store.engine, self._store.log, [table])[table]
 
     def _version(self, table: Table) -> Column | None:
-        """The column that tells the versions of a table's rows, where that is asked for and there is one."""
+        """Return the column with the versions of a table's rows, if it is configured and exists."""
         here = self._source is None and why_here(self._store.log.dialect, table) is not None
         if self._settings.compare_by != "column" or here:
             return None

@@ -31,7 +31,9 @@ class InvalidSettings(Misuse):
 
 @dataclass(frozen=True)
 class Config:
-    """What was given, each value of its setting's type, and the tables of the file that are no settings."""
+    """The values that were given, each of its setting's type, and the tables of the file that are no
+    settings.
+    """
 
     given: Mapping[str, Any]
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)  # [log.columns]
@@ -74,7 +76,7 @@ def read_config(
 
 
 def read_file(file: Path | None) -> dict[str, Any]:
-    """The settings file; nothing where none was named and none stands here."""
+    """Return the settings file; nothing if none is named and there is none in this folder."""
     path = file or FILE
     if file is None and not path.exists():
         return {}
@@ -91,7 +93,7 @@ def read_file(file: Path | None) -> dict[str, Any]:
 
 
 def statements(text: str | None) -> tuple[str, ...]:
-    """The statements of a setting, which stand between semicolons."""
+    """Return the statements of a setting, separated by semicolons."""
     return tuple(part for piece in (text or "").split(";") if (part := piece.strip()))
 
 
@@ -99,7 +101,7 @@ _NAME = re.compile(r'(?:"[^"]*"|[^\s,;"])+')
 
 
 def names(text: str | None) -> tuple[str, ...]:
-    """The names of a setting, which stand between blanks, commas or semicolons, or in double quotes."""
+    """Return the names of a setting, separated by blanks, commas or semicolons, or in double quotes."""
     if (text or "").count('"') % 2:
         raise InvalidValue(text, "a list of names: a double quote is not closed")
     return tuple(found.replace('"', "") for found in _NAME.findall(text or ""))
@@ -120,7 +122,7 @@ def _take(document: dict[str, Any], name: str, faults: list[str], source: str) -
 
 
 def _columns(found: dict[str, Any], faults: list[str], source: str) -> dict[str, str]:
-    """What the columns of the log are called; nothing else stands in [log]."""
+    """Return the names of the log's columns, which are the only content of [log]."""
     columns = _take(found, "columns", faults, f"{source}: [log]")
     faults.extend(f"{source}: [log] {name}: there is no such setting, only [log.columns]" for name in found)
     for name, called in columns.items():

@@ -1,4 +1,4 @@
-"""Pick-ups for a consumer that says later that they are out: taken, kept, remembered, finished in the end."""
+"""Pick-ups for a consumer that confirms later: taken, kept, remembered, and finished at the end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LeavingEvent(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a pick-up gives, in the order in which it leaves, and marks of what is remembered of it."""
+    """The events of a pick-up, in the order in which they leave, and the marks of what is remembered."""
 
     events: Sequence[LeavingEvent]
     marks: Sequence[str]
@@ -132,7 +132,7 @@ class PickUps:
 
 
 def _mark(content: str) -> str:
-    """By what a batch is known again."""
+    """Return a mark by which a batch is recognised again."""
     return hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -141,7 +141,7 @@ def _facts(batch: RememberedBatch) -> Iterator[Remembered]:
 
 
 def _firsts(sendings: Iterable[Sending]) -> Iterator[Sending]:
-    """The first part of each event: whoever sends an event again sends it from a part on."""
+    """Return the first part of each event, because an event is sent again from one part on."""
     seen = set[str]()
     for sending in sendings:
         if sending.run_id not in seen:

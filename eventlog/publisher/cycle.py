@@ -37,7 +37,7 @@ class ReceiverFatal(EventlogError):
 
 
 class Publisher:
-    """Publishes one log to one sink, as the leader of one epoch."""
+    """A publisher of one log to one sink, as the leader of one epoch."""
 
     def __init__(
         self,

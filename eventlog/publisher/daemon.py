@@ -1,4 +1,4 @@
-"""When cycles run: day and night, by the first of several publishers, until somebody says stop."""
+"""The times of cycles: day and night, by the first of several publishers, until a stop is requested."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def seconds_until(times: tuple[dt.time, ...], now: dt.datetime) -> float:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSettings:
-    """When cycles run."""
+    """The settings for when cycles run."""
 
     disable: bool = setting(False, "do not publish: `run` ends at once, and says so")
     polling_interval: int = setting(
@@ -112,14 +112,14 @@ class Daemon:
         self._clock = clock
         self._failures = 0
         self._holder: Holder | None = None  # of the lock, when it was read last
-        self._reported: Holder | None = None  # the holder for which the standing by was logged
+        self._reported: Holder | None = None  # the holder for which the waiting was logged
         self._heard_at = 0.0  # when the receiver last got a document or a heartbeat
         self._paused = False
         self._due = math.inf  # the time of day at which a cycle is due
         self._has_led = False  # before the first leadership a fault ends the daemon
 
     def run(self) -> None:
-        """Lead, publish, stand by and connect again, until a signal or what is for people to mend ends it."""
+        """Lead, publish, wait and connect again, until a signal or a fault that people must mend ends it."""
         while not self._signals.stop:
             try:
                 self._reread()
@@ -158,7 +158,7 @@ class Daemon:
 
     @contextmanager
     def _leading(self) -> Iterator[PublishingSession | None]:
-        """Connect, stand by, and lead while the block runs; None if a signal comes before."""
+        """Connect, wait, and lead while the block runs; None if a signal comes before."""
         if self._settings.disable:
             raise Disabled
         with opened(self._config) as store, self._monitored(store):
@@ -185,7 +185,7 @@ class Daemon:
             self._monitor.connected(None)
 
     def _elected(self, store: Store) -> Leader | None:
-        """Stand by until we lead; None if a signal comes before."""
+        """Wait until we lead; None if a signal comes before."""
         while (leader := store.lead(self._name)) is None:
             if self._once:
                 raise AnotherLeads(str(store.holder() or "by whom is not ours to see"))
@@ -220,7 +220,7 @@ class Daemon:
         return DAY if self._settings.time_of_day else self._settings.polling_interval
 
     def _end(self, cycle: Cycle) -> None:
-        """After the one cycle of --once."""
+        """Handle the end of the one cycle of --once."""
         self._signals.request_stop()
         if cycle.down is not None:
             raise SinkDown(cycle.down)
@@ -272,7 +272,7 @@ class Daemon:
         return self._signals.stop or self._signals.reload
 
     def _recover(self, fault: EventlogError) -> None:
-        """After a fault: connect again, for ever; what is wrong from the start ends the daemon."""
+        """Connect again after a fault, without end; a fault of the first connection ends the daemon."""
         if self._once or (not self._has_led and not isinstance(fault, ConnectionLost)):
             raise fault
         self._failures += 1
@@ -285,7 +285,7 @@ class Daemon:
         return min(float(self._settings.reconnect), FIRST_WAIT * 2.0 ** min(self._failures - 1, 20))
 
     def _reread(self) -> None:
-        """After SIGHUP: the settings as they are now; what is wrong with them leaves the old ones."""
+        """Read the settings again after SIGHUP; faulty ones leave the old settings."""
         if not self._signals.reload:
             return
         self._signals.reload = False

@@ -1,4 +1,4 @@
-"""Documents on their way to the receiver, and what its replies say about the rest of the cycle."""
+"""Documents on their way to the receiver, and what its replies mean for the rest of the cycle."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class CycleControl(Protocol):
     """Stops a cycle, and follows how far it is."""
 
     def stop_requested(self) -> bool:
-        """Whether no further document is to be sent."""
+        """Return whether no further document is to be sent."""
 
     def replied(self, tally: AnswerTally, down: str | None) -> None:
         """Take note of a reply; `down` is why the receiver is down."""
 
 
 class NoControl:
-    """Lets each cycle come to its end."""
+    """A control that lets each cycle come to its end."""
 
     def stop_requested(self) -> bool:
         """Return that nothing stops the cycle."""
@@ -46,7 +46,7 @@ class NoControl:
 
 
 class DocumentDelivery:
-    """Sends batches of documents, each of which is remembered before it goes."""
+    """A sender of batches of documents, which remembers each batch before it leaves."""
 
     def __init__(self, sink: Sink, ledger: Ledger, clock: DatabaseClock, control: CycleControl) -> None:
         self._sink = sink
@@ -128,7 +128,7 @@ class DocumentDelivery:
         return []
 
     def _awaits_more(self) -> bool:
-        """Have no further document begun. Return whether there may be some on their way."""
+        """Begin no further document. Return whether some may be on their way."""
         if not isinstance(self._sink, Parallel):
             return False
         self._sink.stop()

@@ -1,7 +1,7 @@
-"""What the leader writes into the log: the batches that are about to go out, and what became of their rows.
+"""The leader's writes to the log: batches that are about to leave, and the fates of their rows.
 
-Remember, deliver, finish: a batch is on record before its documents go, and its rows are finished, by their
-ids, in the transaction that forgets it and remembers the next one.
+A batch is on record before its documents leave. Its rows are finished by their ids, in the transaction that
+forgets the batch and remembers the next one.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Ledger:
 
     @property
     def interrupted(self) -> bool:
-        """Whether batches may be on record that were about to go out when a cycle ended."""
+        """Return whether batches may be on record that were about to leave when a cycle ended."""
         return self._open != []
 
     def adopt(self, tables: Tables) -> Sequence[RememberedBatch]:

@@ -56,7 +56,7 @@ class TextWriter(Protocol):
 
 
 class Reader:
-    """Folds rows of the log, reads the current rows that they ask for, and writes the events."""
+    """A reader that folds rows of the log, reads the current rows they need, and writes the events."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Reader:
         self.finishes_loopback = self._own_user is not None and rules.loopback_rows == "finish"
 
     def selection(self, choice: Selection, *, by_column: bool) -> Selection:
-        """Return the choice with what the rules and the tables say about rows."""
+        """Return the selection with what the rules and the tables require of rows."""
         rules = self._rules
         return replace(
             choice,
@@ -312,7 +312,7 @@ def _plain_entry(row: Cells) -> Entry | None:
 
 
 def _account(planned: Plan, reading: Reading) -> None:
-    """What becomes of the rows that no event speaks of."""
+    """Record the fates of rows without an event."""
     reading.outcomes = planned.outcomes
     unsaid = [(row, outcome) for row, outcome in planned.outcomes.items() if outcome.event_id is None]
     settled = {row for sending in reading.sendings for row in sending.settles} if unsaid else set()

@@ -36,7 +36,7 @@ _PER_FIELD = [number for number, kind in EVENT_TYPES.items() if kind.per_field]
 
 
 class ColumnReader:
-    """Folds rows by column, and reads their current rows."""
+    """A reader that folds rows by column, and reads their current rows."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ColumnReader:
         reading.unknown = frozenset(self._engine.unknown)
 
     def _waiting(self, picked: PickedColumns, held: HeldObjects) -> Flags:
-        """Whether each row is of an object that waits, under a name that was not known to be one of it."""
+        """Return whether each row is of a waiting object under a name that was not on record."""
         if not held.hashes or not picked.size:
             return np.zeros(picked.size, np.bool_)
         names = self.canonical(*(picked.texts[name] for name in _OBJECT)).dictionary_encode()
@@ -119,7 +119,7 @@ class _CurrentColumns:
 
     @property
     def refused(self) -> bool:
-        """Whether the database refused a statement."""
+        """Return whether the database refused a statement."""
         return self._refused or self._rows.refused
 
     def ask(self, needs: Sequence[Need]) -> Lookup:
@@ -156,7 +156,7 @@ def _values(table: Table, keys: pa.Array) -> list[pa.Array]:
 
 
 def _bound(source: ReadableTable, texts: Sequence[pa.Array]) -> tuple[Ints, Sequence[Sequence[str]]]:
-    """Which of some keys have values of their columns' types, and these as they are bound, by column."""
+    """Return which keys have values of their columns' types, and the bound values by column."""
     together = source.load_columns(texts)
     if together is not None:
         return np.arange(len(texts[0])), together
@@ -171,7 +171,7 @@ def _bound(source: ReadableTable, texts: Sequence[pa.Array]) -> tuple[Ints, Sequ
 
 
 def _sound(snapshot: Snapshot, picked: PickedColumns, bound: int) -> tuple[Flags, list[tuple[int, str]]]:
-    """Whether each row can be understood as far as its table allows, and why the others cannot."""
+    """Return whether each row can be understood with its table, and why the others cannot."""
     if not picked.size:
         return np.zeros(0, np.bool_), []
     ahead = picked.ids > bound

@@ -28,7 +28,7 @@ def read_bases(connection: Connection, log: Log) -> dict[str, Base]:
 
 
 def with_former(table: Table, bases: Mapping[str, Base]) -> Table:
-    """Return the table with the columns of which the receiver may have values, and which it has no more."""
+    """Return the table with the columns that it lost and the receiver may still have."""
     base = bases.get(str(table))
     lacking = [name for name in base.names if name not in table.columns] if base else []
     if not lacking:

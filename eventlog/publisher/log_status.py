@@ -1,4 +1,4 @@
-"""How a log stands: what `status` and the metrics tell."""
+"""The state of a log, as `status` and the metrics show it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LogStatus:
 
 
 def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
-    """How the log stands now; counting goes through the whole log."""
+    """Read the state of the log; counting reads the whole log."""
     with store.snapshot() as snapshot:
         now = datetime.fromisoformat(snapshot.now())
     with store.upkeep() as upkeep:

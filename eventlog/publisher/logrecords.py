@@ -21,7 +21,7 @@ class Records(logging.Formatter):
         self._tracebacks = tracebacks
 
     def format(self, record: logging.LogRecord) -> str:
-        """On one line, whatever stands in the message, and without secrets."""
+        """Write the record on one line, whatever its message contains, and without secrets."""
         line = super().format(record).replace("\r", "\\r").replace("\n", "\\n")
         return visible(without_secrets(line))
 

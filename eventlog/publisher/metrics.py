@@ -13,7 +13,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Metric(NamedTuple):
-    """What a number means."""
+    """The meaning of a number."""
 
     name: str
     kind: str  # counter, gauge, histogram

@@ -1,4 +1,4 @@
-"""What the daemon tells about itself, and what is asked of the database when somebody looks."""
+"""The daemon's state for its pages, and what is asked of the database when someone looks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eventlog.publisher.metrics import Metrics
 from eventlog.publisher.tally import Cycle
 from eventlog.sql.log.store import Store
 
-FRESH = 5.0  # seconds for which what the database said is told again
+FRESH = 5.0  # seconds for which an answer of the database is shown again
 
 
 class Monitor:
@@ -49,12 +49,12 @@ class Monitor:
         self.metrics.set("eventlog_database_up", int(self.ready))
 
     def leading(self, leads: bool) -> None:
-        """Whether this process is the one that publishes."""
+        """Note whether this process is the one that publishes."""
         self.leads = leads
         self.metrics.set("eventlog_leader", int(leads))
 
     def alive(self, silence: float) -> None:
-        """The loop goes round; it will be silent for that long at most, beside a delivery."""
+        """Note that the loop runs; it will be silent for at most that long, except during a delivery."""
         self._alive, self._longest = time.monotonic(), silence
 
     def fault(self) -> None:
@@ -89,7 +89,7 @@ class Monitor:
         metrics.observe("eventlog_delivery_seconds", cycle.delivery)
 
     def healthy(self, patience: float = 60.0) -> bool:
-        """Whether the loop goes round."""
+        """Return whether the loop runs."""
         return time.monotonic() < self._alive + self._longest + patience
 
     def text(self) -> str:

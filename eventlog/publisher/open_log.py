@@ -45,7 +45,7 @@ _CASES: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.uppe
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """Where the log is."""
+    """The settings for where the log is."""
 
     url: str | None = setting(None, "the database, as a SQLAlchemy URL", metavar="URL")
     log_table: str = setting(
@@ -61,7 +61,7 @@ class DatabaseSettings:
 
 @dataclass(frozen=True, slots=True)
 class TablePublishing:
-    """What may be queried back, and how it is published."""
+    """The settings for what may be queried back, and how it is published."""
 
     sync_schema: str | None = setting(
         None, "a schema all of whose tables are published, beside what is tracked", metavar="NAME"
@@ -92,7 +92,7 @@ class TablePublishing:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Where the tables are."""
+    """The settings for where the tables are."""
 
     source_url: str | None = setting(
         None,
@@ -104,7 +104,7 @@ class SourceSettings:
 
 @dataclass(frozen=True)
 class LogPlace:
-    """Where a log is, and what it is called there."""
+    """The place of a log, and its name there."""
 
     settings: DatabaseSettings
     columns: Mapping[str, str]  # of a log whose columns have other names
@@ -124,7 +124,7 @@ class LogPlace:
         return connect_to_log(address, statements(self.settings.connection_init), keep_open=keep_open)
 
     def find(self, engine: Engine) -> Log:
-        """The log as it stands in the database; by its settings where it is not there yet."""
+        """Return the log as it is in the database; from its settings if it does not exist yet."""
         with engine.connect() as connection:
             log = Catalogue(connection).located(self.log(dialect_of(connection)))
             return bind(connection, log, self.settings.layout) if exists(connection, log) else log
@@ -136,7 +136,7 @@ def place_of(config: Config) -> LogPlace:
 
 
 def open_store(config: Config, *, keep_open: int = 4) -> Store:
-    """The log that the settings name; the error says what it lacks."""
+    """Return the log that the settings name; the error names what it lacks."""
     place = place_of(config)
     engine = place.connect(keep_open=keep_open)
     try:
@@ -159,7 +159,7 @@ def opened(config: Config) -> Iterator[Store]:
 
 
 def driver_user(engine: Engine, log: Log) -> str:
-    """Who we are to the database: whose rows are loopback."""
+    """Return our name in the database, whose rows are loopback."""
     with engine.connect() as connection:
         (statement,) = templates.statements(log.dialect, "user", {})
         return str(connection.exec_driver_sql(statement).scalar())
@@ -217,7 +217,7 @@ def gone_tables(
 
 
 def table_named(name: str) -> Table:
-    """A table of which nothing but its name is known, which may carry a schema."""
+    """Return a table whose only known fact is its name, which may contain a schema."""
     schema, _, bare = name.rpartition(".")
     return Table(schema or None, bare, {})
 
@@ -237,7 +237,7 @@ def _tell_absent(name: str, fault: NoSuchTable) -> None:
 
 
 def with_sections(engine: Engine, log: Log, tables: Tables, config: Config) -> Tables:
-    """Return the tables with what the settings file says of each: what may leave, how long a value may be."""
+    """Return the tables with their sections of the settings file: what may leave, and how long values are."""
     with engine.connect() as connection:
         before = read_column_record(connection, log)
         return _with_sections(tables, config, Directory(Catalogue(connection)).standing, (), before)
@@ -266,7 +266,7 @@ def _with_sections(
 def readable_of(
     config: Config, engine: Engine, log: Log, tables: Iterable[Table]
 ) -> dict[Table, ReadableTable]:
-    """How the current rows of each published table that has a key are read, wherever it stands."""
+    """Return how the current rows of each published table with a key are read, wherever it is."""
     source = source_of(config)
     if source is None:
         return read_readable(engine, log, tables)
@@ -274,7 +274,7 @@ def readable_of(
 
 
 def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Table, ReadableTable]:
-    """How the current rows of each table that has a key are read."""
+    """Return how the current rows of each table with a key are read."""
     with engine.connect() as connection:
         catalogue = Catalogue(connection)
         return {table: _readable(catalogue, table) for table in tables if table.key}
@@ -286,7 +286,7 @@ def _readable(catalogue: Catalogue, table: Table) -> ReadableTable:
 
 
 def _filter(settings: TablePublishing) -> Callable[[str], bool]:
-    """Whether a table of sync-schema may pass, by its name."""
+    """Return a filter for the tables of sync-schema, by name."""
     if settings.sync_schema is None and (settings.include_table_filter or settings.exclude_table_filter):
         raise Misuse("include-table-filter and exclude-table-filter choose among the tables of sync-schema")
     filters = (settings.include_table_filter, settings.exclude_table_filter)
@@ -301,7 +301,7 @@ def _filter(settings: TablePublishing) -> Callable[[str], bool]:
 
 
 def _adapt(table: Table, published: Iterable[Table], settings: TablePublishing) -> Table:
-    """The table with what the settings say about its columns."""
+    """Return the table with the settings of its columns applied."""
     targets = list(published) if settings.enable_refs else []
 
     def adapt(column: Column) -> Column:

@@ -29,7 +29,7 @@ from eventlog.publisher.batches import (
 )
 from eventlog.sinks.sink import Item, OutgoingDocument
 
-_OPERATION = 1  # the place of an event's text whose letter tells its operation
+_OPERATION = 1  # the position of the letter of an operation in an event's text
 
 
 class PackedEvents:
@@ -47,13 +47,13 @@ class PackedEvents:
 
     @cached_property
     def operations(self) -> Ints:
-        """The letter that tells the operation of each event."""
+        """Return the letter of the operation of each event."""
         texts = self.events.texts
         letters = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
         return letters[offsets(texts)[:-1] + _OPERATION].astype(np.int64)
 
     def drafts(self, batch_size: int, start: int = 0) -> Iterator[PackedDraft]:
-        """Documents of up to so many events, from an event on."""
+        """Yield documents of up to so many events, from an event on."""
         events = self.events
         if start >= len(self):
             return
@@ -79,11 +79,11 @@ class PackedEvents:
         )
 
     def rows(self, first: int, last: int) -> Ints:
-        """The rows that these events settle, those of one behind those of the one before."""
+        """Return the rows that these events settle, in the order of the events."""
         return self.events.settled_by(slice(first, last))
 
     def sendings(self, first: int, last: int) -> tuple[Sending, ...]:
-        """These events one by one."""
+        """Return these events one by one."""
         texts = self.events.texts[first:last].to_pylist()
         return tuple(self._sending(at, text) for at, text in enumerate(texts, first))
 
@@ -103,7 +103,7 @@ class PackedEvents:
 
 
 class _Place(NamedTuple):
-    """Where a document's events stand."""
+    """The positions of a document's events."""
 
     name: str
     highest: int
@@ -121,12 +121,12 @@ class PackedDraft:
 
     @property
     def size(self) -> int:
-        """How many events it has."""
+        """Return how many events it has."""
         return self._last - self._first
 
     @property
     def objects(self) -> Set[object]:
-        """Their objects, by numbers of their reading."""
+        """Return their objects, by numbers of their reading."""
         return frozenset(self._packed.events.objects[self._first : self._last].tolist())
 
     @cached_property
@@ -139,7 +139,7 @@ class PackedDraft:
         return PackedDocument(self, tables, bytes(self._data))
 
     def memory(self, worst: Worst) -> Memory:
-        """What is remembered of it: event-ids follow from rows, where no change was cut."""
+        """Return what is remembered of it; event-ids follow from rows, unless a change was cut."""
         log, sizes = self._packed.log, self._packed.events.sizes
         facts: Memory = []
         for first, last, cut in self._stretches:
@@ -151,7 +151,7 @@ class PackedDraft:
         return facts
 
     def successes(self) -> Successes:
-        """What a plain yes comes to."""
+        """Return the fates after a plain success."""
         rows: list[int] = []
         parts: list[Sending] = []
         letters: Counter[int] = Counter()
@@ -170,14 +170,14 @@ class PackedDraft:
 
     @cached_property
     def _stretches(self) -> Sequence[tuple[int, int, bool]]:
-        """Its events from one on, up to another one, and whether they are parts of changes that were cut."""
+        """Yield its ranges of events, and whether they are parts of cut changes."""
         cut = self._packed.events.of_parts[self._first : self._last] > 1
         edges = [0, *(np.flatnonzero(cut[1:] != cut[:-1]) + 1).tolist(), self.size]
         return [(self._first + low, self._first + high, bool(cut[low])) for low, high in pairwise(edges)]
 
 
 class PackedDocument(OutgoingDocument):
-    """A document whose events are told one by one only where somebody asks."""
+    """A document whose events are made one by one only when they are asked for."""
 
     def __init__(self, draft: PackedDraft, tables: Tables, data: bytes) -> None:
         self.name = draft.name

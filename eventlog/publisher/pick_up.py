@@ -93,8 +93,10 @@ class LogReader:
         return replace(reading, redriven=redriven)
 
     def past_held(self, reading: Reading, tally: AnswerTally) -> Reading:
-        """Account for a pick-up. Pick up again at once while all rows are of waiting objects, under spellings
-        that were not on record."""
+        """Account for a pick-up.
+
+        Pick up again at once while all rows are of waiting objects under a new spelling.
+        """
         tally.account_new(reading)
         spelled = set[Spelling]()
         while reading.all_held and not spelled.issuperset(reading.spelled) and not tally.ended:

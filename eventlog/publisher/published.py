@@ -39,10 +39,12 @@ def published(
     compared: bool = False,
     absent: Absent | None = None,
 ) -> list[Table]:
-    """The tables, as the catalogue describes them, each once; `passes` tells by name which of the schema, and
-    `children` whether those of sync_tables are named with them. A name of sync_tables that no table has is
-    NoSuchTable, or is told to `absent` and left out. Where states are compared, views of the schema are read
-    only if they belong to the log's owner."""
+    """Return the published tables as the catalogue describes them, each once.
+
+    `passes` selects tables of the schema by name; `children` adds the children of sync_tables. A missing
+    table is reported to `absent`, or raises NoSuchTable. If states are compared, views of the schema are read
+    only if they belong to the log's owner.
+    """
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
     record = read_record(connection, log)
@@ -94,7 +96,7 @@ def _asked_for(
 
 
 def _each_once(catalogue: Catalogue, record: TrackRecord, found: Sequence[Relation]) -> list[Table]:
-    """The tables of relations, with their children; a child that stands among them is none by itself."""
+    """Return the tables of relations with their children; a child is not a table of its own."""
     relations = list({relation.place: relation for relation in found}.values())
     named = [relation for relation in relations if record.get(relation.place) is None]
     families = {r.place: children_of(catalogue, record, r, named) for r in relations}
@@ -116,7 +118,7 @@ def _listed(catalogue: Catalogue, names: Sequence[str], absent: Absent | None) -
 
 
 def _tracked(catalogue: Catalogue, record: TrackRecord) -> Iterator[Relation]:
-    """The tables on record, but for those that are not what they were when they were tracked."""
+    """Return the tables on record, except those that changed since they were tracked."""
     for entry in record:
         relation = catalogue.at(entry.place)
         if relation is not None and entry.is_still(relation.identity):
@@ -153,7 +155,7 @@ def _trusted(owner: str | None, asked: Iterable[Relation], names: Sequence[str])
 def _in_schema(
     catalogue: Catalogue, ours: Container[object], schema: str, passes: Callable[[str], bool]
 ) -> Iterator[Relation]:
-    """The tables and views of a schema that pass, but for the log's own."""
+    """Return the tables and views of a schema that pass, except the log's own."""
     for found, name, _ in catalogue.names(schema):
         if (found, name) not in ours and passes(name):
             yield catalogue.relation(found, name)

@@ -23,7 +23,7 @@ MOST_BYTES = 4 << 20  # of current rows that are held at a time
 
 
 class Allowance:
-    """How many bytes of current rows may be held at a time, and how many of them are."""
+    """The bytes of current rows that may be in memory at a time, and those that are."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
@@ -31,7 +31,7 @@ class Allowance:
 
     @property
     def left(self) -> int:
-        """How many more may be."""
+        """Return how many more bytes may be in memory."""
         return max(1, self._most - self.taken)
 
     def take(self, rows: Sequence[Sequence[str | None]]) -> None:

@@ -22,7 +22,7 @@ class PickUpTooLarge(EventlogError):
 
     @property
     def rows(self) -> int:
-        """How many rows were picked up."""
+        """Return how many rows were picked up."""
         return int(self.args[0])
 
 
@@ -50,7 +50,7 @@ class Reading:
 
     @property
     def all_held(self) -> bool:
-        """Whether every row is of a waiting object, under a spelling that was not on record before."""
+        """Return whether every row is of a waiting object under a spelling that was not on record."""
         return len(self.spelled) > 0 and len(self.spelled) == len(self.picked)
 
     def first(self) -> Sequence[Sending]:

@@ -1,4 +1,4 @@
-"""Which columns refer to rows of published tables: by foreign keys, and in views by what their names say."""
+"""The columns that refer to rows of published tables: by foreign keys, and in views by their names."""
 
 from __future__ import annotations
 

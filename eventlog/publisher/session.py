@@ -50,7 +50,7 @@ _READ_EVERY = 5.0  # seconds between two looks whether a withheld column was ren
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a session does beside publishing."""
+    """The settings of a session besides publishing."""
 
     sink: str = setting(
         "stdout",
@@ -77,7 +77,10 @@ class SessionSettings:
 
 
 def read_rules(config: Config, store: Store) -> Rules:
-    """What rows mean: our own are loopback, and events are named after the log, unless the settings say."""
+    """Read the rules for rows.
+
+    By default our own rows are loopback, and events are named after the log.
+    """
     rules = config.build(Rules)
     if rules.handle_future_events:
         demand_time(store.log.stored, "handle-future-events")
@@ -91,7 +94,7 @@ def read_rules(config: Config, store: Store) -> Rules:
 
 
 def read_known(config: Config, store: Store) -> KnownTables:
-    """What is known of the tables as the catalogue has them now, and how the settings tell their values."""
+    """Read the tables from the catalogue, with the settings for writing their values."""
     bases = read_former(config, store)
     tables = read_tables(store.engine, store.log, config, bases=bases)
     readable = readable_of(config, store.engine, store.log, tables)
@@ -109,7 +112,7 @@ def read_former(config: Config, store: Store) -> dict[str, Base]:
 
 
 def make_reader(config: Config, store: Store) -> Reader:
-    """What reads and folds rows as the settings say."""
+    """Return a reader that reads and folds rows by the settings."""
     return Reader(*read_known(config, store))
 
 
@@ -140,12 +143,12 @@ class TableReading:
         self._leader = leader
         self._read_at = 0.0
         self._columns = ColumnRecord()
-        self._halted: dict[str, str] = {}  # tables of which nothing is sent for now, and why
+        self._halted: dict[str, str] = {}  # tables that send nothing for now, and why
         self._children: list[str] = []  # sentences about children that are read
 
     @property
     def is_old(self) -> bool:
-        """Whether a withheld column may have been renamed since the tables were read."""
+        """Return whether a withheld column may have been renamed since the tables were read."""
         return time.monotonic() > self._read_at + _READ_EVERY
 
     def make_reader(self) -> Reader:
@@ -184,7 +187,7 @@ class CycleWatch:
         self._noted_at = 0.0
         self._noted_down: str | None = None  # why the receiver is down, as it was noted last
         self._is_partial = False  # whether a cycle was noted before its end
-        self._unread: Mapping[str, str] = {}  # tables of which nothing is published, and why
+        self._unread: Mapping[str, str] = {}  # tables that publish nothing, and why
 
     def begin(self, unread: Mapping[str, str]) -> None:
         """Show these tables as unread from now on."""

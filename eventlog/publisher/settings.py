@@ -13,7 +13,7 @@ from eventlog.sql.log.pending import Selection
 
 @dataclass(frozen=True, slots=True)
 class PublisherSettings:
-    """What a cycle does, beside what changes documents."""
+    """The settings of a cycle, except those that change documents."""
 
     delete_from_log: bool | None = setting(
         None, "delete handled rows, but for those with E and F; it must agree with the log's finish-mode"
@@ -37,7 +37,7 @@ class PublisherSettings:
 
     @property
     def waits(self) -> Waits:
-        """How long an event waits before it is sent again."""
+        """Return how long an event waits before it is sent again."""
         return Waits(self.retry_wait, self.retry_longest)
 
     def choice(self, limit: int | None = None) -> Selection:

@@ -1,4 +1,4 @@
-"""How the daemon sleeps: until it is time, until a signal comes, or until a writer says that there is work.
+"""The daemon's sleep: until a time, until a signal, or until a writer reports new work.
 
 PostgreSQL's NOTIFY is only a hint. The daemon holds an advisory lock while it sleeps, and the triggers notify
 only while that lock is held.
@@ -21,7 +21,7 @@ from eventlog.sql.postgresql.triggers import wake_key
 
 
 class Sleeper:
-    """Sleeps on a database that cannot wake the daemon."""
+    """A sleeper on a database that cannot wake the daemon."""
 
     wakes = False
 
@@ -42,7 +42,7 @@ class Sleeper:
 
 
 class ListeningSleeper(Sleeper):
-    """Sleeps on PostgreSQL until a writer notifies."""
+    """A sleeper on PostgreSQL that a writer can wake."""
 
     wakes = True
 
@@ -62,7 +62,7 @@ class ListeningSleeper(Sleeper):
             self._announced = True
 
     def sleep(self, seconds: float) -> bool:
-        """Sleep until a writer of this log says that there is work, or so long."""
+        """Sleep until a writer of this log notifies, or for that many seconds."""
         until = time.monotonic() + seconds
         while not (self._signals.stop or self._signals.reload) and (left := until - time.monotonic()) > 0:
             select.select([self._signals.pipe, self._driver.fileno()], [], [], left)
@@ -92,8 +92,10 @@ class ListeningSleeper(Sleeper):
 
 
 class PollingSleeper(Sleeper):
-    """Sleeps on a PostgreSQL that can prepare transactions, which may not notify: it reads every few
-    milliseconds whether the newest row is another one than before the last cycle."""
+    """A sleeper on a PostgreSQL with prepared transactions, which cannot notify.
+
+    It reads every few milliseconds whether the log has a newer row than before the last cycle.
+    """
 
     wakes = True
 

@@ -1,4 +1,4 @@
-"""The tables of another database than the log's, of publishers that compare: nothing of ours stands there."""
+"""The tables of another database than the log's, for publishers that compare; it contains nothing of ours."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TableSource(Protocol):
         """The tables of these names that are there."""
 
     def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
-        """How the rows of tables are read."""
+        """Return how the rows of tables are read."""
 
     def view(self, *, one_moment: bool) -> AbstractContextManager[Connection]:
         """A connection that sees one moment, if that is asked for."""
@@ -63,7 +63,7 @@ class TableSource(Protocol):
     def some(
         self, connection: Connection, table: ReadableTable, keys: Sequence[Sequence[str]]
     ) -> Iterator[Current]:
-        """Those with these keys, and which of the keys found each."""
+        """Return the rows with these keys, and which of the keys found each row."""
 
 
 class SourceView(NamedTuple):
@@ -77,7 +77,7 @@ class SourceView(NamedTuple):
         return self.source.rows(self.connection, table)
 
     def some(self, table: ReadableTable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
-        """Those with these keys, and which of the keys found each."""
+        """Return the rows with these keys, and which of the keys found each row."""
         return self.source.some(self.connection, table, keys)
 
 
@@ -89,7 +89,7 @@ def source_at(url: str) -> TableSource:
 
 
 class _KnownSource:
-    """One of a product whose values we tell as triggers would."""
+    """A source on a database product whose values we write as triggers would."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -160,7 +160,7 @@ def _here(table: ReadableTable) -> ReadableTable:
 
 
 class _AnySource:
-    """One of a product of which we know what SQLAlchemy knows."""
+    """A source on another database product, read through SQLAlchemy alone."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

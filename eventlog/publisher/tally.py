@@ -37,7 +37,7 @@ GOOD = Status(Level.SUCCESS)
 
 @dataclass
 class Cycle:
-    """What one cycle did."""
+    """The result of one cycle."""
 
     rows: int = 0  # that were picked up
     documents: int = 0
@@ -56,7 +56,7 @@ class Cycle:
 
 
 class AnswerTally:
-    """What one cycle comes to: its counts, and the answers until a transaction writes them."""
+    """The running result of one cycle: its counts, and the answers until a transaction writes them."""
 
     def __init__(self, waits: Waits) -> None:
         self.blocked: set[ObjectName] = set()  # whose events of this cycle must not go any more
@@ -79,12 +79,12 @@ class AnswerTally:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is to be sent in this cycle."""
+        """Return whether nothing more is to be sent in this cycle."""
         return self.cycle.stopped or self.cycle.down is not None or self.fatal is not None
 
     @property
     def seconds(self) -> float:
-        """How long the cycle took so far."""
+        """Return how long the cycle took so far."""
         return time.monotonic() - self._begun
 
     def progress(self, down: str | None) -> Cycle:
@@ -130,13 +130,13 @@ class AnswerTally:
             self._worst[run_id] = status
 
     def letter(self, letter: Letter, rows: Iterable[int]) -> None:
-        """Rows that no receiver decides about."""
+        """Note rows whose letter no receiver decides."""
         ids = list(rows)
         if ids:
             self.letters.setdefault(letter, []).extend(ids)
 
     def settle(self, facts: Iterable[Remembered]) -> None:
-        """Events that are out, as it was remembered of them."""
+        """Note remembered events as delivered."""
         for row, (letter, failure) in letters_of(facts).items():
             self.letter(letter, (row,))
             self.failures += [failure] if failure is not None else []

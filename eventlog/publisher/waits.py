@@ -10,7 +10,7 @@ INEXACT = timedelta(minutes=1)  # by which two readings of a clock may be apart
 
 
 class Waits(NamedTuple):
-    """How long an event waits before it is sent again: doubling up to a limit."""
+    """The waits before an event is sent again: doubling up to a limit."""
 
     first: float
     longest: float
@@ -21,7 +21,7 @@ class Waits(NamedTuple):
 
     @property
     def beyond(self) -> timedelta:
-        """What no wait takes, unless the clock was set back meanwhile."""
+        """Return a time that no wait exceeds, unless the clock was set back meanwhile."""
         return timedelta(seconds=self.longest) + INEXACT
 
 
@@ -33,7 +33,7 @@ class DatabaseClock:
 
     @property
     def is_set(self) -> bool:
-        """Whether the database's time was read before."""
+        """Return whether the database's time was read before."""
         return self._start is not None
 
     def set(self, now: str) -> None:

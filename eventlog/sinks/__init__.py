@@ -29,7 +29,7 @@ def sink_kind(name: str) -> SinkKind:
 
 
 def need_settings(name: str, given: Mapping[str, Any]) -> None:
-    """Misuse where a setting is missing without which the sink could not be opened."""
+    """Raise Misuse if a setting is missing that the sink needs to open."""
     kind = sink_kind(name)
     kind.need(build(kind.settings, given))
 

@@ -57,7 +57,7 @@ def _need_words(settings: CommandSettings) -> list[str]:
 
 
 def inherited(environment: Mapping[str, str], wanted: Container[str]) -> dict[str, str]:
-    """What of an environment the program gets."""
+    """Return the part of an environment that the program gets."""
     return {
         name: value
         for name, value in environment.items()
@@ -90,7 +90,7 @@ class CommandSink:
         return False
 
     def close(self) -> None:
-        """End the program: it is told by the end of its input, then less gently."""
+        """End the program: close its input first, then use signals."""
         if self._process is None:
             return
         for stream in (self._process.stdin, self._process.stdout):

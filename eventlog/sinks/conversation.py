@@ -1,4 +1,4 @@
-"""A receiver that asks before it answers: it is answered until it says what became of a document."""
+"""A receiver that asks before it answers: its queries are answered until it reports the fate of a document."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Answer = Callable[[Sequence[Query]], str]  # the document that answers queries
 
 
 class Answering(Protocol):
-    """What answers the queries of receivers."""
+    """An object that answers the queries of receivers."""
 
     @property
     def rounds(self) -> int: ...  # how often a receiver may ask about one document
 
     def conversation(self) -> AbstractContextManager[Answer]:
-        """What answers the queries about one document, all from one state of the database."""
+        """Return what answers the queries about one document from one state of the database."""
 
 
 class NothingKnown:
-    """Answers where no database is at hand."""
+    """An answering object without a database."""
 
     rounds = 100
 
@@ -39,7 +39,7 @@ class NothingKnown:
 
 
 class OneByOne:
-    """Answers for several threads: the conversation about one document after that about another."""
+    """The answers for several threads: one document's conversation after another."""
 
     def __init__(self, answers: Answering) -> None:
         self._answers = answers

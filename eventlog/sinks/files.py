@@ -1,7 +1,7 @@
-"""One file per document or per batch, each exactly once: through kill -9 too, and where files are taken away.
+"""One file per document or per batch, each exactly once, even after kill -9 or if files are moved away.
 
-A document is written beside the folder's files under `.eventlog`, its name is put on record there, and
-only then does it get its place. What is on record is out, or is put in its place at the next start.
+A document is written to `.eventlog` in the folder, then its name is recorded there, and then it gets its
+place. A recorded document is out, or gets its place at the next start.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _ROWS = re.compile(r"[0-9]{1,19}-([0-9]{1,19})(?![0-9])")  # how a document's na
 _OUT = " out"  # ends a line of the record; a line that a crash cut has no such end
 _AND = "/"  # between the names of documents in one file: none of them holds it
 _LONGEST_NAME = "9" * 60  # longer than any that we give
-_TOO_LARGE = (errno.EFBIG, errno.ENAMETOOLONG)  # what a file system says of one file, not of itself
-_FULL = (errno.ENOSPC, errno.EDQUOT)  # of which a smaller file may need less than there is
+_TOO_LARGE = (errno.EFBIG, errno.ENAMETOOLONG)  # errors about one file, not about the file system
+_FULL = (errno.ENOSPC, errno.EDQUOT)  # a smaller file may still fit
 _RECORD_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
 _LONGEST_RECORD = 1 << 20  # bytes; then it starts anew with what may still be asked for
 
@@ -85,7 +85,7 @@ class FilesSink:
             yield from [*replies[:taken], failed]
 
     def knows(self, name: str) -> bool:
-        """Whether the document is out; one that is on record gets its place now if it has none."""
+        """Return whether the document is out; a recorded document gets its place now if it has none."""
         if name not in self._known:
             return False
         try:
@@ -210,7 +210,7 @@ class FilesSink:
         return len(files), None
 
     def _take_back(self, files: Sequence[Names]) -> None:
-        """What could not be put on record never was: give back the room that it takes."""
+        """Remove files that could not be recorded, to free their space."""
         os.ftruncate(self._record, self._size)
         os.fsync(self._record)
         for names in files:
@@ -228,7 +228,7 @@ class FilesSink:
 
 
 def highest(names: Iterable[str]) -> int | None:
-    """The highest record_id that names of documents tell: they begin with the first and the last."""
+    """Return the highest record_id in names of documents, which begin with the first and the last."""
     found = (_ROWS.match(name) for name in names)
     return max((int(match[1]) for match in found if match), default=None)
 

@@ -145,7 +145,7 @@ class Post:
 
 
 class HttpSink:
-    """Documents one after another, over one connection."""
+    """A sink that sends documents one after another over one connection."""
 
     def __init__(self, post: Post, answers: Answering) -> None:
         self._post = post
@@ -172,14 +172,14 @@ def _need_address(settings: HttpSettings) -> SplitResult:
 
 
 def open_http(settings: HttpSettings, answers: Answering | None = None) -> Sink:
-    """The sink over as many connections as the settings say."""
+    """Return a sink with as many connections as the settings ask for."""
     known = answers or NothingKnown()
     posts = [Post(settings) for _ in range(settings.http_parallel)]
     return HttpSink(posts[0], known) if len(posts) == 1 else ParallelSink(posts, known)
 
 
 def _is_closed(connection: http.client.HTTPConnection) -> bool:
-    """Whether the other side hung up: between two requests it has nothing to say but that."""
+    """Return whether the other side closed the connection; between two requests it sends nothing else."""
     return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])
 
 
@@ -189,7 +189,7 @@ def _headers(settings: HttpSettings) -> dict[str, str]:
 
 
 def _retry_after(text: str) -> float | None:
-    """RFC 9110, 10.2.3: seconds, or a date."""
+    """Return the wait of a Retry-After header (RFC 9110, 10.2.3): seconds, or a date."""
     text = text.strip()
     if text.isdecimal():
         return min(float(text), LONGEST_WAIT)

@@ -15,7 +15,7 @@ from eventlog.sinks.sink import OutgoingDocument, Reply, SinkKind, unanswered, u
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
 
-# what a broker says of a batch of messages, and surely means where one stands alone in it
+# errors of a broker about a batch, which are certain only for a batch of one message
 _OF_MESSAGES = ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD")
 # why a message was surely not taken: never sent, or refused for what is no fault of its own
 _NOT_TAKEN = (
@@ -30,7 +30,7 @@ _NOT_TAKEN = (
 
 
 class Message(NamedTuple):
-    """What is sent in one piece: an event, or a heartbeat under its document's name."""
+    """A message that is sent in one piece: an event, or a heartbeat under its document's name."""
 
     name: str
     value: bytes
@@ -94,7 +94,7 @@ class KafkaSink:
             "max.in.flight": 1,  # as in places.kafka_writing: else first messages may be lost
             "delivery.timeout.ms": int(settings.kafka_timeout * 1000),
             "linger.ms": 5,
-            "log_level": 0,  # what it has to say comes as errors
+            "log_level": 0,  # its messages come as errors
         } | options
         self._died = False
         self.producer = self._open()
@@ -126,8 +126,11 @@ class KafkaSink:
             raise Misuse(f"kafka-options: {fault.args[0].str()}") from fault
 
     def _send(self, messages: Sequence[Message]) -> Faults:
-        """Why messages have not arrived. Brokers judge batches: what is refused for its size or form is sent
-        again in halves, until the message that is meant stands alone; but not for longer than the timeout."""
+        """Return why messages have not arrived.
+
+        Brokers judge batches. A batch refused for its size or form is sent again in halves until the bad
+        message is alone, within the timeout.
+        """
         until = time.monotonic() + self._timeout
         faults = self._send_once(messages)
         waiting = _halves(messages, faults)
@@ -140,7 +143,7 @@ class KafkaSink:
 
     def _send_once(self, messages: Iterable[Message]) -> Faults:
         faults: Faults = {}
-        untold: dict[int, str] = {}  # the names of messages of which no broker has said anything
+        untold: dict[int, str] = {}  # the names of messages without a reply of a broker
         for number, message in enumerate(messages):
             untold[number] = message.name
             self._produce(message, partial(untold.pop, number, None), faults)
@@ -175,8 +178,11 @@ class KafkaSink:
                 return
 
     def _unless_it_dies(self, call: Callable[[], int]) -> int:
-        """What a call that hears from the brokers gives. An idempotent producer that met a fatal error cannot
-        go on; the client raises it in whatever is called back, which Python calls an error of the system."""
+        """Return the result of a call that hears from the brokers.
+
+        An idempotent producer cannot go on after a fatal error. The client raises that error in a callback,
+        from which Python makes a SystemError.
+        """
         from confluent_kafka import KafkaException
 
         try:

@@ -1,7 +1,7 @@
-"""The documents of a batch over several ways at once; their replies come in the documents' order.
+"""The documents of a batch over several connections at once; replies come in the documents' order.
 
-At most as many documents as there are ways are without a reply that was handed on. After a reply that says
-halt, or when the sink is told to stop, no document is begun; those on their way are waited for.
+At most one document a connection has a reply that was not handed on. After a reply that halts, or when the
+sink is stopped, no document begins; those on their way are awaited.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Way(Protocol):
 
 
 class ParallelSink:
-    """Documents over several ways to one receiver; a document and its queries go over the same."""
+    """A sink with several connections to one receiver; a document and its queries use the same one."""
 
     def __init__(self, ways: Sequence[Way], answers: Answering) -> None:
         self._free = list(ways)

@@ -23,7 +23,7 @@ def authorization(user: str | None, password: str | None, token: str | None) -> 
 
 
 def tls_context(of: str, ca: str | None, cert: str | None) -> ssl.SSLContext:
-    """What an encrypted connection takes; the settings are those of `http` or of another that has them."""
+    """Return the TLS context of a connection; the settings are those of `http`, or of another section."""
     context = _loaded(f"{of}-ca {ca}", lambda: ssl.create_default_context(cafile=ca))
     if cert is not None:
         _loaded(f"{of}-cert {cert}", lambda: context.load_cert_chain(cert, None, _no_password))
@@ -31,7 +31,7 @@ def tls_context(of: str, ca: str | None, cert: str | None) -> ssl.SSLContext:
 
 
 def _loaded(setting: str, load: Callable[[], T]) -> T:
-    """What a file of certificates is loaded to; Misuse if it is none."""
+    """Return what a certificate file contains; raise Misuse if it is none."""
     try:
         return load()
     except ssl.SSLError as fault:
@@ -41,5 +41,5 @@ def _loaded(setting: str, load: Callable[[], T]) -> T:
 
 
 def _no_password() -> str:
-    """Nobody is at the terminal of a daemon to be asked for one."""
+    """Return no password, because a daemon has no one to ask for it."""
     raise ValueError("its key has a password, which nobody could be asked for")

@@ -1,8 +1,7 @@
-"""What a sink is: documents in, a reply for each in the same order.
+"""Sinks: documents in, and a reply for each in the same order.
 
-The publisher hands over documents of which no two speak of the same object, so a sink may send them
-together; one that is Sequential gets others too. A sink never raises for what its receiver does: the reply
-says it.
+No two documents that the publisher hands over are about the same object, so a sink may send them together; a
+Sequential sink gets others too. A sink never raises for what its receiver does: the reply contains it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Item(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What all events of one object have in common."""
+        """Return the key that all events of one object share."""
         return self.association if self.name is None else self.name
 
     @property
@@ -46,7 +45,7 @@ class Item(NamedTuple):
 
 
 class OutgoingDocument:
-    """What goes out in one piece."""
+    """A document that is sent in one piece."""
 
     def __init__(self, name: str, items: Sequence[Item], text: str | None = None) -> None:
         self.name = name
@@ -65,7 +64,7 @@ class OutgoingDocument:
 
 
 class Reply(NamedTuple):
-    """What came back for one document; without a fault and without statuses it is a plain yes."""
+    """The reply to one document; without a fault and without statuses it is a plain success."""
 
     statuses: Sequence[answers.Status] = ()
     fault: str | None = None  # why there is no answer
@@ -76,7 +75,7 @@ class Reply(NamedTuple):
 
     @property
     def halts(self) -> bool:
-        """Whether it is to be settled before another document is begun."""
+        """Return whether it is settled before another document begins."""
         fatal = any(status.level is answers.Level.FATAL for status in self.statuses)
         return fatal or self.divide or self.fault is not None
 
@@ -85,7 +84,7 @@ ACCEPTED = Reply()
 
 
 def unanswered(fault: str, wait: float | None = None) -> Reply:
-    """Nobody knows whether the document arrived."""
+    """Return a reply for a document whose arrival is unknown."""
     return Reply(fault=fault, wait=wait)
 
 
@@ -95,14 +94,16 @@ def unreachable(fault: str, wait: float | None = None) -> Reply:
 
 
 def too_large(document: OutgoingDocument, reason: str) -> Reply:
-    """The document cannot be sent at its size; an event that stands alone in it has failed for good."""
+    """Return a reply for a document that cannot be sent at its size; an event alone in it has failed for
+    good.
+    """
     if len(document.items) > 1:
         return Reply(divide=True)
     return Reply((answers.Status(answers.Level.ERROR, None, reason),))
 
 
 def answered(reply: bytes) -> Reply:
-    """What a receiver's own words say; what is no answer document is no answer."""
+    """Return the reply in a receiver's own words; other content is no answer."""
     try:
         said = answers.read_reply(reply)
     except InvalidDocument as fault:
@@ -111,22 +112,23 @@ def answered(reply: bytes) -> Reply:
 
 
 class Sink(Protocol):
-    """Where documents go."""
+    """A place where documents go."""
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         """Send the documents; a reply for each, in their order. The first that did not arrive is the last."""
 
     def knows(self, name: str) -> bool:
-        """Whether the document of that name is out, as far as the sink keeps a record of it."""
+        """Return whether the document of that name is out, as far as the sink keeps a record."""
 
     def close(self) -> None: ...
 
 
 @runtime_checkable
 class Sequential(Protocol):
-    """A sink that takes the first documents of a batch or all of them: none goes out behind one that did not,
-    be it refused for good, and those behind it get no reply. So those of a batch may speak of the same
-    object, and be parts of one change."""
+    """A sink that delivers in order and stops at the first failure; later documents get no reply.
+
+    So the documents of a batch may be about the same object, and be parts of one change.
+    """
 
     takes_the_first: bool
 

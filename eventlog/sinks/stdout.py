@@ -12,7 +12,7 @@ from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, SinkKind, unr
 
 @dataclass(frozen=True, slots=True)
 class StdoutSettings:
-    """Standard output has no settings."""
+    """The settings of standard output: none."""
 
 
 class StdoutSink:
@@ -35,7 +35,7 @@ class StdoutSink:
         return False
 
     def close(self) -> None:
-        """Standard output is not ours to close."""
+        """Leave standard output open, because it is not ours to close."""
 
 
 KIND = SinkKind(StdoutSettings, lambda settings, answers: StdoutSink(standard_output()))

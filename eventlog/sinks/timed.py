@@ -1,4 +1,4 @@
-"""HTTP with one time limit for all of an exchange: a peer that says little, but often, gains nothing.
+"""HTTP with one time limit for a whole exchange, so that a slow peer gains nothing by sending often.
 
 A socket's own timeout begins anew with every byte. Here each call gets what is left of the whole.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class _Timed:
-    """A socket whose calls all end by one time, on the monotonic clock; TimeoutError says that it is over."""
+    """A socket whose calls all end by one monotonic time; then it raises TimeoutError."""
 
     until = math.inf
 
@@ -58,7 +58,7 @@ class TimedConnection(http.client.HTTPConnection):
         self._until = until
 
     def limit(self, until: float) -> None:
-        """What follows ends by then."""
+        """Set the time by which the following calls end."""
         self._until = until
         if isinstance(self.sock, _Timed):
             self.sock.until = until

@@ -29,7 +29,7 @@ def chart(caption: str, values: Sequence[float], show: Show = count, seconds: fl
 
 
 def bars(caption: str, counted: Mapping[str, int], kind: str = "") -> Markup:
-    """Upright bars in the order given, the names of the first and the last below them."""
+    """Draw upright bars in the given order; the names of the first and the last are below."""
     if not counted:
         return Markup()
     top = ceiling(max(counted.values()))
@@ -64,7 +64,7 @@ def ceiling(most: float) -> float:
 
 
 def _scale(top: float, show: Show) -> list[Markup]:
-    """Lines at nothing, half and all of the greatest, with what they stand for."""
+    """Draw lines at zero, half and the maximum, with their values."""
     drawn = []
     for share in (0.0, 0.5, 1.0):
         y = f"{_at(share):.1f}"

@@ -30,7 +30,7 @@ def page(title: str, *content: Node, product: str, places: Iterable[MenuEntry] =
 
 
 def paper(title: str, *content: Node, product: str, style: str) -> str:
-    """A whole document that stands alone, in a file: with its style, without script and links."""
+    """Return a document in one file: with its style, without script and links."""
     return _document(title, product, tag("style", Markup(style)), None, content)
 
 
@@ -62,7 +62,7 @@ def _document(title: str, product: str, style: Node, navigation: Node, content: 
 def table(
     caption: str, columns: Sequence[PageColumn | str], rows: Iterable[Sequence[Node]], empty: str = "Nothing."
 ) -> Markup:
-    """A table whose columns keep their width; on a narrow screen each cell says its heading itself."""
+    """Return a table with fixed column widths; on a narrow screen each cell has its heading."""
     shown = [column if isinstance(column, PageColumn) else PageColumn(column) for column in columns]
     written = [
         tag("tr", [_cell(column, cell) for column, cell in zip(shown, row, strict=True)]) for row in rows
@@ -78,7 +78,7 @@ def _cell(column: PageColumn, cell: Node) -> Markup:
 
 
 def state(word: str, why: Node, kind: str) -> Markup:
-    """How the whole stands, in words and colour; kind is a level, or quiet."""
+    """Return the overall state in words and colour; kind is a level, or quiet."""
     return tag("p", tag("strong", word), " · ", why, class_=f"state {kind}", role="status")
 
 
@@ -108,7 +108,7 @@ def search(name: str, label: str, value: str) -> Markup:
 
 
 def level(name: str) -> Markup:
-    """The level of a status, told by its word and marked by its colour."""
+    """Return the level of a status as a word with its colour."""
     return tag("span", name, class_=f"level {name if name.isalpha() else ''}")
 
 
@@ -120,5 +120,5 @@ def clipped(text: str, limit: int) -> Node:
 
 
 def listed(parts: Iterable[Node]) -> Markup:
-    """Parts below each other."""
+    """Return parts below each other."""
     return render([tag("div", part) for part in parts])

@@ -1,4 +1,4 @@
-"""HTML that escapes by construction: whatever is not Markup is text, wherever it stands."""
+"""HTML that escapes by construction: everything that is not Markup is text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VOID = frozenset(("input", "link", "meta", "br", "hr"))
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """A text that is HTML already."""
 
     __slots__ = ()
 

@@ -46,7 +46,7 @@ SAFE = {
 
 @dataclass(frozen=True)
 class Request:
-    """What a client asks for."""
+    """A client's request."""
 
     method: str
     path: str
@@ -58,7 +58,7 @@ class Request:
 
 @dataclass(frozen=True)
 class HttpReply:
-    """What it gets; None hangs up instead."""
+    """The answer to a client; None closes the connection."""
 
     body: bytes | str = b""
     type: str = HTML
@@ -70,7 +70,7 @@ Answerer = Callable[[Request], HttpReply | None]
 
 
 class BadFields(ValueError):
-    """Fields of a query or a form that are not taken; its text says why."""
+    """An error in the fields of a query or a form; its text is the reason."""
 
 
 def read_fields(text: str, most: int = FIELDS) -> dict[str, str]:
@@ -99,7 +99,7 @@ def asset(request: Request) -> HttpReply | None:
 
 @cache
 def packaged(name: str) -> str:
-    """The text of a file that stands beside this one."""
+    """Return the text of a file next to this one."""
     return files("eventlog.web").joinpath(name).read_text("utf-8")
 
 
@@ -180,13 +180,13 @@ class PageServer(ThreadingHTTPServer):
         client.until = time.monotonic() + PATIENCE
 
     def asked(self, client: TimedSocket) -> None:
-        """Its request is here."""
+        """Note that the client's request is here."""
         with self._lock:
             self._asking.pop(client, None)
 
     @contextmanager
     def room(self, size: int) -> Iterator[bool]:
-        """Whether there is room for a body, as long as it is needed."""
+        """Reserve room for a body while it is needed. Return whether there was room."""
         with self._lock:
             given = size <= self._room
             self._room -= size if given else 0
@@ -202,7 +202,7 @@ class PageServer(ThreadingHTTPServer):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine comes there."""
+    """Return whether only this machine can reach the address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -210,7 +210,7 @@ def is_loopback(host: str) -> bool:
 
 
 class _Head(io.BufferedReader):
-    """What requests are read from; the lines of one, together, have a bound."""
+    """A reader of requests; the lines of one request are limited together."""
 
     left = HEAD
 
@@ -242,7 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def handle_expect_100(self) -> bool:
-        """Whether a client that waits for leave may send its body; it is told at once."""
+        """Answer a client that waits for permission to send its body."""
         refusal = self._refusal()
         if refusal is not None:
             self.close_connection = True
@@ -262,7 +262,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are no news; what they bring is on the page."""
+        """Log nothing, because the page shows what requests brought."""
 
     def _serve(self) -> None:
         refusal = self._refusal()
@@ -316,14 +316,17 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _length(self) -> int:
-        """The bytes of the body; -1 where they are not told, or where they are told twice and differently."""
+        """Return the length of the body; -1 if it is missing, or given twice differently."""
         told = {value.strip() for value in self.headers.get_all("Content-Length", ["0"])}
         given = told.pop()
         return int(given) if not told and given.isascii() and given.isdigit() and len(given) < 16 else -1
 
     def _is_of_another_site(self) -> bool:
-        """Whether another site's page sends this. Browsers say so; those that are old, or speak to another
-        machine without encryption, tell only whose page it is."""
+        """Return whether another site's page sends this.
+
+        Browsers report it. Old ones, and those without encryption to another machine, only report the page's
+        site.
+        """
         site, origin = self.headers.get("Sec-Fetch-Site"), self.headers.get("Origin")
         if site is not None:
             return site not in ("none", "same-origin")
@@ -347,7 +350,7 @@ BUSY = sorry(
 
 
 def _names_loopback(host: str) -> bool:
-    """Against DNS rebinding: a page of elsewhere reaches us under a name of its own."""
+    """Return whether the request names this machine, against DNS rebinding by pages of other sites."""
     try:
         return is_loopback(urlsplit(f"//{host}").hostname or "")
     except ValueError:

@@ -13,7 +13,7 @@ def count(number: float) -> str:
 
 
 def are(number: int, one: str) -> str:
-    """So many of something, and a verb: 1 row is, 2 rows are."""
+    """Return a number with its noun and verb: 1 row is, 2 rows are."""
     return f"{count(number)} {one}" + (" is" if number == 1 else "s are")
 
 

@@ -1,4 +1,4 @@
-"""What a running publisher tells about itself: metrics and health on a small HTTP port."""
+"""The pages of a running publisher: metrics and health on a small HTTP port."""
 
 from __future__ import annotations
 

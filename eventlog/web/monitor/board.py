@@ -47,7 +47,7 @@ class NotAllowed(EventlogError):
 
 
 class Sample(NamedTuple):
-    """How it stood at one moment."""
+    """The state at one moment."""
 
     at: float
     pending: int
@@ -56,7 +56,7 @@ class Sample(NamedTuple):
 
 
 class Process(Protocol):
-    """What a publisher's process tells."""
+    """The facts about a publisher's process."""
 
     @property
     def store(self) -> Store | None: ...  # None while there is no database
@@ -89,7 +89,7 @@ class Board:
         return store
 
     def sample(self, now: float) -> None:
-        """Note how it stands; a database that is away leaves a gap."""
+        """Note the state; if the database is away, there is a gap."""
         try:
             standing = read_log_status(self.store, counted=False)
         except EventlogError:
@@ -98,7 +98,7 @@ class Board:
         self.samples.append(Sample(now, standing.pending, standing.oldest_age or 0.0, self._process.events))
 
     def samples_until(self, standing: LogStatus) -> list[Sample]:
-        """Return the samples, and how it stands now as the last one."""
+        """Return the samples, with the present state as the last one."""
         samples = list(self.samples)
         at = max(time.monotonic(), samples[-1].at if samples else 0.0)
         return [*samples, Sample(at, standing.pending, standing.oldest_age or 0.0, self._process.events)]
@@ -108,7 +108,7 @@ class Board:
         return self._process.leads
 
     def down_since(self, standing: LogStatus) -> str:
-        """When the receiver was first seen to take nothing, in UTC; empty while it takes documents."""
+        """Return when the receiver first took nothing, in UTC; empty while it takes documents."""
         if not standing.cycle.get("down"):
             self._down_since = ""
         elif not self._down_since:
@@ -116,7 +116,7 @@ class Board:
         return self._down_since
 
     def rates(self) -> list[float]:
-        """Events a second, between one sample and the next."""
+        """Return events a second between samples."""
         found = list(self.samples)
         return [
             max(later.events - earlier.events, 0) / max(later.at - earlier.at, 0.001)
@@ -124,7 +124,7 @@ class Board:
         ]
 
     def standing(self) -> LogStatus:
-        """How the log stands now, without the rows by status and table."""
+        """Return the state of the log, without the rows by status and table."""
         return read_log_status(self.store, counted=False)
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
@@ -171,7 +171,7 @@ class Board:
             return upkeep.together((record_id,))
 
     def rows(self, ids: Sequence[int]) -> list[tuple[PlacedEntry, Outcome]]:
-        """What becomes of rows, whatever their status."""
+        """Return the fates of rows, whatever their status."""
         with self.store.snapshot() as snapshot:
             objects = {(str(cells[5]), str(cells[6])) for cells in snapshot.rows(ids)}
         wanted = set(ids)
@@ -193,7 +193,7 @@ class Board:
         return explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
 
     def left_out(self) -> list[str]:
-        """Why pending rows are not among those that go next."""
+        """Return why pending rows are not among the next ones."""
         return summarise(self.config, self.store)
 
     def redrive(self, which: Which, token: str) -> Redriven:
@@ -207,7 +207,7 @@ class Board:
         return skip(self.store, which.ids or [row.record_id for row in failures(self.store, which)], reason)
 
     def _allow(self, token: str) -> None:
-        """NotAllowed for who does not know the token."""
+        """Raise NotAllowed if the token is wrong."""
         wanted = self.config.build(MonitorSettings).monitor_token
         if not wanted:
             raise NotAllowed("no monitor-token is set, so nothing can be changed here")

@@ -70,7 +70,7 @@ def _which(query: Mapping[str, str]) -> Which:
 
 
 def _act(board: Board, which: Which, request: Request) -> list[str]:
-    """Do what a form asks for; the sentences that say what came of it."""
+    """Do what a form asks for. Return sentences about the result."""
     form = read_fields(request.body.decode("utf-8", "replace"), 10)
     token, act, reason = (form.get(name, "") for name in ("token", "act", "reason"))
     if act == "skip":

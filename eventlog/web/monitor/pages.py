@@ -72,7 +72,7 @@ def settings(board: Board) -> str:
 
 
 def fault(sentence: str) -> str:
-    """Return a page that says why there is none."""
+    """Return a page with the reason why there is no page."""
     return framed("Not now", live("fault", tag("p", sentence, class_="notice")))
 
 

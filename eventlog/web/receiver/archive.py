@@ -25,7 +25,7 @@ class ArchiveFailed(EventlogError):
 
 
 class Filter(NamedTuple):
-    """Which events are looked for; an empty text is all."""
+    """The events that are looked for; an empty text selects all."""
 
     class_name: str = ""
     operation: str = ""
@@ -144,11 +144,11 @@ class Archive:
         return [row[0] for row in self._rows(sql)]
 
     def total(self) -> int:
-        """How many documents are kept."""
+        """Return how many documents are kept."""
         return int(self._rows("select count(*) from document")[0][0])
 
     def arrivals(self, after: int) -> tuple[int, int]:
-        """How many events came in the documents behind that one, and how many different ones."""
+        """Return how many events came in later documents, and how many different ones."""
         sql = "select count(*), count(distinct event_id) from event where document > ?"
         ((came, different),) = self._rows(sql, after)
         return int(came), int(different)
@@ -173,7 +173,7 @@ class DeliveryWriter:
         self._keep = keep
 
     def earlier(self, event: ReceivedEvent) -> int:
-        """How often an event was delivered before."""
+        """Return how often an event was delivered before."""
         found = self._file.execute("select count(*) from event where event_id = ?", (event.event_id,))
         return int(found.fetchone()[0])
 

@@ -121,7 +121,7 @@ def _text(element: etree._Element | None) -> str:
 
 
 def replay(history: list[ReceivedEvent]) -> dict[str, list[str]] | None:
-    """The object that these events leave, as far as they tell; None once it is deleted."""
+    """Return the object after these events, as far as they describe it; None once it is deleted."""
     state: dict[str, dict[str, None]] | None = {}
     for event in history:
         if event.operation == "delete":

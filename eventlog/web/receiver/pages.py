@@ -120,7 +120,7 @@ def document(archive: Archive, kept: KeptDocument) -> str:
 
 
 def history(archive: Archive, association: str) -> str:
-    """What happened to one object, oldest first, and what these events leave of it."""
+    """Show the events of one object, oldest first, and its state after them."""
     lines = archive.history(association, MOST_EVENTS)
     events = list(_events(archive, lines))
     rows = [

@@ -32,7 +32,7 @@ def receiver(
     clock: Callable[[], str],
     rest: Callable[[float], None] = time.sleep,
 ) -> Answerer:
-    """What answers the requests of documents and of pages."""
+    """Return what answers the requests for documents and pages."""
 
     def answer(request: Request) -> HttpReply | None:
         if request.method == "POST":
@@ -50,7 +50,7 @@ def receiver(
 
 
 def _asked(archive: Archive, read: Incoming) -> bytes | None:
-    """Where these are answers to our questions: what the document is answered about which we asked."""
+    """Return the answer to a document that answers our queries."""
     number = about(read)
     kept = None if number is None else archive.document(number)
     return None if kept is None else kept.reply

@@ -1,4 +1,4 @@
-"""How the receiver answers: rules of a TOML file, of which the first that fits an event answers it."""
+"""The receiver's answers: rules of a TOML file; the first rule that matches an event answers it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class InvalidRules(EventlogError):
 
 
 class Spoiled(enum.Enum):
-    """What comes back instead of an answer."""
+    """A faulty answer instead of a proper one."""
 
     GARBAGE = "garbage"  # something that is not XML
     CUT = "cut"  # the first half of the answer
@@ -40,7 +40,7 @@ _ANSWERS: dict[str, Level | Spoiled] = {level.name.lower(): level for level in L
 
 @dataclass(frozen=True)
 class Rule:
-    """An answer, and the events that get it: every pattern that stands there must fit."""
+    """An answer, and the events that get it; every pattern of the rule must match."""
 
     answer: Level | Spoiled
     text: str = ""
@@ -54,7 +54,7 @@ class Rule:
     delay: float = 0.0
 
     def fits(self, event: ReceivedEvent, earlier: int) -> bool:
-        """Whether it answers this event, which was delivered so many times before."""
+        """Return whether the rule answers this event, which was delivered so many times before."""
         return (
             (self.times is None or earlier < self.times)
             and fnmatchcase(event.operation, self.operation)
@@ -75,7 +75,7 @@ OTHERWISE = Rule(Level.SUCCESS)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a document is answered: a status for each event, or something that is no answer."""
+    """The answer to a document: a status for each event, or a faulty answer."""
 
     statuses: tuple[Status, ...]
     spoiled: Spoiled | None = None
@@ -112,7 +112,7 @@ def about(incoming: Incoming) -> int | None:
 
 
 def decide(rules: Sequence[Rule], incoming: Incoming, earlier: Callable[[ReceivedEvent], int]) -> Verdict:
-    """The verdict on a document; `earlier` tells how often an event was delivered before."""
+    """Return the verdict on a document; `earlier` returns how often an event was delivered before."""
     if incoming.fault:
         return Verdict((Status(Level.ERROR, None, incoming.fault, "invalid-document"),))
     chosen = [(event, _rule(rules, event, earlier(event))) for event in incoming.events]
@@ -126,7 +126,7 @@ def decide(rules: Sequence[Rule], incoming: Incoming, earlier: Callable[[Receive
 
 
 def read(text: str) -> tuple[Rule, ...]:
-    """The rules of a file, in its order; the error says which rule is wrong and how."""
+    """Return the rules of a file in its order; the error names the faulty rule."""
     try:
         document = toml.load(text)
     except InvalidDocument as fault:

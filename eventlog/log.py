@@ -100,7 +100,9 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
 
 
 def places(columns: Sequence[str], name: str) -> list[int | None]:
-    """Where the ten columns of a log stand among these: by name; table_name may be called `table`."""
+    """Return the positions of the ten columns of a log among these, by name; table_name may be called
+    `table`.
+    """
     names = [column.lower() for column in columns]
     if "table_name" not in names and "table" in names:
         names[names.index("table")] = "table_name"
@@ -110,7 +112,7 @@ def places(columns: Sequence[str], name: str) -> list[int | None]:
 
 
 def _place(columns: Sequence[str], names: Sequence[str], column: str, name: str) -> int:
-    """Where a column of a log stands: under exactly its name, else under the only one that is alike."""
+    """Return the position of a column of a log: under exactly its name, else under the only similar one."""
     alike = [at for at, found in enumerate(names) if found == column]
     exact = [at for at in alike if columns[at] == column]
     if len(exact or alike) > 1:
@@ -120,7 +122,7 @@ def _place(columns: Sequence[str], names: Sequence[str], column: str, name: str)
 
 
 def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[Cell]]:
-    """How the ten cells of an entry are taken from a row."""
+    """Return how the ten cells of an entry are taken from a row."""
     at_places = places(source.columns, source.name)
     defaults = {"status": "N"}
 
@@ -231,7 +233,10 @@ def _updates(change: Change, table: Table) -> Iterator[FieldRow]:
 
 
 def _update(field: Field, table: Table) -> Iterator[FieldRow]:
-    """The rows of one field. Of several values all go before any comes: one may stand on both sides."""
+    """Yield the rows of one field.
+
+    Of several values all old ones precede all new ones, because a value may be on both sides.
+    """
     old, new = (_texts(side, field.column, table) for side in (field.before, field.after))
     if field.before is ABSENT:
         yield 3, field.column, None, new[0] if new else None

@@ -67,7 +67,7 @@ def dumps(change: Change) -> str:
 
 
 def dumps_side(value: Side) -> str:
-    """One value as it stands on that line."""
+    """Return one value as it is written on that line."""
     return json.dumps(_dump_side(value), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -99,7 +99,7 @@ def dump(change: Change) -> Json:
 
 
 def load(line: object) -> Change:
-    """The change of such an object; WrongRow says what is wrong with it."""
+    """Return the change of such an object; raise WrongRow with what is wrong."""
     if not isinstance(line, dict):
         raise WrongRow("a change must be a JSON object")
     if unknown := line.keys() - _MEMBERS:

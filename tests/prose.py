@@ -42,6 +42,7 @@ _FORMS = {
 _DENIED = {word: re.compile(rf"\b(?:{_FORMS.get(word, word)})\b", re.IGNORECASE) for word in DENIED}
 _ARTICLES: Final = ("A", "An", "The", "One", "All", "Each", "Every", "Both", "No")
 _CODE = re.compile(r"``.*?``|`[^`]*`|https?://\S+|\"[^\"]*\"|'[^']*'|\[([^\]]*)\]\([^)]*\)")
+_NO_PROSE = re.compile(r"\s*(>>>|\.\.\.|\S+ {2,}\S|\s{2,}|.* ::= |\[|\w+ = )")  # doctests, tables, grammars
 _NOTICE = re.compile(r"# (noqa|type:|ruff|pragma|fmt)|#!")  # for tools
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
@@ -119,7 +120,7 @@ def python(text: str) -> Iterator[Prose]:
 
 def _without_examples(doc: str) -> str:
     """Return a docstring without its doctests and its tables, whose lines are indented or aligned."""
-    lines = (line for line in doc.splitlines() if not re.match(r"\s*(>>>|\.\.\.|\S+ {2,}\S|\s{2,})", line))
+    lines = (line for line in doc.splitlines() if not _NO_PROSE.match(line))
     return "\n".join(lines)
 
 

@@ -16,22 +16,22 @@ from eventlog.columnar.templates import OPS, FrameConstants, Part, Slot, Templat
 from eventlog.columnar.values import RowValues
 from eventlog.columnar.vectors import Ints, flags, number, places, spread
 
-AROUND = 6  # pieces of an event beside its body: four constants, the id and the key
+AROUND = 6  # pieces of an event outside its body: four constants, the id and the key
 
 
 class Bases(NamedTuple):
-    """Where event-ids and constants begin in the whole pool."""
+    """The positions at which event-ids and constants begin in the whole pool."""
 
     names: int
     constants: int
 
 
 class Atoms(NamedTuple):
-    """What the rows of runs add: a row one part, a query-back one for each column that it reads."""
+    """The parts that rows of runs add: one for a row, and one for each column that a query-back reads."""
 
     parts: list[Part]
     part: Ints  # of each atom
-    old: Ints  # the numbers of what stands in its slots
+    old: Ints  # the numbers of what is in its slots
     new: Ints
     sizes: Ints  # how many atoms each row has
 
@@ -46,7 +46,7 @@ class Pool(NamedTuple):
 
 
 class Assembled(NamedTuple):
-    """The pieces of all events: those of each behind those of the one before, and how many each has."""
+    """The pieces of all events in order, and how many each event has."""
 
     pool: list[pa.Array]
     wanted: Ints
@@ -76,7 +76,7 @@ def assemble(
     texts: Pool,
     plain: Sequence[str],
 ) -> Assembled:
-    """The pieces of the events of these runs, and behind them those that are plain texts."""
+    """Return the pieces of the events of these runs, followed by those that are plain texts."""
     found = atoms(batch, known, said, answers, told, texts)
     tables = batch.table_of[told.owners]
     codes, first = number(tables * len(OPS) + told.ops)
@@ -97,7 +97,7 @@ def assemble(
 def atoms(
     batch: Batch, known: Templates, said: RowValues, answers: Answers, runs: Runs, texts: Pool
 ) -> Atoms:
-    """What each row of the runs adds."""
+    """Return what each row of the runs adds."""
     sizes = runs.widths
     source, place = spread(sizes)
     rows = runs.rows[source]
@@ -136,7 +136,7 @@ def atoms(
 def pieces(
     atoms: Atoms, runs: Runs, frames: Sequence[FrameConstants], frame: Ints, bases: Bases
 ) -> tuple[Ints, Ints]:
-    """The numbers of the pieces of each run's event, one event behind the other, and how many each has."""
+    """Return the numbers of the pieces of each run's event, in order, and how many each has."""
     body, sizes = bodies(atoms, bases.constants)
     of_atom = np.repeat(runs.of_row, atoms.sizes)
     totals = AROUND + np.bincount(of_atom, sizes, len(runs.first)).astype(np.int64)
@@ -149,13 +149,13 @@ def pieces(
     wanted[begins + 3] = runs.owners
     wanted[begins + 4] = around[:, 2]
     wanted[begins + totals - 1] = around[:, 3]
-    # the bodies: all pieces before an atom, and what stands around the bodies so far
+    # the bodies: all pieces before an atom, and the pieces around the bodies so far
     wanted[np.arange(len(body)) + np.repeat(of_atom, sizes) * AROUND + AROUND - 1] = body
     return wanted, totals
 
 
 def bodies(atoms: Atoms, first_constant: int) -> tuple[Ints, Ints]:
-    """The numbers of the pieces of each atom, one atom behind the other, and how many each has."""
+    """Return the numbers of the pieces of each atom, in order, and how many each has."""
     count = np.array([len(part.pieces) for part in atoms.parts], np.int64)
     constants = np.array([at for part in atoms.parts for _, at in part.pieces], np.int64) + first_constant
     sizes = count[atoms.part]

@@ -13,7 +13,7 @@ from eventlog.core.entry import Entry
 
 
 class Rows(NamedTuple):
-    """Rows of a log that take part, by column, in the order in which they would leave."""
+    """The rows of a log that take part, by column, in the order in which they would leave."""
 
     ids: Ints
     kinds: Ints  # event types, 1 to 8
@@ -27,7 +27,7 @@ class Rows(NamedTuple):
         return len(self.ids)
 
     def some(self, places: Ints) -> Rows:
-        """Those in these places."""
+        """Return the rows at these positions."""
         take = pa.array(places)
         return Rows(self.ids[places], self.kinds[places], *(side.take(take) for side in self[2:]))
 
@@ -60,12 +60,12 @@ class Batch(NamedTuple):
 
     @property
     def changes(self) -> Ints:
-        """How many values each row removes and adds by itself; what it reads back is not counted."""
+        """Return how many values each row removes and adds by itself, without what it reads back."""
         return changes(self.kinds, self.old, self.new)
 
 
 def changes(kinds: Ints, old: pa.Array, new: pa.Array) -> Ints:
-    """How many values each of these rows removes and adds by itself."""
+    """Return how many values each of these rows removes and adds by itself."""
     removes = (kinds == 3) | ((kinds == 2) & flags(old.is_valid()))
     found: Ints = removes + ((kinds < 4) & flags(new.is_valid())).astype(np.int64)
     return found

@@ -21,27 +21,27 @@ class CurrentColumns(NamedTuple):
 
     objects: Ints  # which of the keys asked for each is of, ascending
     columns: Sequence[pa.Array]  # the texts of each column of table.data
-    doubtful: Ints  # the keys of which it cannot be told here
+    doubtful: Ints  # the keys that cannot be decided here
 
 
 ReadBack = Callable[[Table, pa.Array], CurrentColumns]
 
 
 def nothing(table: Table, keys: pa.Array) -> CurrentColumns:
-    """Where no current rows are at hand, none of them can be told."""
+    """Return no answers, for a table without current rows at hand."""
     none = np.empty(0, np.int64)
     return CurrentColumns(none, [pa.array([], pa.string())] * len(table.data), np.arange(len(keys)))
 
 
 class Answered(NamedTuple):
-    """What was answered of one table."""
+    """The answers for one table."""
 
     columns: Sequence[pa.Array]  # the texts of each column of table.data
     owners: Ints  # the object of each row
 
 
 class Answers(NamedTuple):
-    """What was answered for a batch."""
+    """The answers for a batch."""
 
     rows: Ints  # of each object: its current row among those of its table, -1 for none
     tables: dict[int, Answered]  # by the number of the table's name

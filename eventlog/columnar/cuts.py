@@ -16,7 +16,7 @@ _INSERT = OPS.index(Op.INSERT)
 
 
 class Elements(NamedTuple):
-    """What speaks, in the order in which events hold it."""
+    """The elements of events, in order."""
 
     rows: Small
     ops: npt.NDArray[np.int8]
@@ -30,14 +30,17 @@ class Cuts(NamedTuple):
 
     slots: Small  # the element of each
     events: Small  # of each slot
-    begins: Ints  # the first slot of each event, and behind the last slot
+    begins: Ints  # the first slot of each event, and the slot after the last
     runs: Small  # of each event
     parts: Small  # of its run, from 0
-    starts: Small  # of each element: how many values of its run stand before it
+    starts: Small  # of each element: how many values of its run precede it
 
 
 def elements(rows: Small, ops: Any, values: Small, sure: Flags, columns: Small) -> Elements:
-    """What speaks, given in the order of its places: inserts that tell a column again stand by column."""
+    """Return the elements of events, given in the order of their positions.
+
+    Inserts that contain a column twice are ordered by column.
+    """
     runs = np.cumsum(begins(ops), dtype=np.int32)
     runs -= 1
     inserts = np.flatnonzero(ops == _INSERT)

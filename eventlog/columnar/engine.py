@@ -44,7 +44,7 @@ class Events(NamedTuple):
     begins: Ints  # where those of each event begin
     sizes: Ints  # how many each event settles
     fates: Ints  # of each row as it came: an index of FATES
-    unwritten: Sequence[WrittenEvent]  # events that XDS cannot say
+    unwritten: Sequence[WrittenEvent]  # events that XDS cannot express
     reasons: dict[int, Outcome]  # of record_ids that went the plain way
     counted: Counter[tuple[str, str]]  # events by class and element, those that cannot be written included
     names: Callable[[int], ObjectName]  # of the number of an object: its table and key, as rows have them
@@ -90,7 +90,7 @@ class Engine:
         answerable: Container[Table] = (),
         read_back: ReadBack = current.nothing,
         ask: Ask = _nobody,
-        around: tuple[str, str] = ("", ""),  # what stands around the text of each event
+        around: tuple[str, str] = ("", ""),  # the texts around each event
     ) -> None:
         self._rules = rules
         self._read_back = read_back
@@ -141,7 +141,7 @@ class Engine:
 
 
 def _counted(batch: Batch, known: Templates, told: Runs, plain: PlainEvents) -> Counter[tuple[str, str]]:
-    """How many events each class and element has."""
+    """Return how many events each class and element has."""
     counted = Counter((one.event.change.table, one.element) for one in plain.written)
     found, times = np.unique(batch.table_of[told.owners] * len(OPS) + told.ops, return_counts=True)
     for at, count in zip(found.tolist(), times.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Keys that can be told to be right by a pattern: without quotes, markup or characters that XML lacks.
+"""Keys that a pattern proves to be plain: without quotes, markup or characters that XML lacks.
 
 The patterns mean the same to Arrow (RE2) and to Spark (Java).
 """
@@ -31,7 +31,9 @@ def named_form(names: Sequence[str]) -> str:
 
 
 def key_form(table: Table, names: Sequence[str]) -> str | None:
-    """The pattern of keys that surely name a row, each row in one way; None where no pattern can tell."""
+    """Return the pattern of keys that certainly name a row, each in one way; None if there is no such
+    pattern.
+    """
     forms = [_form(column) for column in table.key_columns]
     if not forms or None in forms:
         return None

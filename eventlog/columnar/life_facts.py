@@ -42,11 +42,11 @@ class LifeRows(Protocol):
         """All of them."""
 
     def some(self, places: Ints) -> Rows:
-        """Those in these places."""
+        """Return the rows at these positions."""
 
 
 class Understood(NamedTuple):
-    """Some rows in the columnar way, each as if it were an object of its own."""
+    """The rows of a life in columnar form, each as if it were an object of its own."""
 
     batch: Batch
     said: RowValues
@@ -54,7 +54,7 @@ class Understood(NamedTuple):
 
 
 class LifeReader:
-    """Understands the rows of one life, whose object the first of them names."""
+    """A reader of the rows of one life, whose object is that of the first row."""
 
     def __init__(self, learn: Callable[[], Templates], reader: Interpreter, status: str) -> None:
         self._learn = learn
@@ -67,7 +67,7 @@ class LifeReader:
         self.widest = 1  # bytes of a row, on average where rows are longest
 
     def facts(self, source: LifeRows, refuse: Callable[[int, str], None]) -> Facts:
-        """What is kept of the rows; one that cannot be understood is refused, and leaves."""
+        """Return the facts about the rows; a row that cannot be understood is refused, and leaves."""
         found = [np.empty(0, FACT)]
         at = 0
         for rows in source.batches():
@@ -98,7 +98,7 @@ class LifeReader:
         return self._reader.object(entry.table_name, entry.table_key)
 
     def step(self, entry: Entry) -> Step:
-        """What a row says."""
+        """Return the content of a row."""
         self._of = self._of or self.object(entry)
         return STEPS[entry.event_type](self._of, entry, ("", entry.record_id))
 

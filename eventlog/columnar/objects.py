@@ -1,4 +1,4 @@
-"""Objects whose name is surely right as it stands; the others are in doubt, and so is whom they may be."""
+"""Objects whose name is certain as it is spelled; the identity of the others is in doubt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def canonical(known: Templates, tables: pa.Array, keys: pa.Array) -> pa.Array:
 
 
 def matched(keys: pa.Array, kinds: Ints, patterns: Sequence[str | None]) -> Flags:
-    """Whether each key matches the pattern of its kind: a number among them. Each pattern is used once."""
+    """Return whether each key matches the pattern of its kind, a number; each pattern is used once."""
     found = np.zeros(len(keys), np.bool_)
     if not len(keys):
         return found

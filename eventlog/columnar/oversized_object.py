@@ -1,8 +1,8 @@
-"""A life that is longer than memory: some numbers of each row are kept, its texts are read again later.
+"""A life that is larger than memory: some numbers of each row are kept, and its texts are read again later.
 
-A first walk learns what each row says (`kept`). By these numbers it is decided which rows speak, and where
-events begin and are cut (`cuts`). A second walk fills the events in, some thousand rows at a time. An event
-that is not certain to come out right goes the plain way, and only its rows do.
+A first pass learns the content of each row (`life_facts`). These numbers decide which rows count, and where
+events begin and are cut (`cuts`). A second pass fills the events, some thousand rows at a time. An event that
+is not certain goes the plain way with its rows.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ _BYTES = 64 << 20  # or fewer, of so many bytes
 _INSERT, _UPDATE, _DELETE = map(OPS.index, (Op.INSERT, Op.UPDATE, Op.DELETE))
 _NONE = -1
 _SAYING = np.array([_NONE, _INSERT, _UPDATE, _UPDATE, _DELETE, *[_NONE] * 4], np.int8)  # by type
-_JOINT = Part(((Slot.NEW, 0),))  # what stands between two events
+_JOINT = Part(((Slot.NEW, 0),))  # the text between two events
 
 
 class Outlet(Protocol):
-    """Where the events of a life go, and what becomes of its rows."""
+    """The receiver of the events of a life and of the fates of its rows."""
 
     def lines(self, data: memoryview | bytes, events: int) -> None:
-        """More of the texts, and how many events begin in them."""
+        """Take more of the texts, and how many events begin in them."""
 
     def told(self, table: str, element: str) -> None:
-        """There is one event more, whether or not it has a text."""
+        """Count one more event, whether or not it has a text."""
 
     def settled(self, outcome: Outcome, rows: Ints) -> None:
-        """This became of these rows."""
+        """Take the outcome of these rows."""
 
     def unwritten(self, change: Change, fault: EventlogError, rows: Sequence[int]) -> None:
-        """An event that XDS cannot say."""
+        """Take an event that XDS cannot express."""
 
 
 class _Spokesman(NamedTuple):
-    """A query-back row that speaks."""
+    """A query-back row that supersedes others."""
 
     step: Step
     pieces: list[Piece]
-    others: Ints  # the rows that it speaks for
+    others: Ints  # the rows that it superseded
 
 
 class _Run(NamedTuple):
-    """What the events of a run share."""
+    """The facts that the events of a run share."""
 
     number: int
     elements: slice
@@ -124,7 +124,7 @@ class OversizedObject:
     # -- which rows go together ----------------------------------------------------------------------
 
     def _decide(self, left: Precedence) -> Elements:
-        """What speaks, of what nothing supersedes; what becomes of the rows is told."""
+        """Decide which of the remaining rows have content, and report the fates of rows."""
         facts, rows, first = self._facts, left.rows, left.first
         kinds = facts["kind"][rows]
         ops, values, sure = _SAYING[kinds], facts["values"][rows].astype(np.int32), facts["sure"][rows]
@@ -142,12 +142,14 @@ class OversizedObject:
         ops = ops[speaks]
         starts = np.flatnonzero(np.diff(ops, prepend=_NONE))
         self._first = first[speaks[starts]]  # the row in whose place each run leaves
-        self._begins = np.append(starts, len(ops))  # the first element of each run, and behind the last
+        self._begins = np.append(
+            starts, len(ops)
+        )  # the first element of each run, and the one after the last
         told = rows[speaks].astype(np.int32)
         return elements(told, ops, values[speaks], sure[speaks], facts["column"][told])
 
     def _ask(self, row: int, others: Ints) -> _Spokesman | None:
-        """What a query-back row says for itself and for others."""
+        """Return the content of a query-back row for itself and for others."""
         (entry,) = self._entries(np.array([row]))
         rows = [entry]
         if self._facts["kind"][-1] == 4:
@@ -215,7 +217,7 @@ class OversizedObject:
         self._outlet.lines(behind.encode(), 0)
 
     def _run(self, number: int) -> _Run:
-        """What the events of a run share."""
+        """Return the facts that the events of a run share."""
         some = slice(*self._begins[number : number + 2].tolist())
         rows = self._elements.rows[some]
         asking = np.intersect1d(rows, list(self._spokesmen)) if self._spokesmen else rows[:0]
@@ -228,7 +230,7 @@ class OversizedObject:
         return _Run(number, some, runs.name(settles), settles, reads_back, op)
 
     def _opening(self, run: _Run, part: int) -> tuple[str, str]:
-        """What stands in front of the body of an event that is filled in, and what behind it."""
+        """Return the texts before and after the body of an event that is filled in."""
         op = int(self._elements.ops[run.elements.start])
         known, name = self._reader.known, self._reader.name
         assert name is not None
@@ -240,7 +242,7 @@ class OversizedObject:
         return f"{before_id}{_name(run, part)}{before_key}{name[1]}{before_body}", behind
 
     def _filled(self, slots: Ints, at: Ints, joints: list[str]) -> memoryview | bytes:
-        """What the rows of these slots add, and these texts, each in front of one of them."""
+        """Return what the rows of these slots add, and these texts, each before one of them."""
         if not len(slots):
             return "".join(joints).encode()
         found = self._reader.understood(
@@ -268,7 +270,7 @@ class OversizedObject:
         return content(taken(pool, wanted, said.treated))
 
     def _halves(self, slots: Ints) -> tuple[Flags, Flags]:
-        """The rows of which only what goes is of an event, and only what comes."""
+        """Return the rows with only their old values in an event, and those with only their new values."""
         of, last = self._cuts.slots, len(self._cuts.slots) - 1
         first = (slots < last) & (of[np.minimum(slots + 1, last)] == of[slots])
         return first, (slots > 0) & (of[slots - 1] == of[slots])
@@ -303,12 +305,12 @@ class OversizedObject:
         return text and text.join(self._around)
 
     def _is_whole(self, event: int) -> bool:
-        """Whether the event is all of its run."""
+        """Return whether the event is all of its run."""
         around = self._cuts.runs[max(0, event - 1) : event + 2]
         return bool(np.count_nonzero(around == self._cuts.runs[event]) == 1)
 
     def _fields(self, elements: Small, op: Op, part: int, whole: bool) -> Sequence[Field]:
-        """What these elements add to one part of their run."""
+        """Return what these elements add to one part of their run."""
         steps = [
             self._said(*row)
             for row in zip(
@@ -329,7 +331,7 @@ class OversizedObject:
         return joined(pieces, op is Op.INSERT and part == 0)
 
     def _said(self, row: int, entry: Entry) -> tuple[Step, list[Piece]]:
-        """What a row says, and its values one by one."""
+        """Return the content of a row, and its values one by one."""
         found = self._spokesmen.get(row)
         return _pieces(self._reader.step(entry)) if found is None else found[:2]
 

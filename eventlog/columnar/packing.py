@@ -12,10 +12,10 @@ from eventlog.xds.documents import HEAD, TAIL
 
 
 class Packed(NamedTuple):
-    """Documents, each a line."""
+    """The documents of a batch, each a line."""
 
     data: memoryview
-    ends: Ints  # of each, the byte behind its line
+    ends: Ints  # of each, the byte after its line
     sizes: Ints  # how many events each holds
 
 
@@ -26,7 +26,7 @@ def documents(texts: pa.Array, objects: Ints, most: int) -> Packed:
     pieces = sizes + 2
     document, place = spread(pieces)
     before = np.cumsum(sizes) - sizes
-    wanted = before[document] + place + 1  # behind the head and the tail, which are texts 0 and 1
+    wanted = before[document] + place + 1  # after the head and the tail, which are texts 0 and 1
     wanted[place == 0] = 0
     wanted[place == pieces[document] - 1] = 1
     pool = pa.concat_arrays([pa.array([HEAD, f"{TAIL}\n"], pa.large_string()), texts.cast(pa.large_string())])
@@ -39,7 +39,7 @@ def documents(texts: pa.Array, objects: Ints, most: int) -> Packed:
 
 
 def _sizes(objects: Ints, most: int) -> Ints:
-    """How many events each document holds."""
+    """Return how many events each document has."""
     count = len(objects)
     if most == 1:
         return np.ones(count, np.int64)

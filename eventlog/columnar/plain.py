@@ -26,7 +26,7 @@ class WrittenEvent(NamedTuple):
 
 
 class PlainEvents(NamedTuple):
-    """What plain rows say: their events in the order of leaving, and what became of each row."""
+    """The result of the plain way: the events in the order of leaving, and the fate of each row."""
 
     written: list[WrittenEvent]
     outcomes: dict[int, Outcome]
@@ -39,7 +39,7 @@ class PlainEvents(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """Their texts."""
+        """Return their texts."""
         return [one.text for one in self.told]
 
 

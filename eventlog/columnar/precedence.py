@@ -1,4 +1,4 @@
-"""Which rows speak, and for which others: what query-backs supersede within a life (rules 1 to 3)."""
+"""The rows that count, and those they superseded within a life (rules 1 to 3)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ _NEVER = np.iinfo(np.int64).max
 
 
 class Precedence(NamedTuple):
-    """The rows that nothing supersedes, by life and place; whether each has something to say is not asked."""
+    """The rows that nothing superseded, by life and position; whether they have content is not decided."""
 
     rows: Ints
-    first: Ints  # the row in whose place it stands
+    first: Ints  # the row whose position it takes
     swallowed: Ints  # rows that are superseded
-    by: Ints  # the row that speaks for each
+    by: Ints  # the row that superseded each
 
 
 def find_precedence(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> Precedence:
-    """What remains of lives, given the life of each row, ascending, the column that it is of, however rows
-    spell it, and whether a query-back of the row does not read that column."""
+    """Return what remains of lives.
+
+    Given are the life of each row, ascending, its column, independent of spelling, and whether a query-back
+    of the row does not read that column.
+    """
     count = len(kinds)
     every = np.arange(count)
     asking = kinds > 4

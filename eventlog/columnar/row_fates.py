@@ -1,4 +1,4 @@
-"""What the rows that nothing supersedes have to say, and whose events are not certain to come out right."""
+"""The content of the rows that nothing superseded, and the objects whose events are in doubt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UPDATE = OPS.index(Op.UPDATE)
 
 
 class RowFates(NamedTuple):
-    """What becomes of each row that nothing supersedes, its operation, and how many columns it tells."""
+    """The fate of each row that nothing superseded, its operation, and its number of columns."""
 
     fates: Ints
     ops: Ints
@@ -32,7 +32,7 @@ class RowFates(NamedTuple):
 
     @property
     def speaks(self) -> Flags:
-        """Whether it has something to say."""
+        """Return whether it has content."""
         found: Flags = self.fates == SENT
         return found
 
@@ -40,7 +40,7 @@ class RowFates(NamedTuple):
 def find_fates(
     batch: Batch, known: Templates, said: RowValues, answers: Answers, left: Precedence
 ) -> RowFates:
-    """What becomes of the rows that nothing supersedes."""
+    """Return the fates of the rows that nothing superseded."""
     codes, kinds = said.codes[left.rows], batch.kinds[left.rows]
     objects = batch.objects[left.rows]
     ops = np.array([part.op for part in said.parts], np.int64)[codes]
@@ -85,12 +85,12 @@ def column_numbers(said: RowValues) -> Ints:
 
 
 def unread_rows(said: RowValues) -> Flags:
-    """Whether each row is of a column that a query-back of its row does not read."""
+    """Return whether each row is of a column that a query-back of its row does not read."""
     return np.array([part.unread for part in said.parts])[said.codes]
 
 
 def all_fates(batch: Batch, left: Precedence, found: RowFates) -> Ints:
-    """What becomes of each row, in the order in which the rows came."""
+    """Return the fate of each row, in the order in which the rows came."""
     fates = np.empty(len(batch.ids), np.int64)
     fates[batch.places[left.swallowed]] = SUPERSEDED
     fates[batch.places[left.rows]] = found.fates

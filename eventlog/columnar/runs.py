@@ -1,4 +1,4 @@
-"""What speaks becomes events: consecutive rows of one operation, and the rows that each event settles."""
+"""Rows become events: consecutive rows of one operation, and the rows that each event settles."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _HASHED = 50_000  # ids written as text at a time
 
 
 class Runs(NamedTuple):
-    """Rows that speak, gathered to events."""
+    """The rows with content, gathered to events."""
 
-    rows: Ints  # the rows that speak, by life and place
+    rows: Ints  # the rows with content, by life and position
     of_row: Ints  # the run of each
     first: Ints  # of each run: its first, as an index of `rows`
     lengths: Ints
     places: Ints  # in whose place it leaves: a row
     ops: Ints
     owners: Ints  # the object of each
-    widths: Ints  # of each row: how many columns it tells
+    widths: Ints  # of each row: how many columns it contains
     parts: Ints  # of each: 1, or the part of a run that was cut; those of one follow one another
     of_parts: Ints  # of how many
 
     @property
     def wholes(self) -> Ints:
-        """Of each: the number of the run that it is of, or a part of."""
+        """Return of each part the number of its run."""
         found: Ints = np.cumsum(self.parts == 1) - 1
         return found
 
 
 def gathered(batch: Batch, left: Precedence, speaks: Flags, ops: Ints, widths: Ints) -> Runs:
-    """The runs of the rows that speak; the vectors are of all rows that nothing supersedes."""
+    """Return the runs of the rows with content; the vectors are of all rows that nothing superseded."""
     rows, ops = left.rows[speaks], ops[speaks]
     starts = begins(batch.lives[rows], ops)
     first = np.flatnonzero(starts)
@@ -62,7 +62,7 @@ def gathered(batch: Batch, left: Precedence, speaks: Flags, ops: Ints, widths: I
 
 
 class RunParts(NamedTuple):
-    """Where runs are cut after so many values."""
+    """The positions at which runs are cut after so many values."""
 
     of_row: Ints  # the part of its run, from 0, in which each row begins
     severed: Flags  # whether the row has values in the next one too, or none in any
@@ -124,7 +124,7 @@ class Settled(NamedTuple):
 
 
 def settled(batch: Batch, runs: Runs, left: Precedence) -> Settled:
-    """The rows of each run, and those that they speak for."""
+    """Return the rows of each run, and those that they superseded."""
     run_of = np.full(len(batch.ids), -1)
     whole = runs.wholes
     run_of[runs.rows] = whole[runs.of_row]

@@ -29,7 +29,7 @@ OPS = tuple(ELEMENTS)
 
 
 class Slot(enum.IntEnum):
-    """Where a piece comes from."""
+    """The origin of a piece."""
 
     CONSTANT = 0
     OLD = 1  # the old value of its row
@@ -37,7 +37,7 @@ class Slot(enum.IntEnum):
 
 
 class Fact(NamedTuple):
-    """What of a row decides what it adds, beside its table and column."""
+    """The property of a row that, with its table and column, decides what the row adds."""
 
     kind: int
     old: bool  # whether there is one
@@ -46,23 +46,23 @@ class Fact(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a row or a cell adds to its event: pieces, each a slot and the number of its constant."""
+    """The pieces that a row or a cell adds to its event, each a slot and the number of its constant."""
 
     pieces: tuple[tuple[Slot, int], ...] = ()
     op: int = 0  # an index of OPS
     column: str = ""  # as its table has it
-    silence: str = ""  # why it says nothing
-    unread: bool = False  # its column is one that a query-back of its row does not read
+    silence: str = ""  # why it has no content
+    unread: bool = False  # a query-back of its row does not read its column
     doubtful: bool = False
     unknown: UnknownName | None = None  # its column, where its table lacks that
 
     def place(self, slot: Slot) -> int:
-        """Where among the pieces this slot is, -1 for nowhere."""
+        """Return the position of this slot among the pieces; -1 if it is not there."""
         return next((place for place, (found, _) in enumerate(self.pieces) if found == slot), -1)
 
 
 class FrameConstants(NamedTuple):
-    """What stands around an event's body: the numbers of four constants."""
+    """The numbers of the four constants around an event's body."""
 
     before_id: int
     before_key: int
@@ -71,7 +71,7 @@ class FrameConstants(NamedTuple):
 
 
 class Spelled(NamedTuple):
-    """What the rows mean that name a table in one way."""
+    """The meaning of rows with one spelling of a table's name."""
 
     table: Table | None
     object: SpelledObject | None  # any of its objects, as the plain fold has it; None if nothing is sure
@@ -116,17 +116,17 @@ class Templates:
 
     @property
     def much(self) -> bool:
-        """Whether so much is known that it is time to begin anew."""
+        """Return whether the templates have grown so much that they should be learned anew."""
         return max(len(self.constants), len(self._parts), len(self._columns), len(self._spelled)) > _MOST
 
     def spelled(self, name: str) -> Spelled:
-        """What rows mean that name a table so."""
+        """Return the meaning of rows with this spelling of a table's name."""
         if name not in self._spelled:
             self._spelled[name] = self._read_spelling(name)
         return self._spelled[name]
 
     def column(self, name: str, column: str | None) -> ColumnTexts | None:
-        """How the texts of a column are treated that rows name so; None for plain text."""
+        """Return how the texts of a column are treated in rows with this spelling; None for plain text."""
         known = self._columns
         if (name, column) not in known:
             table = self.spelled(name).table
@@ -135,7 +135,7 @@ class Templates:
         return known[name, column]
 
     def treated(self, name: str, column: Column | None) -> ColumnTexts | None:
-        """How a column's texts are treated in events of rows that name its table so; None for plain text."""
+        """Return how a column's texts are treated in rows with this spelling; None for plain text."""
         if treatment(column) is Treatment.TEXT or column is None:
             return None
         spelled = self.spelled(name)
@@ -144,14 +144,14 @@ class Templates:
         return ColumnTexts(column, self.tables, self._settings.time_syntax, spell)
 
     def part(self, named: tuple[str, str | None], fact: Fact) -> Part:
-        """What a row adds that names this table and column."""
+        """Return what a row adds that names this table and column."""
         found = self._parts.get((named, fact))
         if found is None:
             found = self._parts[named, fact] = self._learn_part(*named, fact)
         return found
 
     def cell(self, name: str, column: str, op: int, there: bool) -> Part:
-        """What a cell of a current row adds to an event of that operation."""
+        """Return what a cell of a current row adds to an event of that operation."""
         key = name, column, op, there
         found = self._cells.get(key)
         if found is None:
@@ -160,7 +160,7 @@ class Templates:
         return found
 
     def frame(self, name: str, op: int) -> FrameConstants | None:
-        """What stands around the events of a table's objects; None if that is not sure."""
+        """Return the constants around the events of a table's objects; None if they are not certain."""
         if (name, op) not in self._frames:
             self._frames[name, op] = self._learn_frame(self.spelled(name), OPS[op])
         return self._frames[name, op]
@@ -251,7 +251,7 @@ def _change(spelled: Spelled, op: Op, fields: tuple[Field, ...]) -> Change:
 
 
 def _refers_jointly(table: Table) -> bool:
-    """Whether columns refer together, so that what one tells depends on the values beside it."""
+    """Return whether columns refer together, so that the text of one depends on the others."""
     return any(len(column.by) > 1 for column in table.columns.values())
 
 

@@ -1,7 +1,7 @@
-"""Values as events hold them: most are copied as they came, the others are made, few of them one by one.
+"""Values as events contain them: most are copied as they came, a few are made one by one.
 
-Every text of a batch has a number in a pool. One that must change gets a text of its own behind the pool;
-objects with one that is not surely right are named, and go the plain way.
+Every text of a batch has a number in a pool. A text that must change gets another one at the end of the pool.
+Objects with an uncertain text are named, and go the plain way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CONTROL[9] = False
 
 
 class Cells(NamedTuple):
-    """Some texts of the pool: the texts, their numbers, and the objects they are of."""
+    """The texts of some cells: the texts, their numbers in the pool, and their objects."""
 
     array: pa.Array
     numbers: Ints
@@ -43,7 +43,7 @@ class Cells(NamedTuple):
 
 
 class Treated(NamedTuple):
-    """Other texts for those of these numbers, and the objects of texts that are not surely right."""
+    """The replacements for texts of these numbers, and the objects with uncertain texts."""
 
     numbers: Ints
     texts: pa.Array
@@ -71,7 +71,7 @@ def escaped(cells: Cells, limit: int) -> Treated:
 
 
 class ColumnTexts:
-    """How the texts of one column that is more than text are treated."""
+    """The treatment of the texts of one column that is not plain text."""
 
     def __init__(self, column: Column, tables: Tables, time_syntax: int, spell: Spell) -> None:
         self.treatment = treatment(column)
@@ -92,7 +92,7 @@ class ColumnTexts:
         return _each(cells, self._element)
 
     def same(self, old: str, new: str) -> bool:
-        """Whether two texts mean the same."""
+        """Return whether two texts mean the same."""
         if self.treatment is Treatment.PADDED:
             return old.rstrip(" ") == new.rstrip(" ")
         if self.treatment is not Treatment.ELEMENT:
@@ -144,7 +144,7 @@ def _bytes(texts: pa.Array) -> npt.NDArray[np.uint8]:
 
 
 def taken(pool: Sequence[pa.Array], wanted: Ints, treated: Sequence[Treated]) -> pa.Array:
-    """The texts of these numbers: of a pool of arrays, or what stands in their place."""
+    """Return the texts of these numbers: from a pool of arrays, or their replacements."""
     count = sum(map(len, pool))
     replaced = [some for some in treated if len(some.numbers)]
     if replaced:

@@ -1,4 +1,4 @@
-"""What the rows of a batch say of values: the fact of each row, and the texts that cannot be copied."""
+"""The values of a batch's rows: the fact of each row, and the texts that cannot be copied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eventlog.xds.skeleton import Treatment
 
 
 class RowValues(NamedTuple):
-    """What each row says, as a number of its part."""
+    """The content of each row, as a number of its part."""
 
     codes: Ints  # of each row: an index of `parts`
     parts: list[Part]
@@ -25,7 +25,7 @@ class RowValues(NamedTuple):
 
 
 def said(batch: Batch, known: Templates, old_base: int, new_base: int) -> RowValues:
-    """What the rows say; the texts of their sides have the numbers from these bases on."""
+    """Return the content of the rows; the texts of their sides are numbered from these bases on."""
     updates = batch.kinds == 2
     values = batch.kinds <= 3
     rows = np.arange(len(batch.ids))
@@ -51,7 +51,7 @@ def said(batch: Batch, known: Templates, old_base: int, new_base: int) -> RowVal
 
 
 def _treated(batch: Batch, known: Templates, cells: Cells, spoken: Flags) -> list[Treated]:
-    """The texts of one side; what a row does not say is not looked at."""
+    """Return the texts of one side; texts that a row does not contain are not looked at."""
     found = [escaped(cells if spoken.all() else cells.some(np.flatnonzero(spoken)), known.limit)]
     columns = [known.column(*named) for named in batch.named]
     if any(columns):

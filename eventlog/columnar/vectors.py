@@ -21,13 +21,13 @@ _SUSPECT[9] = False
 
 
 def flags(array: pa.Array) -> Flags:
-    """Booleans as NumPy holds them; null is false."""
+    """Return booleans as NumPy holds them; null is false."""
     found: Flags = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
     return found
 
 
 def offsets(array: pa.Array) -> npt.NDArray[np.int32]:
-    """Where each text begins in the array's bytes, and where the last ends."""
+    """Return where each text begins in the array's bytes, and where the last ends."""
     found: npt.NDArray[np.int32] = np.frombuffer(array.buffers()[1], np.int32)[
         array.offset : array.offset + len(array) + 1
     ]
@@ -35,7 +35,7 @@ def offsets(array: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def content(array: pa.Array) -> memoryview:
-    """The bytes of all texts, one behind the other."""
+    """Return the bytes of all texts, joined."""
     if not len(array):
         return memoryview(b"")
     at = offsets(array)
@@ -55,7 +55,7 @@ def suspects(array: pa.Array) -> Ints:
 
 
 def codes(array: pa.Array) -> tuple[Ints, list[str | None]]:
-    """Each element as a number, and what the numbers stand for; null is one of them."""
+    """Return each element as a number, and the elements of the numbers; null is one of them."""
     encoded = pc.dictionary_encode(array, null_encoding="encode")
     return _indices(encoded), encoded.dictionary.to_pylist()
 
@@ -80,7 +80,7 @@ def number(values: Ints) -> tuple[Ints, Ints]:
 
 
 def places(numbers: Ints, count: int) -> list[Ints]:
-    """Where each number from 0 on, below `count`, stands among some: ascending."""
+    """Return the ascending positions of each number from 0 up to `count` among others."""
     if count == 1:
         return [np.arange(len(numbers))]
     ends = np.cumsum(np.bincount(numbers, minlength=count))
@@ -88,13 +88,13 @@ def places(numbers: Ints, count: int) -> list[Ints]:
 
 
 def spread(sizes: Ints) -> tuple[Ints, Ints]:
-    """For runs of these sizes, one behind the other: the run of each element, and its place in it."""
+    """Return, for consecutive runs of these sizes, the run of each element and its position in the run."""
     run = np.repeat(np.arange(len(sizes)), sizes)
     return run, np.arange(len(run)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
 def begins(*keys: npt.NDArray[Any]) -> Flags:
-    """Whether each element differs from the one before in any of these; the first does."""
+    """Return whether each element differs from the one before in any of these; the first does."""
     found = np.ones(len(keys[0]), np.bool_)
     if len(found):
         found[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
@@ -102,7 +102,7 @@ def begins(*keys: npt.NDArray[Any]) -> Flags:
 
 
 def moved(values: Ints, sizes: Ints, order: Ints) -> tuple[Ints, Ints]:
-    """Runs of these sizes, one behind the other, in another order; and their sizes in it."""
+    """Return consecutive runs of these sizes in another order, and their sizes in it."""
     if (order[1:] > order[:-1]).all():
         return values, sizes
     starts = np.cumsum(sizes) - sizes

@@ -1,4 +1,4 @@
-"""Addresses that people type: read with care for the secrets that may stand in them."""
+"""Addresses that people type, which may contain secrets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ _SCHEMES = ("http", "https")
 
 
 def header_word(text: str) -> None:
-    """Misuse for a text that cannot stand in a header line; it is a secret, so nobody quotes it."""
+    """Raise Misuse for a text that cannot be in a header line; the error does not quote it, because it is a
+    secret.
+    """
     if not (text.isascii() and text.isprintable()) or text != text.strip():
         raise Misuse("it holds a line end, a space around it or another character that no header can hold")
 

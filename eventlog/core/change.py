@@ -1,9 +1,8 @@
 """The one model that every format shares: a change of one row or object.
 
-Values are what JSON can tell apart, no more: null, booleans, integers, finite floats, text and
-bytes. Decimals, dates, times and intervals travel as their canonical text (ISO 8601 for times),
-because no Python type holds all that the five systems can write; the column's type, in `tables`,
-says how to read them.
+Values are what JSON can distinguish: null, booleans, integers, finite floats, text and bytes. Decimals,
+dates, times and intervals are canonical texts (ISO 8601 for times), because no Python type holds all that the
+five systems can write. The type of the column, in `tables`, decides how to read them.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ ABSENT: Final = Absent.ABSENT
 
 @dataclass(frozen=True, slots=True)
 class Undecoded:
-    """Text whose bytes do not decode in the source's code set."""
+    """A text whose bytes do not decode in the source's code set."""
 
     data: bytes
 
@@ -66,7 +65,7 @@ def scalars(side: Side) -> tuple[Scalar, ...]:
 
 
 class Field(NamedTuple):
-    """What one column held before and after the change."""
+    """The value of one column before and after the change."""
 
     column: str
     before: Side = ABSENT
@@ -74,7 +73,7 @@ class Field(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """Row images that no layout explains, as they came."""
+    """The row images without a layout that explains them."""
 
     before: bytes | None = None
     after: bytes | None = None
@@ -86,7 +85,7 @@ class Change(NamedTuple):
     op: Op
     schema: str | None
     table: str
-    key: Key = ()  # after the change; empty when the source does not tell it
+    key: Key = ()  # after the change; empty if the source does not contain it
     fields: tuple[Field, ...] = ()  # in source order; order and repetition have meaning
     position: str | None = None
     transaction: str | None = None
@@ -114,7 +113,7 @@ class Change(NamedTuple):
 
     @property
     def key_before(self) -> Key:
-        """The key before the change: an old value stands in the fields."""
+        """Return the key before the change, from old values among the fields."""
         if self.op is not Op.UPDATE:
             return self.key
         before = self.before
@@ -126,12 +125,12 @@ class Change(NamedTuple):
 
 
 def place_of(change: Change) -> str:
-    """Where a change stands, as messages tell it."""
+    """Return the position of a change for messages."""
     return change.table if change.position is None else f"{change.table}:{change.position}"
 
 
 def check_decoded(change: Change) -> None:
-    """NotExpressible where nobody could decode the row that a change leaves or, of a delete, takes away."""
+    """Raise NotExpressible if the row after a change, or before a delete, could not be decoded."""
     if change.raw is not None and (change.raw.after is not None or not change.after):
         raise NotExpressible("its row images could not be decoded")
 

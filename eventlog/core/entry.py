@@ -83,7 +83,7 @@ Cell = str | int | float | Decimal | None  # of a row, as a database or a file g
 
 
 def read_entry(cells: Sequence[Cell]) -> Entry:
-    """The entry of the ten cells of a row; WrongRow says what cannot be understood."""
+    """Return the entry of the ten cells of a row; raise WrongRow with the reason if they make none."""
     record_id, status, event_type, event_time, perpetrator, table, key, column, old, new = cells
     number = read_record_id(record_id)
     kind = read_event_type(event_type)

@@ -91,11 +91,13 @@ class InvalidDocument(EventlogError):
 
 
 class Refused(NamedTuple):
-    """A record that was left out: where it stood, why, and the record as it came."""
+    """A record that was left out: its place, the reason, and the record as it came."""
 
     where: str
     reason: str
     raw: bytes | None = None
-    fault: bool = True  # False: left out by right, such as an unfinished transaction; said, and no failure
-    told: bool = True  # False: counted and kept, but another tells of it and its like together
+    fault: bool = (
+        True  # False: left out correctly, such as an unfinished transaction; a notice, not a failure
+    )
+    told: bool = True  # False: counted and kept, but reported together with others
     spoils: tuple[str, str] | None = None  # the transaction that is not whole without it

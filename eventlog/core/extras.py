@@ -42,8 +42,11 @@ def install_command(extras: str) -> str:
 
 @contextmanager
 def extra(name: str, what: str) -> Iterator[None]:
-    """Inside, packages of an extra are imported; where one is missing, MissingExtra says what needs it and
-    how it comes. A package that is there but cannot be loaded stands behind it as its cause."""
+    """Import packages of an extra inside the block.
+
+    If one is missing, raise MissingExtra with what needs it and how to install it. A package that cannot be
+    loaded is the cause of the error.
+    """
     if "pandas" in EXTRAS[name]:
         show_pandas()
     try:
@@ -57,7 +60,7 @@ def extra(name: str, what: str) -> Iterator[None]:
 
 
 class _Hidden:
-    """Among those who find modules: of pandas it says that there is none."""
+    """A module finder that reports pandas as missing."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
@@ -68,9 +71,11 @@ _hidden = _Hidden()
 
 
 def hide_pandas() -> None:
-    """Let nobody in this process find pandas, until an extra that brings it is asked for. Arrow loads it with
-    its first array wherever it is installed, some 40 MiB and half a second, only to ask whether the array is
-    one of its own."""
+    """Hide pandas from this process until an extra that needs it is used.
+
+    Arrow loads pandas with its first array if it is installed: 40 MiB and half a second, only to ask whether
+    the array is one of its own.
+    """
     if _hidden not in sys.meta_path:
         sys.meta_path.insert(0, _hidden)
 

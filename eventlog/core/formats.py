@@ -1,9 +1,8 @@
-"""What a format is: how it reads records into changes and writes changes as records.
+"""Formats: how records are read into changes, and how changes are written as records.
 
-A format never opens a file. It is handed sources, whose container (CSV, Parquet, a Kafka topic)
-somebody else has taken off, and hands back records for whoever puts a container on. What it
-cannot understand or cannot write comes out as Refused among the rest, in its place: a bad record
-costs itself and nothing else.
+A format never opens a file. It receives sources whose container (CSV, Parquet, a Kafka topic) was removed,
+and returns records that get a container later. A record that it cannot understand or write becomes a Refused
+in its place, so a bad record costs itself alone.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ T = TypeVar("T")
 
 
 class Shape(enum.Enum):
-    """What kind of records a format consists of, which decides the containers it may stand in."""
+    """The kind of records of a format, which decides its containers."""
 
     ROWS = "rows"  # CSV, JSON Lines, Parquet, a database table
     OBJECTS = "objects"  # JSON Lines, one value a line; messages of a topic
@@ -53,7 +52,7 @@ _SHOWN = 500  # characters of the names of columns in a message
 
 
 def listed_columns(columns: Sequence[str]) -> str:
-    """The columns of a source as a message tells them, and whether something else than commas parts them."""
+    """Return the columns of a source for a message, and whether something else than commas separates them."""
     if not columns:
         return f"none: {NO_COLUMNS}"
     names = ", ".join(columns)
@@ -68,8 +67,8 @@ class Source(NamedTuple, Generic[T]):
     name: str  # as the user named it, for messages
     stem: str  # the file's name without folder and extensions
     columns: tuple[str, ...]  # empty unless the records are rows
-    records: Iterable[T | Refused]  # Row, Object or bytes, as the format's shape says
-    described: Any = None  # what the file beside it says, as `Beside.read` returns it
+    records: Iterable[T | Refused]  # Row, Object or bytes, by the format's shape
+    described: Any = None  # the content of the companion file, as `CompanionFile.read` returns it
 
     def at(self, where: object) -> str:
         """The position that a message names."""
@@ -100,7 +99,7 @@ class SheetColumn(NamedTuple):
 
 
 class Description(NamedTuple):
-    """The file beside a written one: its suffix, and its text for a name, a container and its rows."""
+    """The companion of a written file: its suffix, and its text for a name, a container and a row count."""
 
     suffix: str
     write: Callable[[str, str, int], str]
@@ -148,14 +147,14 @@ def check_text(text: str) -> None:
 
 
 class Placed(NamedTuple):
-    """A change, where it stood, and its records as they came."""
+    """A change, its place, and its records as they came."""
 
     change: Change
     where: str
     raw: bytes | None = None
     source: str = ""
     number: int = 0  # in the source; for a topic the offset
-    beside: str = ""  # where the record stood that says what was before
+    beside: str = ""  # the place of the record with the values before
 
 
 Read = Callable[[Iterable[Source[Any]], Tables, Any], Iterator[Change | Refused]]
@@ -163,14 +162,14 @@ Write = Callable[[Iterable[Change], Tables, Any], Iterator[Any]]
 
 
 class Memory(Protocol):
-    """What a writer goes on from in its next run, and keeps up to date while it writes."""
+    """The state that a writer keeps while it writes, and from which its next run goes on."""
 
     def dump(self) -> Any:
         """The same as JSON holds it."""
 
 
 class Layout(NamedTuple):
-    """How the rows of a file are laid out, as the file beside it says."""
+    """The layout of the rows of a file, from its companion file."""
 
     stem: str  # what the source is called, whatever the file's name is
     columns: tuple[str, ...]
@@ -191,11 +190,11 @@ class CompanionFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format: its name on the command line, its shape, both directions, and their settings.
+    """A format: its name on the command line, its shape, both directions, and their settings.
 
-    `settings` is a frozen dataclass of `settings.setting` fields; an instance of it is the last
-    argument of `read` and `write`. Writers yield SheetRow, JSON-ready dicts (or bytes messages) or
-    bytes, as the shape says, and Refused.
+    `settings` is a frozen dataclass of `settings.setting` fields; an instance of it is the last argument of
+    `read` and `write`. Writers yield SheetRow, JSON-ready dicts, messages or bytes, by the shape, and
+    Refused.
     """
 
     name: str
@@ -208,4 +207,4 @@ class Format:
     companion: CompanionFile | None = None
     remember: Callable[[Any, Any], Memory] | None = None  # the memory of settings, or of what was dumped
     describes_others: Callable[[str], object] | None = None  # true for names of sources that describe others
-    sheet: Sheet | None = None  # the one sheet of a format that stands there even without rows
+    sheet: Sheet | None = None  # the sheet of a format that is written even without rows

@@ -1,4 +1,4 @@
-"""What is told of many records together: how many there were, and where the first of them stood."""
+"""Warnings about many records together: how many there were, and where the first were."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NAMED = 10  # places that a message names
 
 
 class GroupedWarnings:
-    """Counts the records that are told of together."""
+    """A counter of records that are reported together."""
 
     def __init__(self, said: str, *, fault: bool) -> None:
         self._said = said  # with {count} and {places}
@@ -29,11 +29,11 @@ class GroupedWarnings:
 
     @property
     def totals(self) -> dict[str, tuple[int, list[str]]]:
-        """How many there are of each name, and the first places."""
+        """Return how many there are of each name, and their first places."""
         return {name: (count, self._places[name]) for name, count in self._counts.items()}
 
     def merge(self, counted: Mapping[str, tuple[int, list[str]]]) -> None:
-        """Count what others have counted behind these."""
+        """Add the counts of others."""
         for name, (count, places) in counted.items():
             self._counts[name] += count
             known = self._places.setdefault(name, [])
@@ -48,5 +48,5 @@ class GroupedWarnings:
 
 
 def unchanged_updates() -> GroupedWarnings:
-    """Updates that are left out, for a writer's format says nothing of what did not change."""
+    """Return a counter of updates without changes, which a format cannot express."""
     return GroupedWarnings("{count} updates that change nothing are left out, at {places}", fault=False)

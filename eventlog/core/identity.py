@@ -1,8 +1,8 @@
-"""Which object a row speaks of: one, however its table and its key are spelled.
+"""The object of a row, independent of the spelling of its table and its key.
 
-Where the table is known its name is the catalogue's, and the key is the catalogue's columns, in the order
-of the key, with the texts of their values, letter for letter. A child's row, which names the child and the
-key columns of its parent, is of the parent's object. Where the table is not known both are as spelled.
+For a known table the name is the catalogue's, and the key has the catalogue's columns in key order, with the
+exact texts of their values. The row of a child table names the child and the key columns of its parent, and
+belongs to the parent's object. For an unknown table both are as spelled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Identified(NamedTuple):
     name: ObjectName
     table: Table | None
     pairs: Pairs  # the columns and texts of its key, as `name` has them
-    child: str = ""  # the child table that the row names, of which its columns are
+    child: str = ""  # the child table that the row names and that has its columns
 
 
 def object_of(tables: Tables, table_name: str, table_key: str) -> ObjectName:
@@ -42,14 +42,14 @@ def object_hash(table_name: str, table_key: str) -> str:
 
 
 def names_object(tables: Tables, table_name: str, table_key: str, table: str | None, key: str | None) -> bool:
-    """Whether a row is of that table and that key, however these are spelled; None is any."""
+    """Return whether a row is of that table and that key, independent of spelling; None matches any."""
     wanted = table_name if table is None else table, table_key if key is None else key
     own = table_name, table_key
     return wanted == own or object_of(tables, *wanted) == object_of(tables, *own)
 
 
 def longest_value(table_key: str) -> str:
-    """A text that stands in every spelling of the key: the longest of its values, as inside quotes."""
+    """Return a text that every spelling of the key contains: the longest of its values, as inside quotes."""
     try:
         pairs = tablekey.read(table_key)
     except EventlogError:
@@ -58,7 +58,7 @@ def longest_value(table_key: str) -> str:
 
 
 def identify(tables: Tables, table_name: str, table_key: str) -> Identified:
-    """The object that a row names; EventlogError says why none of its rows can be understood."""
+    """Return the object that a row names; raise EventlogError if none of its rows can be understood."""
     own = tables.find(table_name)
     pairs = tablekey.read(table_key)
     if own is not None and own.key and (ordered := own.key_pairs(pairs)) is not None:

@@ -1,4 +1,4 @@
-"""Names of view columns: a view has no constraints, so prefixes say key, reference and number of values.
+"""Names of view columns: a view has no constraints, so prefixes mark keys, references and value counts.
 
 NetIQ, Driver for JDBC, "View Column Meta-Identifiers":
 
@@ -11,8 +11,8 @@ NetIQ, Driver for JDBC, "View Column Meta-Identifiers":
     <column-group-id>  ::= <non-negative-integer> "_"
     <referenced-column-name> ::= "_" <column-name> "__"
 
-Read beyond it: a foreign key without its referenced column, for that is how its name is published; and a
-group of it that is no number.
+Two further forms are read: a foreign key without its referenced column, because its name is published that
+way, and a group of a foreign key that is not a number.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VALUED: Final = re.compile(r"(?P<prefix>)(?P<number>[sm])v_(?P<name>.+)", re.IG
 
 
 class MetaName(NamedTuple):
-    """What the name of a view's column says."""
+    """The meaning of the name of a view's column."""
 
     name: str  # the effective name, under which all forms of it are equal
     prefix: str = ""  # pk_ or fk_, as it is written
@@ -57,7 +57,7 @@ class MetaName(NamedTuple):
 
 @lru_cache(4096)  # rows may name whatever they like
 def read_name(column: str) -> MetaName:
-    """What a column's name says; one without a prefix says nothing but itself."""
+    """Return the meaning of a column's name; a name without a prefix only names itself."""
     for pattern in (_KEY, _FOREIGN, _VALUED):
         if match := pattern.fullmatch(column):
             found = match.groupdict()

@@ -23,7 +23,7 @@ class InvalidList(Misuse):
 
 
 class PublishLists(NamedTuple):
-    """What one section of the settings says of a table's columns."""
+    """The part of a settings section about a table's columns."""
 
     section: str
     publish: tuple[str, ...] | None = None  # only these may leave
@@ -46,7 +46,7 @@ class _Place(NamedTuple):
         return [c for c in self.table.columns.values() if c.answers_to(name)]
 
     def concerns(self, column: Column) -> bool:
-        """Whether the section speaks of the column at all."""
+        """Return whether the section mentions the column."""
         prefix = self.prefix.lower()
         return any(name.lower().startswith(prefix) for name in (column.name, *column.aliases))
 
@@ -112,12 +112,12 @@ def restrict(
 
 
 class _Renamed:
-    """Finds the tables that lost a withheld column and have a new one that no list names."""
+    """A search for tables that lost a withheld column and have a new one that no list names."""
 
     def __init__(self, before: Mapping[str, Table]) -> None:
         self._before = before  # the tables as they were when all their withheld columns were last seen
         self._named: dict[str, set[str]] = {}
-        self.withholding: set[str] = set()  # tables of which some column is withheld by its name
+        self.withholding: set[str] = set()  # tables with a column that is withheld by name
         self.lost: dict[str, list[str]] = {}  # the entries whose columns are gone, by table
 
     def heed(self, place: _Place, lists: PublishLists) -> None:
@@ -163,7 +163,7 @@ def _why_halted(lost: Sequence[str], new: Sequence[str]) -> str:
 
 
 def column_filter(tables: Tables) -> Callable[[Change], Change | None]:
-    """What takes from a change all that may not leave; None where it says nothing then."""
+    """Return a filter that removes from a change what may not leave; it returns None if nothing remains."""
 
     def leaving(change: Change) -> Change | None:
         table = tables.of(change.schema, change.table)
@@ -183,7 +183,7 @@ def _leaves(table: Table | None, name: str) -> bool:
 
 
 def _places(tables: Sequence[Table], lists: PublishLists) -> Iterator[_Place]:
-    """The tables that a section concerns: its own, and those of which that is a child."""
+    """Yield the tables of a section: its own, and their child tables."""
     own = lists.own or Tables(tables).find(lists.section)
     names = {lists.section} if own is None else {lists.section, own.name, str(own)}
     for at, table in enumerate(tables):

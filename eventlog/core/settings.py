@@ -49,12 +49,14 @@ def variable(name: str) -> str:
 
 
 def is_flag(field: dataclasses.Field[Any]) -> bool:
-    """Whether a setting is on or off."""
+    """Return whether a setting is on or off."""
     return _type_name(field) == "bool"
 
 
 def read_value(field: dataclasses.Field[Any], value: Any) -> Any:
-    """The value of a setting, of its type and within its limits; InvalidValue says what is legal."""
+    """Return the value of a setting, of its type and within its limits; raise InvalidValue with what is
+    legal.
+    """
     reader: Callable[[Any], Any] = _READERS.get(_type_name(field), _read_text)
     read = reader(value)
     choices, within, check = (field.metadata[fact] for fact in ("choices", "within", "check"))

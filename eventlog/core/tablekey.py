@@ -3,8 +3,8 @@
     <table-key>             ::= <unique-row-identifier> {"+" <unique-row-identifier>}
     <unique-row-identifier> ::= <primary-key-column-name> "=" <value>
 
-A value that holds one of the nine special characters stands in double quotes; inside them a
-quote and a backslash follow a backslash. Positions in errors count characters from 1.
+A value with one of the nine special characters is in double quotes; inside them a backslash precedes each
+quote and backslash. Positions in errors count characters from 1.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def quote(value: str) -> str:
 
 
 def legal_name(column: str) -> bool:
-    """Whether a key can name this column."""
+    """Return whether a key can name this column."""
     return bool(column) and SPECIAL.isdisjoint(column)
 
 
@@ -70,7 +70,7 @@ def read_association(text: str) -> tuple[str, str, str | None]:
 
 
 def write_association(key: str, table: str, schema: str | None) -> str:
-    """The association of a table_key, which stands in it byte for byte."""
+    """Return the association of a table_key, which contains the key byte for byte."""
     words = f"{key},table={_quote_word(table)}"
     return words if schema is None else f"{words},schema={_quote_word(schema)}"
 

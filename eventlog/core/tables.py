@@ -36,7 +36,7 @@ class Column:
     unread: str = ""  # why no query-back reads it, if none does
 
     def load(self, text: str) -> Scalar:
-        """The value that a text of the column stands for; InvalidValue if it is none of its type."""
+        """Return the value of a text of the column; raise InvalidValue if it is not of the column's type."""
         value = values.load(self.kind, text)
         if self.bounds is not None and type(value) is int and not self.bounds[0] <= value <= self.bounds[1]:
             raise InvalidValue(
@@ -45,7 +45,7 @@ class Column:
         return value
 
     def answers_to(self, name: str) -> bool:
-        """Whether that is one of the column's names, but for case."""
+        """Return whether that is one of the column's names, ignoring case."""
         folded = name.lower()
         return (
             folded == self.name.lower()
@@ -77,8 +77,11 @@ class Table:
         return hash((self.schema, self.name))
 
     def column(self, name: str) -> Column | None:
-        """Return the column of that name: exactly, else the only one but for case, else by another of its
-        names; a child's column has one without its child."""
+        """Return the column of that name.
+
+        An exact match comes first, then the only one that differs in case, then another of its names. A
+        child's column has one without its child.
+        """
         return (
             self.columns.get(name)
             or _only(self.columns, self._folded, name)
@@ -89,7 +92,7 @@ class Table:
 
     @property
     def log_name(self) -> str:
-        """What the rows of a log call it."""
+        """Return the name of the table in rows of a log."""
         return self.logged_as or self.name
 
     @cached_property
@@ -124,23 +127,23 @@ class Table:
 
     @cached_property
     def data(self) -> tuple[Column, ...]:
-        """The columns beside the key that a query-back reads and that may leave, in their order."""
+        """Return the columns outside the key that a query-back reads and that may leave, in order."""
         readable = (c for c in self.columns.values() if c.leaves and not c.unread)
         return tuple(c for c in readable if c.name not in self.key)
 
     @cached_property
     def beside_key(self) -> tuple[Column, ...]:
-        """The columns that the table has beside its key, whether they may leave or not."""
+        """Return the columns outside the key, whether they may leave or not."""
         return tuple(c for c in self.columns.values() if c.unread != GONE and c.name not in self.key)
 
     @property
     def withholds_all(self) -> bool:
-        """Whether it has columns beside its key and none of them leaves."""
+        """Return whether the table has columns outside the key and none of them may leave."""
         return bool(self.beside_key) and not self.data
 
     @cached_property
     def gone(self) -> tuple[Column, ...]:
-        """The columns that the table had, and of which a receiver may have values."""
+        """Return the columns that the table lost and whose values a receiver may have."""
         return tuple(c for c in self.columns.values() if c.unread == GONE and c.leaves)
 
     @cached_property
@@ -161,7 +164,9 @@ class Table:
         return tuple([self._load_key_value(name, value) for name, value in pairs])
 
     def key_pairs(self, pairs: tablekey.Pairs) -> tablekey.Pairs | None:
-        """Columns and texts in the order and spelling of the key; None if they are not exactly the key's."""
+        """Return columns and texts in the order and spelling of the key; None if they are not exactly the
+        key's.
+        """
         if tuple([name for name, _ in pairs]) == self.key:
             return pairs
         given = {self._key_name(name): text for name, text in pairs}
@@ -170,7 +175,7 @@ class Table:
         return tuple((name, given[name]) for name in self.key)
 
     def named(self, pairs: tablekey.Pairs) -> tablekey.Pairs:
-        """Columns and texts of a table whose key is not known, in one order and spelling."""
+        """Return columns and texts of a table without a known key, in one order and spelling."""
         return tuple(sorted((self._key_name(name), text) for name, text in pairs))
 
     def _key_name(self, name: str) -> str:
@@ -215,8 +220,8 @@ class Tables:
         sure: Iterable[str] = (),
     ) -> None:
         self.dialect = dialect
-        self.sure = frozenset(sure)  # tables of which every column that was ever withheld is there
-        self.warnings = tuple(warnings)  # what somebody should hear of the lists of these tables
+        self.sure = frozenset(sure)  # tables that still have every column that was ever withheld
+        self.warnings = tuple(warnings)  # warnings about the lists of these tables
         self._named: dict[str, list[Table]] = {}
         self._all = tuple(tables)
         for table in self._all:
@@ -251,7 +256,7 @@ class Tables:
         return named[0] if named else None
 
     def name_of(self, table: Table) -> str:
-        """The one name by which the table is told: its own, with the schema where others have it too."""
+        """Return the name of the table: its own, with the schema if other tables have the same name."""
         return self._names[str(table)]
 
     def spellings(self) -> set[str]:
@@ -269,11 +274,13 @@ class Tables:
         return frozenset(named | children)
 
     def writes_plain(self, name: str) -> bool:
-        """Whether a row that names a table so writes plain names, which the dialect keeps in capitals."""
+        """Return whether a row that spells a table like this uses plain names, which the dialect keeps in
+        capitals.
+        """
         return self.dialect in _KEEPS_CAPITALS and name == name.lower()
 
     def parents(self, name: str) -> Sequence[tuple[Table, str]]:
-        """The tables of which the table of that name is a child, each with the child's name there."""
+        """Return the parents of the child table of that name, each with the child's name there."""
         return self._parents.get(name, ()) or self._parents.get(name.lower(), ())
 
     def get(self, name: str) -> Table:
@@ -315,7 +322,7 @@ class Tables:
         return f'state it in the tables file: [tables.{name}] key = ["…"]{why}'
 
     def shuts(self, name: str) -> bool:
-        """Whether rows of an unknown table of that name may be another spelling of one that has lists."""
+        """Return whether rows of an unknown table may be another spelling of a table with lists."""
         return bool(self.shut) and _bare(name) in self.shut
 
     def numbered(self, number: int) -> Table | None:
@@ -329,12 +336,12 @@ def plain_name(name: str) -> str:
 
 
 def refers_with_others(column: Column) -> bool:
-    """Whether the column names a row of another table only together with other columns."""
+    """Return whether the column refers to another table only together with other columns."""
     return column.reference is not None and len(column.by) > 1
 
 
 def joint_reference(tables: Tables, column: Column) -> Table | None:
-    """The table of which the column names a row together with other columns, if it does that."""
+    """Return the table that the column refers to together with other columns, if it does."""
     if column.reference is None or len(column.by) < 2:
         return None
     target = tables.get(column.reference)

@@ -50,7 +50,7 @@ def described(
     meta_identifiers: bool = True,
     references: bool = True,
 ) -> Tables:
-    """The tables that a tables file describes which says this."""
+    """Return the tables that the content of a tables file describes."""
     if unknown := document.keys() - {"tables", "dialect"}:
         raise InvalidTables(f"unknown entry {sorted(unknown)[0]!r}; it holds `dialect` and `[tables.NAME]`")
     dialect = document.get("dialect")

@@ -1,4 +1,4 @@
-"""The one door for TOML: settings, tables and rules, whoever wrote them."""
+"""The one door for TOML: settings, tables and rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONG_NAME = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{_PARTS
 
 
 def load(text: str) -> dict[str, Any]:
-    """The document; InvalidDocument says what is wrong with it."""
+    """Return the document; raise InvalidDocument with what is wrong."""
     if found := _LONG_NAME.search(text):
         line = text.count("\n", 0, found.start()) + 1
         raise InvalidDocument(f"a name has at most {_PARTS} parts (at line {line})")
@@ -27,7 +27,7 @@ def load(text: str) -> dict[str, Any]:
 
 
 def _need_64_bits(value: Any) -> None:
-    """TOML 1.0, Integer: what does not fit is an error. In hexadecimal it may have no decimal text at all."""
+    """Raise an error for integers over 64 bits (TOML 1.0), which may have no decimal text at all."""
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
         raise ValueError("a whole number has at most 64 bits")
     if isinstance(value, dict | list):

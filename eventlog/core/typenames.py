@@ -1,10 +1,10 @@
-"""What the name of an SQL type says of its values: what their texts mean, their bounds, how they compare."""
+"""The meaning of SQL type names: what their texts mean, their bounds, how their values compare."""
 
 from __future__ import annotations
 
 from eventlog.core.values import Kind, Precision
 
-# What a type's name means where no dialect says otherwise. Any other name is text.
+# The meaning of a type's name in every dialect that has no other. Any other name is text.
 _NAMES = {
     Kind.PADDED: "char, character, nchar, bpchar",
     Kind.OCTET: "binary, varbinary, binary varying, bytea, blob, tinyblob, mediumblob, longblob, raw,"
@@ -24,7 +24,7 @@ DIALECT_KINDS: dict[str, dict[str, Kind]] = {
     "mysql": {"decimal": Kind.INT, "numeric": Kind.INT, "bit": Kind.OCTET},
     "mariadb": {"decimal": Kind.INT, "numeric": Kind.INT, "bit": Kind.OCTET},
     "mssql": {"timestamp": Kind.OCTET, "bit": Kind.STATE},
-    # a DATETIME or INTERVAL of Informix has a qualifier behind its name, so it is text here
+    # a DATETIME or INTERVAL of Informix has a qualifier after its name, so it is text here
     "informix": {"byte": Kind.OCTET, "datetime": Kind.STRING},
     "gbase": {"byte": Kind.OCTET, "datetime": Kind.STRING},
 }
@@ -58,7 +58,7 @@ _FLOATING_DECIMALS = frozenset(("informix", "gbase"))  # DECIMAL(p) has no fixed
 
 
 def kind_of(type_name: str, dialect: str | None = None) -> Kind:
-    """What the text of a value of this SQL type means."""
+    """Return what the text of a value of this SQL type means."""
     if type_name.rstrip().endswith("[]"):
         return Kind.STRING  # an array of it
     base, arguments, rest = _type_parts(type_name.lower())
@@ -78,7 +78,7 @@ def kind_of(type_name: str, dialect: str | None = None) -> Kind:
 
 
 def _type_parts(text: str) -> tuple[str, str | None, str]:
-    """The name of a type, what stands in its parentheses if it has any, and what stands behind them."""
+    """Return the name of a type, the text in its parentheses, and the text after them."""
     base, _, behind = text.partition("(")
     arguments, closed, rest = behind.partition(")")
     if not closed:
@@ -105,7 +105,7 @@ def bounds_of(type_name: str, dialect: str | None = None) -> tuple[int, int] | N
 
 
 def number_of(type_name: str, dialect: str | None = None) -> Precision | None:
-    """How the values of a type of numbers that are no integers are compared, None for other types."""
+    """Return how the values of a type of non-integer numbers are compared; None for other types."""
     base, _, rest = _type_parts(type_name.lower())
     base = base.removesuffix(" zerofill").removesuffix(" unsigned")
     if base in _NUMERIC and kind_of(type_name, dialect) is not Kind.INT:

@@ -1,8 +1,8 @@
-"""Typed values and the texts that stand for them in a log and in an XDS document.
+"""Typed values, and their texts in a log and in an XDS document.
 
-A Kind says what a column's text means. `load` turns the log's text into a value of the model and
-refuses what is not of the kind; `dump` is its inverse, but for texts that are legal and not canonical:
-`05` is the integer 5, and is written so.
+A Kind is the meaning of a column's text. `load` turns a text of the log into a value of the model, and
+refuses a text that is not of the kind. `dump` is its inverse, except for texts that are legal and not
+canonical: `05` is the integer 5, and is written so.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Codec(NamedTuple):
 
 
 def load(kind: Kind, text: str) -> Scalar:
-    """The value that a log's text stands for in a column of this kind."""
+    """Return the value of a log's text in a column of this kind."""
     return CODECS[kind].load(text)
 
 
@@ -116,7 +116,7 @@ def shortest_float32(number: float) -> float:
 
 
 class Precision(enum.Enum):
-    """How the values of a type of numbers are compared, whose texts are kept as they are."""
+    """The way in which numbers are compared whose texts are kept as they are."""
 
     EXACT = "digit by digit"
     DOUBLE = "as floats of 8 bytes"

@@ -20,7 +20,7 @@ _SPACED = re.compile(rb"=[ \t\r\n]+[\"']")
 
 
 class Parser:
-    """Takes a document in pieces, and tells of its elements if it is asked to."""
+    """A parser that takes a document in pieces, and reports its elements if it is asked to."""
 
     def __init__(self, encoding: str, tells: bool = False) -> None:
         self._parser = etree.XMLPullParser(
@@ -46,13 +46,13 @@ class Parser:
         return cast(Iterable[tuple[str, etree._Element]], self._parser.read_events())
 
     def _check(self) -> None:
-        """Raise what the parser only put on record: an entity that nobody declared."""
+        """Raise what the parser only noted: an entity without a declaration."""
         log = self._parser.feed_error_log
         for fault in log.filter_from_fatals() if len(log) else ():
             raise InvalidDocument(f"{fault.message}, line {fault.line}, column {fault.column}")
 
     def forget(self) -> None:
-        """What was read is held no longer: count anew."""
+        """Drop what was read, and count anew."""
         self._markup = 0
 
     def close(self) -> etree._Element:
@@ -64,7 +64,7 @@ class Parser:
 
 
 def parse(data: bytes) -> etree._Element:
-    """The root of a document that stands alone."""
+    """Return the root of a single document."""
     scanner = Scanner([data])
     encoding = scanner.begin()
     if encoding is None:

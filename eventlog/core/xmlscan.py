@@ -1,8 +1,8 @@
-"""XML as bytes, before any parser sees it: where a document begins, in which encoding, and where it ends.
+"""XML as bytes, before a parser sees it: where a document begins, its encoding, and where it ends.
 
-A parser is given no prolog. What stands ahead of a document's root is read here, and a document type
-declaration is refused; within a document, comments and processing instructions are left out. The work
-grows with the bytes alone, whatever they hold and in whatever chunks they come.
+A parser gets no prolog. Everything before a document's root is read here, and a document type declaration is
+refused. Within a document, comments and processing instructions are removed. The work is linear in the bytes,
+whatever they contain and however they are divided.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from eventlog.core.errors import InvalidDocument
 
 MAX_TAG = 1 << 20  # bytes
 _PIECE = 1 << 20  # bytes that are looked at together
-_OPENING = 10  # bytes that tell what begins here: <!DOCTYPE and the one behind it
+_OPENING = 10  # bytes that show what begins here: <!DOCTYPE and the next one
 _MAX_DECLARATION = 1024  # bytes
 
-# What a declaration may name, and the encoding in which the parser then reads. A stream in UTF-16 is
-# UTF-8 by the time that its declaration is read; one that only says so can be nothing else.
+# The legal names in a declaration, and the encoding in which the parser then reads. A stream in UTF-16 is
+# already UTF-8 when its declaration is read.
 ENCODINGS = {
     "utf-8": "UTF-8",
     "utf8": "UTF-8",
@@ -48,17 +48,17 @@ _DECLARATION = re.compile(rb"<\?xml[ \t\r\n]")
 _ENCODING = re.compile(rb"[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]*[\"']([^\"'<>]*)[\"']")
 _ANY_ROOT = re.compile(rb"<[A-Za-z_:\x80-\xff]")
 _ANY_SPECIAL = re.compile(rb"<[!?]")
-# XML 1.0, sections 2.4 and 3.1: "<" stands only where a tag begins, and ">" in a tag only in quotes.
+# XML 1.0, sections 2.4 and 3.1: "<" only begins a tag, and ">" is in a tag only in quotes.
 # The outer repetition may give back, though nothing else could match then: possessive, it fails in Python
 # 3.11.2, which goes on from where an attempt broke off (mended in 3.11.5).
 _TAG = re.compile(rb"<[^<>\"']*+(?:(?:\"[^\"<]*+\"|'[^'<]*+')[^<>\"']*+)*>")
 
 
 class Scanner:
-    """Documents one behind another: `begin` and `pieces` for each, `skip` where one is broken."""
+    """A scanner of consecutive documents: `begin` and `pieces` for each, `skip` for a broken one."""
 
     def __init__(self, chunks: Iterable[bytes], root: str | None = None, kept: int = 0) -> None:
-        """Of documents with that root, or of one with any; so many bytes of each are kept as they came."""
+        """Read documents with that root, or with any; keep so many bytes of each as they came."""
         name = re.escape((root or "").encode())
         self._root = re.compile(rb"<%b(?=[ \t\r\n/>])" % name) if root else _ANY_ROOT
         self._anew = re.compile(rb"<\?xml[ \t\r\n]|<!DOCTYPE|<%b[ \t\r\n/>]" % name)
@@ -76,7 +76,7 @@ class Scanner:
         self.taken = bytearray()  # the document as it came
 
     def begin(self) -> str | None:
-        """The parser's encoding for the next document, at whose root we stand then; None behind the last."""
+        """Return the parser's encoding for the next document, and stop at its root; None after the last."""
         self._inside = self._ended = False
         self._in_utf_8 = self._recoded
         self._pass_blanks()
@@ -142,7 +142,7 @@ class Scanner:
         raise InvalidDocument(f"no {self._what} begins here")
 
     def _declared(self) -> str:
-        """The parser's encoding for what the XML declaration says that begins here."""
+        """Return the parser's encoding for the XML declaration that begins here."""
         self._inside = True
         while (end := self._buffer.find(b"?>", self._at, self._at + _MAX_DECLARATION)) < 0:
             if len(self._buffer) - self._at >= _MAX_DECLARATION or not self._more():
@@ -154,7 +154,7 @@ class Scanner:
         return ENCODINGS[name.lower()]
 
     def _markup(self) -> Iterator[bytes]:
-        """What stands there besides tags and text: character data; comments and instructions are passed."""
+        """Return the character data here; comments and instructions are skipped."""
         opening = self._peek(_OPENING)
         if opening.startswith(b"<![CDATA["):
             yield from self._through(9, b"]]>")
@@ -175,7 +175,7 @@ class Scanner:
         return tag.end()
 
     def _end_of_whole_tags(self) -> int:
-        """Where the tag begins that the buffer holds a part of; else its end."""
+        """Return where a partial tag begins in the buffer; else the buffer's end."""
         last = self._buffer.rfind(b"<", self._at)
         if last < 0 or _TAG.match(self._buffer, last):
             return len(self._buffer)
@@ -201,7 +201,7 @@ class Scanner:
             pass
 
     def _skip_past_end(self) -> None:
-        """Go to behind the next end tag of the root, wherever it stands."""
+        """Go to the position after the next end tag of the root, wherever it is."""
         while True:
             end = self._buffer.find(self._end, self._at)
             if end >= 0:
@@ -214,7 +214,7 @@ class Scanner:
                 return
 
     def _skip_to_start(self) -> None:
-        """Go to where a document may begin, by at least a byte."""
+        """Go to the next place where a document may begin, by at least a byte."""
         self._take(min(self._at + 1, len(self._buffer)))
         while not (start := self._anew.search(self._buffer, self._at)):
             if not self._pass_buffer(_OPENING):
@@ -222,7 +222,7 @@ class Scanner:
         self._take(start.start())
 
     def _pass_buffer(self, kept: int) -> bool:
-        """Go on to more bytes, keeping the last; at the end of the stream pass them too."""
+        """Go on to more bytes, and keep the last ones; at the end of the stream pass them too."""
         self._take(max(self._at, len(self._buffer) - kept))
         more = self._more()
         if not more:
@@ -271,7 +271,7 @@ class Scanner:
 
 
 def _in_utf_8(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
-    """Whether the bytes are in UTF-16, and them in chunks that are not too long, then in UTF-8."""
+    """Return whether the bytes are in UTF-16, and yield them in limited chunks, in UTF-8."""
     pieces = (chunk[at : at + _PIECE] for chunk in chunks for at in range(0, len(chunk), _PIECE))
     head = b""
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""What a query-back says, once the current row of its object is known."""
+"""The content of a query-back, once the current row of its object is known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eventlog.core.tables import Column
 from eventlog.fold.understand import Loader, SpelledObject, Step
 
 CurrentRow = Sequence[str | None]  # texts in the order of table.data
-Answer = Sequence[CurrentRow] | EventlogError  # no rows: the object is gone; an error: it cannot be told
+Answer = Sequence[CurrentRow] | EventlogError  # no rows: the object is gone; an error: it is unknown
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 

@@ -1,8 +1,8 @@
-"""Rules 1 to 3: within one life of an object, query-back rows speak for their counterparts.
+"""Rules 1 to 3: within one life of an object, query-back rows supersede their counterparts.
 
-A life is what stands between two deletes; the delete itself is not part of what is superseded.
-Decided by the rows alone: a query-back that proves to have no effect still swallows. Rows of a column that
-it does not read stand for themselves: nothing else would tell their values.
+A life is the rows between two deletes; the delete itself is never superseded. The rows alone decide: a query-
+back without effect still supersedes. Rows of a column that the query-back does not read are kept, because
+nothing else would contain their values.
 """
 
 from __future__ import annotations

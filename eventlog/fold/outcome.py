@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 
 class Fate(enum.StrEnum):
-    SENT = "sent"  # its content stands in a document
-    SUPERSEDED = "superseded"  # a query-back row speaks for it
+    SENT = "sent"  # its content is in a document
+    SUPERSEDED = "superseded"  # a query-back row replaces it
     NO_EFFECT = "without effect"  # its object is gone
     SAYS_NOTHING = "says nothing"  # no value of it may or need leave
     LOOPBACK = "loopback"  # the driver's own doing
@@ -20,7 +20,7 @@ class Fate(enum.StrEnum):
 
 
 class Outcome(NamedTuple):
-    """One row's outcome: the event it stands in or is settled with, the row that superseded it, and why."""
+    """The outcome of one row: the event that contains or settles it, the row that superseded it, and why."""
 
     fate: Fate
     reason: str = ""

@@ -38,7 +38,7 @@ class Event(NamedTuple):
 
 
 class Need(NamedTuple):
-    """A current row that decides what a query-back says."""
+    """A current row that decides the content of a query-back."""
 
     table: Table
     key: QueryKey
@@ -50,7 +50,7 @@ class _Life(NamedTuple):
     spelled: Mapping[int, SpelledObject]
     steps: Sequence[Step]
     ended: bool
-    plain: bool  # every step has something to say, and knows it without the current row
+    plain: bool  # every step has content, and has it without the current row
     single: bool  # all steps are of one operation
 
 
@@ -63,10 +63,10 @@ def plan(
     held: Container[ObjectName] = (),
     answerable: Container[Table] = (),
 ) -> Plan:
-    """What the rows of a pick-up say, as far as they tell it without the current rows.
+    """Plan the events of a pick-up, as far as that is possible without current rows.
 
-    `now` is the database's clock as Entry writes times, `answerable` the tables whose current rows
-    can be asked for. A record_id stands only once among the entries: `once` sees to that.
+    `now` is the database's clock as Entry writes times, `answerable` the tables whose current rows can be
+    read. Each record_id is unique among the entries; `once` ensures it.
     """
     reader = Interpreter(tables, rules, answerable)
     planned = Plan(rules, reader.unknown)
@@ -91,9 +91,9 @@ def plan(
 def plan_again(
     groups: Iterable[Iterable[Entry]], tables: Tables, rules: Rules, answerable: Container[Table] = ()
 ) -> Plan:
-    """What each group of rows says by itself: the rows of one event that went out before.
+    """Plan each group of rows by itself: the rows of one event that was sent before.
 
-    Nothing joins or extends them, whatever else is pending; rows that are not new any more are left out.
+    Nothing joins or extends them, whatever else is pending. Rows that are no longer new are left out.
     """
     reader = Interpreter(tables, rules, answerable)
     planned = Plan(rules, reader.unknown)
@@ -139,7 +139,7 @@ class _Rows:
         self.spelled: dict[int, SpelledObject] = {}  # by row, where they name it in several ways
 
     def joined(self, other: _Rows) -> _Rows:
-        """Together with rows that name the object in another way."""
+        """Return these rows together with rows that name the object in another way."""
         for one in (self, other) if not self.spelled else (other,):
             self.spelled |= {entry.record_id: one.object for entry in one.rows} | one.spelled
         self.rows = self.rows + other.rows
@@ -229,7 +229,7 @@ class Plan:
             self._lives.append(_new(_Life, (of, spelled, left, False, plain, single)))
 
     def _spoken(self, life: _Life, lookup: Lookup | None) -> Iterator[Step]:
-        """The steps that have something to say; the others get their outcome here."""
+        """Yield the steps that have content; the others get their outcome here."""
         for step in life.steps:
             if step.silence:
                 self._settle(step, Outcome(Fate.SAYS_NOTHING, step.silence))
@@ -300,7 +300,7 @@ class Plan:
             events.append(_new(Event, event))
 
     def _settle(self, step: Step, outcome: Outcome) -> None:
-        """The outcome of a row, and of those that it speaks for."""
+        """Set the outcome of a row, and of the rows that it superseded."""
         row = step.entry.record_id
         self.outcomes[row] = outcome
         if step.swallowed:
@@ -311,7 +311,7 @@ class Plan:
 
 
 def _order(rules: Rules) -> Callable[[Entry], Any]:
-    """What rows are sorted by: record_id; event_time before it where that orders."""
+    """Return the sort key of rows: record_id, and event_time before it if that is the order."""
     return itemgetter(3, 0) if rules.handle_future_events else itemgetter(0)
 
 
@@ -319,7 +319,7 @@ _HELD = Outcome(Fate.HELD, "an earlier event of its object waits for a retry")
 
 
 def _leaves(entry: Entry, rules: Rules, now: str | None) -> Outcome | None:
-    """Why a row takes no part, whatever it says and of whatever object."""
+    """Return why a row takes no part, whatever its object and content."""
     if entry.status != rules.status:
         return Outcome(Fate.NOT_NEW, f"its status is {entry.status}")
     if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
@@ -341,6 +341,6 @@ def _settled(run: Sequence[Step]) -> tuple[int, ...]:
 
 
 def _why_superseded(step: Step) -> str:
-    """The rule by which a query-back row speaks for others."""
+    """Return the rule by which a query-back row supersedes others."""
     what = "the row" if step.type in (5, 6) else f"column {step.column}"
     return f"type {step.type} reads {what} as it is now"

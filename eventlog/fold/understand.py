@@ -1,4 +1,4 @@
-"""Rule 0: what a row says, checked against its table; or the reason why it says nothing that holds."""
+"""Rule 0: the content of a row, checked against its table, or the reason why it has none."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def why_unknown(name: UnknownName) -> str:
 
 
 class Step(NamedTuple):
-    """A row that takes part; or the row that speaks for several, which it swallowed."""
+    """A row that takes part, or a query-back row with the rows that it superseded."""
 
     place: Place
     entry: Entry
     type: int
     op: Op
     column: str = ""
-    fields: tuple[Field, ...] = ()  # what it says; a query-back learns that from the current row
-    silence: str = ""  # why it says nothing
+    fields: tuple[Field, ...] = ()  # its content; that of a query-back comes from the current row
+    silence: str = ""  # why it has no content
     swallowed: tuple[int, ...] = ()
-    unread: bool = False  # it speaks of a column that a query-back of its row does not read
+    unread: bool = False  # it is of a column that a query-back of its row does not read
 
 
 class Attribute(NamedTuple):
@@ -52,7 +52,7 @@ class Attribute(NamedTuple):
     load: Loader
     silence: str  # why its values do not leave: it is of the key, or withheld
     known: bool
-    unread: bool = False  # its values may leave, and a query-back of the row does not tell them
+    unread: bool = False  # its values may leave, and a query-back of the row does not contain them
 
 
 class SpelledObject:
@@ -95,7 +95,7 @@ class SpelledObject:
 
 
 class TableReader:
-    """How the rows that carry one table_name are understood."""
+    """A reader of the rows with one spelling of a table_name."""
 
     def __init__(
         self,
@@ -134,11 +134,11 @@ class TableReader:
         return tuple((column, self._loader(column)) for column in columns)
 
     def _loader(self, column: Column | None) -> Loader:
-        """What loads a column's text, up to the limit of its size; that of an unknown one is a string."""
+        """Return the loader of a column's text, up to its size limit; an unknown column is a string."""
         kind = Kind.STRING if column is None else column.kind
         ranged = column is not None and column.bounds is not None
         load, limit = column.load if column and ranged else values.CODECS[kind].load, self._limit
-        surely_small = limit // 4  # characters, of which none takes more than four bytes
+        surely_small = limit // 4  # characters; none takes more than four bytes
         as_it_is = kind is Kind.STRING
 
         def load_limited(text: str | None) -> Value:
@@ -178,7 +178,7 @@ class TableReader:
 
 
 def _load_nothing(text: str | None) -> Value:
-    """What may not leave is not even looked at: no reason for a refusal can show it."""
+    """Load nothing, because no reason for a refusal may show a withheld value."""
     return None
 
 
@@ -194,7 +194,7 @@ class _Attributes(dict[str | None, Attribute]):
 
 
 class Interpreter:
-    """How the rows of a pick-up are understood: one TableReader for each table and way to write its name."""
+    """A reader of the rows of a pick-up: one TableReader for each table and spelling of its name."""
 
     def __init__(self, tables: Tables, rules: Rules, answerable: Container[Table]) -> None:
         self._tables = tables
@@ -205,7 +205,7 @@ class Interpreter:
         self.unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
 
     def object(self, table_name: str, table_key: str) -> SpelledObject:
-        """The object that a row names; EventlogError says why none of its rows can be understood."""
+        """Return the object that a row names; raise EventlogError if none of its rows can be understood."""
         identified = identify(self._tables, table_name, table_key)
         lower = not self._as_logged and self._tables.writes_plain(table_name)
         known = identified.name[0], lower
@@ -246,7 +246,7 @@ def query_key(table: Table, pairs: Pairs) -> QueryKey:
 
 
 def _is_in_range(column: Column, value: Value) -> bool:
-    """Whether a key's value is an integer that its column can hold."""
+    """Return whether a key's value is an integer that its column can hold."""
     if type(value) is not int:
         return False
     low, high = column.bounds or (value, value)
@@ -311,14 +311,14 @@ def _query_field(of: SpelledObject, entry: Entry, place: Place) -> Step:
 
 
 def _query_nothing(of: SpelledObject, entry: Entry, place: Place, silence: str) -> Step:
-    """Return a step that says nothing, and that no rows with values of its column are superseded by."""
+    """Return a step without content that supersedes no rows with values of its column."""
     if of.reader.refuses:
         raise UnknownColumn(of.reader.table, entry.column_name)
     number = entry.event_type
     return Step(place, entry, number, of.reader.query_ops[number], "", (), silence)
 
 
-# What a row says, by its event type; EventlogError says why it cannot be understood.
+# The content of a row, by its event type; an EventlogError is why it cannot be understood.
 STEPS: dict[int, Callable[[SpelledObject, Entry, Place], Step]] = {
     1: _insert_field,
     2: _update_field,

@@ -9,7 +9,7 @@ from eventlog.core.errors import Misuse
 
 
 class Vendor(NamedTuple):
-    """What differs between the vendors' drivers."""
+    """The differences between the vendors' drivers."""
 
     driver: str  # classes of Java
     smart_blob: str
@@ -48,7 +48,7 @@ class Address(NamedTuple):
 
     @property
     def vendor(self) -> Vendor:
-        """Whose driver it takes."""
+        """Return the vendor of its driver."""
         return VENDORS[self.scheme]
 
     def jdbc(self, database: str) -> str:
@@ -59,7 +59,10 @@ class Address(NamedTuple):
 
 
 def read_address(text: str, schemes: tuple[str, ...] = tuple(VENDORS)) -> Address:
-    """The parts of an address; Misuse says what it should be, and repeats nothing that may be secret."""
+    """Return the parts of an address.
+
+    Raise Misuse with the expected form; the error repeats nothing that may be secret.
+    """
     try:
         parts = urlsplit(text)
         host, port, password = parts.hostname, parts.port, parts.password

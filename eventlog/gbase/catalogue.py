@@ -1,4 +1,4 @@
-"""What the catalogue of a database says of a table that is to be captured: columns, their types, the key."""
+"""The catalogue's description of a captured table: columns, their types, the key."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ and i.idxname = k.idxname"""
 
 
 def describe(connection: Connection, wanted: WantedTable, form: Text, owner: str) -> CapturableTable:
-    """What the catalogue says of a table."""
+    """Return the catalogue's description of a table."""
     named = (wanted.name, wanted.owner)
     columns: list[CapturedColumn] = []
     left: list[str] = []

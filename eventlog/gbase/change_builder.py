@@ -31,7 +31,7 @@ class NamedTable(NamedTuple):
     owner: str | None
     name: str
     columns: tuple[str, ...]
-    key: tuple[tuple[str, int], ...]  # each key column and where its value stands
+    key: tuple[tuple[str, int], ...]  # each key column and the position of its value
     facts: Facts
 
 
@@ -39,7 +39,7 @@ Tail = tuple[str, str | None, str, bool, Facts, None]  # the last fields of Chan
 
 
 class TransactionSpan(NamedTuple):
-    """What all changes of one transaction share."""
+    """The facts that all changes of one transaction share."""
 
     transaction: str
     time: str | None
@@ -48,7 +48,7 @@ class TransactionSpan(NamedTuple):
     tails: dict[int, tuple[NamedTable, Tail]]  # by table
 
     def tail(self, table: int, named: NamedTable) -> Tail:
-        """What the changes of one table end with."""
+        """Return the facts that end the changes of one table."""
         known = self.tails.get(table)
         if known is not None and known[0] is named:
             return known[1]
@@ -197,7 +197,7 @@ def _name(table: Table | None, number: int, schema: Schema | None) -> NamedTable
 
 
 def _key(table: Table, schema: Schema | None) -> tuple[tuple[str, int], ...]:
-    """Where the key columns stand; none where one of them is not captured."""
+    """Return the positions of the key columns; none if one of them is not captured."""
     names = () if schema is None else schema.names
     places: dict[str, list[int]] = {}
     for at, name in enumerate(names):
@@ -208,7 +208,7 @@ def _key(table: Table, schema: Schema | None) -> tuple[tuple[str, int], ...]:
 
 
 def _unlike(before: RowRecord, after: RowRecord) -> bool:
-    """Whether two halves need more than their values to be told."""
+    """Return whether two halves differ in more than their values."""
     return (
         before.schema is None
         or before.schema is not after.schema
@@ -226,7 +226,7 @@ def _values(row: RowRecord | None) -> dict[str, Value]:
 
 
 def _facts(before: RowRecord | None, after: RowRecord | None) -> Facts:
-    """What differs from what a reader would expect: reserved flags, a sequence of its own before."""
+    """Return the facts that a reader would not expect: reserved flags, a separate sequence of the old row."""
     facts: Facts = ()
     for side, row in (("before", before), ("after", after)):
         if row is not None and row.flags:

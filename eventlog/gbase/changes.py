@@ -42,7 +42,7 @@ class StreamLimits(NamedTuple):
 
 
 class StreamReader:
-    """Feeds a stream and answers changes; each call's answers must be taken before the next call."""
+    """A reader of a stream that yields changes; take each call's answers before the next call."""
 
     def __init__(
         self,
@@ -90,12 +90,12 @@ class StreamReader:
 
     @property
     def lost(self) -> bool:
-        """Whether the rest of the input cannot be read."""
+        """Return whether the rest of the input cannot be read."""
         return self._stream.lost
 
     @property
     def idle(self) -> bool:
-        """Whether the server said last that it has nothing more for now."""
+        """Return whether the server last reported that it has nothing more for now."""
         return self._idle
 
     @property
@@ -114,7 +114,7 @@ class StreamReader:
         return self._take(self._read_frames.read(read.data, read.counted))
 
     def close(self) -> Iterator[Refused]:
-        """What the end of the input leaves."""
+        """Yield what the end of the input leaves."""
         for fault in self._stream.close():
             yield self._refused(fault)
         for complaint in self._transactions.close():

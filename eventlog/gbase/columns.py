@@ -20,11 +20,11 @@ from eventlog.gbase import datetimes, decimals
 from eventlog.gbase.declared_types import Declared
 
 MAX_LENGTH: Final = 32767  # of CHAR and LVARCHAR
-LOCATOR: Final = 76  # bytes that stand for a BLOB or CLOB: a prefix of 4 and a locator of 72
+LOCATOR: Final = 76  # bytes in place of a BLOB or CLOB: a prefix of 4 and a locator of 72
 
 
 class Text(NamedTuple):
-    """How the bytes of character columns are understood."""
+    """The settings for reading the bytes of character columns."""
 
     code_set: str = "utf-8"
     trim: bool = True  # whether CHAR loses the blanks that pad it
@@ -153,7 +153,7 @@ _STATE_BYTES: Final = {state: data for data, state in _STATES.items()}
 
 
 def _load_boolean(data: bytes) -> Value:
-    if data[0] == 1:  # null, whatever stands in the byte of the value
+    if data[0] == 1:  # null, whatever the byte of the value is
         return None
     try:
         return _STATES[data]

@@ -1,7 +1,7 @@
-"""Where a capture can be cut: at borders of records at which no transaction is open.
+"""Places at which a capture can be cut: between records, while no transaction is open.
 
-Only headers are read, which costs a small part of decoding. What a reader knows at a cut (the schemas that
-were told, the names that tables have) is told with it, so that it reads on as if it had read all before.
+Only headers are read, which costs a small part of decoding. A cut contains what a reader knows there (the
+schemas and the names of tables), so that reading goes on as if it had begun at the start.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Open:
 
 
 class CutFinder:
-    """Finds cuts while it is fed, so many bytes apart at least."""
+    """A finder of cuts that are at least so many bytes apart."""
 
     def __init__(self, apart: int, max_record: int = MAX_RECORD) -> None:
         self._apart = apart
@@ -67,7 +67,7 @@ class CutFinder:
         self.over = False  # no further cut can be found
 
     def feed(self, data: bytes) -> Iterator[Cut]:
-        """The cuts that these bytes tell."""
+        """Yield the cuts in these bytes."""
         if self.over:
             return
         self._pending += data
@@ -100,7 +100,7 @@ class CutFinder:
     def _row(self, buffer: bytes, at: int) -> None:
         _, _, _, number, sequence, transaction, table, _ = _row_record(buffer, at)
         schema = self._described.get(table)
-        if schema is None:  # a reader says so once
+        if schema is None:  # a reader reports it once
             head = COMMON.pack(ROW_SIZE, 0, SCHEME, number) + ROW_HEAD.pack(0, 0, table, 0)
             schema = self._described[table] = head
             self.over = len(self._described) >= MAX_TABLES

@@ -1,7 +1,7 @@
-"""DATETIME and INTERVAL: a packed number whose digits stand at fixed places, seconds before the point.
+"""DATETIME and INTERVAL: packed numbers with digits at fixed places and seconds before the point.
 
-Texts are those of SQL: `2024-03-15T10:20:30.125` (ISO 8601, where a DATETIME begins with the year),
-`07:05`, `12 03:04:05`, `3-07`, `-0 00:00:00.001`.
+Texts are those of SQL: `2024-03-15T10:20:30.125` (ISO 8601, if a DATETIME begins with the year), `07:05`, `12
+03:04:05`, `3-07`, `-0 00:00:00.001`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FRACTION: Final = UNITS.index("fraction")
 SECOND: Final = UNITS.index("second")
 _WEIGHTS: Final = {"year": 5, "month": 4, "day": 3, "hour": 2, "minute": 1, "second": 0}
 _MARKS: Final = {"month": "-", "day": "-", "hour": " ", "minute": ":", "second": ":", "fraction": "."}
-_LIMITS: Final = {"month": 11, "hour": 23, "minute": 59, "second": 59}  # of an INTERVAL, behind its first
+_LIMITS: Final = {"month": 11, "hour": 23, "minute": 59, "second": 59}  # of an INTERVAL, after its first
 _EARLIEST: Final = {
     "year": "2000",
     "month": "-01",
@@ -55,7 +55,7 @@ class Qualifier:
 
     @cached_property
     def pairs(self) -> int:
-        """Pairs of digits before the fraction."""
+        """Return the number of digit pairs before the fraction."""
         return (self.precision + 1) // 2 + len(self.units) - 1 if self.units else 0
 
     @property
@@ -150,7 +150,7 @@ def _partial_datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
 
 
 def _cuts(qualifier: Qualifier) -> tuple[tuple[str, int, int], ...]:
-    """For each unit of a DATETIME: the mark before it, and where its digits are."""
+    """Return for each unit of a DATETIME the mark before it and the positions of its digits."""
     cuts, at = [], 0
     for unit in qualifier.units:
         width = YEAR_DIGITS if unit == "year" else 2

@@ -14,16 +14,16 @@ from eventlog.gbase.packed_numbers import EXCESS, PAIRS, PackedChange, pack, unp
 
 _NUMBER = re.compile(r"(-?)0*([0-9]*)(?:\.([0-9]+))?", re.ASCII)
 _ONE = 0x80 + EXCESS  # the first byte of a positive number without digits before the point
-_LONGEST = 300  # characters; the widest number of the type has 130 digits before or behind the point
+_LONGEST = 300  # characters; the widest number of the type has 130 digits before or after the point
 
 
 def fixed_size(precision: int, scale: int) -> int:
-    """Bytes of a DECIMAL(p,s): digit pairs are aligned on the point."""
+    """Return the bytes of a DECIMAL(p,s), whose digit pairs are aligned on the point."""
     return 1 + (precision - scale + 1) // 2 + (scale + 1) // 2
 
 
 def floating_size(precision: int) -> int:
-    """Bytes of a DECIMAL(p)."""
+    """Return the bytes of a DECIMAL(p)."""
     return (precision + 4) // 2
 
 
@@ -103,7 +103,7 @@ def floating_dump(precision: int) -> Callable[[Scalar | None], bytes]:
 
 
 def read_decimal(value: Scalar | None) -> tuple[bool, str, str] | None:
-    """Sign, digits before the point, digits behind it without trailing zeros."""
+    """Return the sign, the digits before the point, and the digits after it without trailing zeros."""
     if value is None:
         return None
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -1,7 +1,7 @@
-"""The errors of the capture API, by number.
+"""The errors of the capture API by number.
 
-The manual gives names and says that numbers are not fixed: `syscdcv1:syscdcerrcodes` of the server
-has the last word. These are the numbers that installations were seen to have.
+The manual gives names and warns that numbers may change: the server's `syscdcv1:syscdcerrcodes` decides.
+These numbers were seen on installations.
 """
 
 from __future__ import annotations

@@ -28,6 +28,6 @@ class BadDump(EventlogError):
 
 
 def as_hex(data: bytes) -> str:
-    """Bytes as a message shows them."""
+    """Return bytes as messages show them."""
     text = data[: SHOWN // 2].hex()
     return f"{text}... ({len(data)} bytes)" if len(data) > SHOWN // 2 else text or "empty"

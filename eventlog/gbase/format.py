@@ -46,7 +46,7 @@ class GbaseSettings:
 
     @property
     def text(self) -> Text:
-        """How character columns are read and written."""
+        """Return the settings for reading and writing character columns."""
         try:
             "".encode(codecs.lookup(self.code_set).name)
         except LookupError:
@@ -74,7 +74,7 @@ def reader(
 def read(
     sources: Iterable[Source[bytes]], tables: Tables, settings: GbaseSettings
 ) -> Iterator[Change | Refused]:
-    """The changes of streams, each of which stands for itself."""
+    """Yield the changes of streams; each stream is read for itself."""
     for source in sources:
         yield from read_source(reader(settings, tables, source), source, settings)
 
@@ -117,7 +117,7 @@ def _chunks(source: Source[bytes], refused: list[Refused]) -> Iterator[bytes]:
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: GbaseSettings) -> Iterator[bytes | Refused]:
-    """The stream that would have told these changes."""
+    """Yield a stream that contains these changes."""
     return write_changes(changes, tables, settings.text, settings.size_order)
 
 

@@ -1,5 +1,7 @@
-"""The records of dumped reads. A dump shows a buffer that was used before, so behind the records of a read
-may stand what an earlier, longer one left: bytes in mid-record, or a whole old record.
+"""The records of dumped reads.
+
+A dump shows a buffer that was used before. So after the records of a read there may be leftovers of an
+earlier, longer one: bytes within a record, or a whole old record.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class Frames:
             at = end
 
     def _stale(self, data: bytes, at: int, layout: RecordLayout, size: int) -> str:
-        """Why a record with a sound header is not one of this read; empty if it is."""
+        """Return why a record with a correct header is not one of this read; empty if it is."""
         if at + size > len(data):
             return f"it would have {size} bytes and only {len(data) - at} are there"
         if layout.number in _UNNUMBERED:
@@ -71,7 +73,7 @@ class Frames:
 
 
 def _header(data: bytes, at: int) -> tuple[RecordLayout, int] | None:
-    """The layout and size of the record that stands there, if its header is sound."""
+    """Return the layout and size of the record here, if its header is correct."""
     if len(data) - at < COMMON_SIZE:
         return None
     header, payload, scheme, number = COMMON.unpack_from(data, at)

@@ -1,8 +1,8 @@
-"""Framed input: reads of a capture printed as hex, one a line, as `xxd` prints them, or typed out with notes.
+"""Framed input: reads of a capture printed as hex, one a line, as `xxd` prints them, or typed with notes.
 
-The typed dump is the form of the only published capture: a line that opens with `第N行` or `第N列`
-begins a read; its bytes are the even run of upper-case hex digits that opens a line, and runs of
-eight or more directly behind a character that is neither blank nor hex. Everything else is a note.
+The typed dump is the form of the only published capture. A line that begins with `第N行` or `第N列` begins a
+read. The bytes of a read are the even run of upper-case hex digits at the start of a line. Runs of eight or
+more directly after a character that is neither blank nor hex belong to it too. Everything else is a note.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from eventlog.gbase.faults import BadDump
 _HEX_LINE = re.compile(r"(?:[0-9A-Fa-f]{2}\s*+)++")
 _DIGITS: Final = r"(?:[0-9A-Fa-f]{2}){1,4}"
 _OFFSET: Final = r"([0-9A-Fa-f]{7,16})"
-# an offset, bytes in groups and, behind two blanks, the same as text: xxd, and hexdump -C
+# an offset, bytes in groups and, after two blanks, the same as text: xxd, and hexdump -C
 _XXD_LINE = re.compile(rf"{_OFFSET}: ({_DIGITS}(?: {_DIGITS})*)(?:  .*)?")
 _HEXDUMP_LINE = re.compile(rf"{_OFFSET}  ([0-9A-Fa-f]{{2}}(?:  ?[0-9A-Fa-f]{{2}})*+)(?: +\|.*)?")
 _END_OF_HEXDUMP = re.compile(rf"{_OFFSET}")
@@ -30,7 +30,7 @@ class DumpedRead(NamedTuple):
     """The bytes that a dump shows of one read."""
 
     data: bytes
-    counted: bool = False  # the dump says how many bytes the read brought: all of these, and no others
+    counted: bool = False  # the dump contains the byte count of the read, which must be exact
 
 
 Found = Iterator[DumpedRead | BadDump]
@@ -75,7 +75,7 @@ def _form_of(text: str, max_read: int) -> _Form:
 
 
 class _Decoder:
-    """Lines as text: UTF-8 up to the first line that is none, GB18030 from there on."""
+    """A decoder of lines: UTF-8 up to the first line that is not, GB18030 after it."""
 
     def __init__(self) -> None:
         self._code_set = "utf-8"
@@ -103,7 +103,7 @@ class _HexLines:
 
 
 class _Collected:
-    """Collects the bytes of the read that is being shown."""
+    """The bytes of the read that is being shown."""
 
     def __init__(self, max_read: int) -> None:
         self._max_read = max_read
@@ -124,7 +124,7 @@ class _Collected:
 
 
 class _Xxd(_Collected):
-    """Offsets and bytes; an offset of zero begins a read."""
+    """A reader of offsets and bytes; an offset of zero begins a read."""
 
     def take(self, number: int, line: str) -> Found:
         match = _offset_and_bytes(line)
@@ -146,7 +146,7 @@ def _offset_and_bytes(line: str) -> re.Match[str] | None:
 
 
 class _Typed(_Collected):
-    """Bytes between notes."""
+    """A reader of bytes between notes."""
 
     def __init__(self, max_read: int) -> None:
         super().__init__(max_read)

@@ -28,7 +28,7 @@ class StoredBlocks(Protocol):
 
 
 class RecordStore(Protocol):
-    """Blocks of records outside memory, and how many bytes they have."""
+    """The blocks of records outside memory, and their size in bytes."""
 
     size: int
 
@@ -44,7 +44,7 @@ class Update(NamedTuple):
 
 
 class Ambiguous(NamedTuple):
-    """A table of which halves of updates cannot be told apart: they are updates with one side."""
+    """A warning: a table whose halves of updates cannot be matched; they become updates with one side."""
 
     table: int
 
@@ -66,7 +66,7 @@ class OpenRecords:
 
     @property
     def cost(self) -> int:
-        """Bytes of memory that all of it takes."""
+        """Return the bytes of memory of the whole transaction."""
         return self.waiting + COST * (1 + len(self._blocks))
 
     def add_row(self, row: RowRecord, size: int) -> None:
@@ -109,7 +109,9 @@ class OpenRecords:
         self._records.clear()
 
     def operations(self, key_of: KeyOf) -> Iterable[Operation]:
-        """What counts of the records, the halves of updates joined; it is read once, and dropped then."""
+        """Yield the records that count, with the halves of updates joined; they are read once, and dropped
+        then.
+        """
         if self._store is None:
             records, self._records = self._records, []
             kept = _kept(records, None)[0] if self._voids else cast("list[RowRecord | Truncate]", records)
@@ -128,7 +130,7 @@ class OpenRecords:
     def _read(self, blocks: StoredBlocks) -> Iterator[RowRecord | Truncate]:
         """The records that no later DISCARD voids, block by block."""
         kept, void = _kept(self._records, None)
-        voids: list[int | None] = []  # from which sequence on what stands behind each block voids
+        voids: list[int | None] = []  # the sequence from which on the records after each block are void
         for lowest in reversed(self._blocks):
             voids.append(void)
             void = _lowest(void, lowest)
@@ -175,7 +177,7 @@ def _lowest(one: int | None, other: int | None) -> int | None:
 
 
 def _kept(records: Sequence[Record], void: int | None) -> tuple[list[RowRecord | Truncate], int | None]:
-    """The records that no later DISCARD voids, and from which sequence on they void what stands before."""
+    """Return the records that no later DISCARD voids, and the sequence from which on earlier ones are."""
     kept: list[RowRecord | Truncate] = []
     for record in reversed(records):
         if isinstance(record, Discard):

@@ -1,9 +1,9 @@
-"""DECIMAL, DATETIME and INTERVAL share one packed form: a sign and exponent byte, then base-100 digits.
+"""The packed form of DECIMAL, DATETIME and INTERVAL: a sign and exponent byte, then base-100 digits.
 
-Informix Guide to SQL: Reference, "DECIMAL storage". Byte 0 holds the sign in its high bit and the
-exponent, the number of digits before the point, in excess of 64 (the manual says 65; its own
-decimal.h and all captured bytes say 64). A negative number is complemented: byte 0 bit by bit, the
-last digit that is not zero from 100, those before it from 99.
+Source: Informix Guide to SQL: Reference, "DECIMAL storage". Byte 0 has the sign in its high bit and the
+exponent in excess of 64. The exponent is the number of digits before the point. The manual has 65; its own
+decimal.h and all captured bytes have 64. A negative number is complemented: byte 0 bit by bit, the last non-
+zero digit from 100, the digits before it from 99.
 """
 
 from __future__ import annotations

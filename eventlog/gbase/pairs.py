@@ -15,14 +15,14 @@ ALONE = -1
 
 
 class Pairs(NamedTuple):
-    """The second half of each UPDBEF by its number, and the tables whose halves cannot be told apart."""
+    """The second half of each UPDBEF by its number, and the tables whose halves cannot be matched."""
 
     after: array[int]
     ambiguous: frozenset[int]
 
 
 class _Group:
-    """First halves of a table, then second halves; another first half begins the next group."""
+    """The first halves of a table, then second halves; another first half begins the next group."""
 
     __slots__ = ("_first", "_key_of", "afters", "befores")
 

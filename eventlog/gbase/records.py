@@ -104,7 +104,7 @@ class RecordLayout(NamedTuple):
         return COMMON_SIZE + self.struct.size
 
     def offset(self, field: str) -> int:
-        """Where a field stands, from the start of the record."""
+        """Return the position of a field from the start of the record."""
         codes = self.struct.format[1 : 1 + self.fields.index(field)]
         return COMMON_SIZE + struct.calcsize(">" + codes)
 
@@ -157,7 +157,7 @@ _LAST: Final = int((dt.datetime.max - _EPOCH).total_seconds())
 
 
 def moment(seconds: int) -> str | None:
-    """ISO 8601 of a count of seconds since 1970 UTC; None outside the years 1 to 9999."""
+    """Return a count of seconds since 1970 UTC as ISO 8601; None outside the years 1 to 9999."""
     if not _FIRST <= seconds <= _LAST:
         return None
     return (_EPOCH + dt.timedelta(seconds=seconds)).isoformat() + "Z"

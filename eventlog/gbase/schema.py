@@ -1,8 +1,8 @@
 """The schema of a captured table, read from its text, and the plan that decodes and encodes its rows.
 
-A row is `[fixed columns][variable columns]`, nothing between, no null bitmap. The sizes of the
-variable columns stand in the header: in network order where the session was opened with minor
-version 1, in the server's own order where with 0. Which one it is, the sum tells.
+A row is `[fixed columns][variable columns]` without a gap or a null bitmap. The header contains the sizes of
+the variable columns: in network order if the session has minor version 1, and in the server's own order with
+0. The sum of the sizes shows the order.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class SchemaColumn(NamedTuple):
     type: ColumnType
 
 
-PLAN_FAULTS: Final = (InvalidValue, struct.error)  # upon which the plain reading says what is wrong
+PLAN_FAULTS: Final = (InvalidValue, struct.error)  # after which the plain reading reports what is wrong
 Plan = Callable[[bytes, int, int, int], tuple[Value, ...]]
 
 
 class Image(NamedTuple):
-    """One row as it stands in a record."""
+    """A row as it is in a record."""
 
-    sizes: bytes  # the array behind the row header
+    sizes: bytes  # the array after the row header
     payload: bytes
 
 
@@ -61,7 +61,7 @@ class Schema:
         self.plan: Plan = self._first_plan  # of `read`, compiled when the first row comes
 
     def read(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
-        """The values of the row that stands in a buffer from `start` to `stop`."""
+        """Return the values of the row in a buffer from `start` to `stop`."""
         try:
             return self.plan(record, sizes_at, start, stop)
         except PLAN_FAULTS:

@@ -94,10 +94,10 @@ class Captured(NamedTuple):
 
 
 class Session:
-    """Opens on entry; on exit ends every capture and closes.
+    """A session that opens on entry; on exit it ends every capture and closes.
 
-    Full-row logging stays on unless `keep_logging` is false: what changes while it is off is logged in part,
-    and a session that starts again behind its last position would miss it.
+    Full-row logging stays on unless `keep_logging` is false. While it is off, changes are logged in part, and
+    a later session would miss them.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Session:
             raise failures[0]
 
     def capture(self, table: Captured) -> None:
-        """Steps 3 and 4: full rows are logged, and the table's changes belong to this session."""
+        """Log full rows, and capture the table's changes in this session (steps 3 and 4)."""
         if not _TABLE.fullmatch(table.name):
             raise Misuse(f"{table.name!r} is not a table as database:owner.table")
         if not table.columns:
@@ -151,11 +151,11 @@ class Session:
         self._captured.append(table.name)
 
     def activate(self, position: int = 0) -> None:
-        """Step 5: the stream begins, from now or from a restart position."""
+        """Begin the stream, from now or from a restart position (step 5)."""
         self._call("cdc_activatesess", self.id, position)
 
     def chunks(self, size: int = READ_SIZE) -> Iterator[bytes]:
-        """Step 6: the stream; empty bytes where a read brought nothing, so that the caller may stop."""
+        """Yield the stream; empty bytes if a read brought nothing, so that the caller can stop (step 6)."""
         while True:
             yield self._read(self.id, size)
 
@@ -166,7 +166,7 @@ class Session:
         return self._session
 
     def _undo(self) -> Iterator[CaptureError]:
-        """Steps 7 to 9; each is tried, whatever became of the others."""
+        """Undo steps 3 to 5 (steps 7 to 9); each is tried even if another fails."""
         calls: list[tuple[object, ...]] = [
             *(("cdc_endcapture", self.id, 0, name) for name in reversed(self._captured)),
             *(("cdc_set_fullrowlogging", name, 0) for name in self._logged if not self._keep_logging),

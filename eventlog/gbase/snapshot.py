@@ -18,9 +18,9 @@ _PAGE: Final = 12
 
 
 class Lock(enum.StrEnum):
-    """What keeps a table still while it is read."""
+    """The way in which a table is kept still while it is read."""
 
-    SHARE = "share"  # it is locked: nobody writes to it meanwhile
+    SHARE = "share"  # it is locked against writers meanwhile
     REPEATABLE = "repeatable-read"  # the rows that were read are
     NONE = "none"  # no snapshot is taken
 
@@ -40,7 +40,7 @@ class ServerMoment(NamedTuple):
 
 
 class ReadSpan(NamedTuple):
-    """Before and after a table was read."""
+    """The moments before and after a table was read."""
 
     before: ServerMoment
     after: ServerMoment
@@ -73,7 +73,7 @@ def log_of(sequence: int) -> int:
 
 
 def now(connection: Connection, owner: str) -> ServerMoment:
-    """This moment; its sequence is 0 where sysmaster cannot be read."""
+    """Return this moment; its sequence is 0 if sysmaster cannot be read."""
     try:
         found = [*fetched(connection, "select uniqid, used from sysmaster:syslogs where is_current = 1")]
     except ServerError:
@@ -90,7 +90,7 @@ def _number(connection: Connection, query: str) -> int | None:
 
 
 def share_lock(connection: Connection, table: CapturableTable) -> None:
-    """Let nobody change the table until the transaction ends, once those who do have ended."""
+    """Lock the table against changes until the transaction ends, after waiting for present writers."""
     run(connection, "set lock mode to wait 60")
     run(connection, f"lock table {_named(table)} in share mode")
 
@@ -146,7 +146,7 @@ def _selected(column: CapturedColumn) -> str:
 
 
 def _value(column: CapturedColumn, cell: object) -> Value:
-    """The value as the stream would tell it: written as the stream would write it, and read again."""
+    """Return the value as the stream would contain it: written as the stream writes it, and read again."""
     plain = cell is None or isinstance(cell, bool | int | float | str | bytes)
     told: Scalar | None = cast("Scalar | None", cell) if plain else str(cell)
     if isinstance(told, str) and column.declared.startswith(_AS_TEXT):

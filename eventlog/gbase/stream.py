@@ -1,7 +1,7 @@
-"""Bytes in, records out: fed in pieces of any size, it answers what is whole and keeps the rest.
+"""Bytes in, records out: fed in pieces of any size, it returns whole records and keeps the rest.
 
-A record is `header size + payload size` long, and nothing else says so. Where those two are sound,
-a record that is wrong in something else costs itself; where they are not, the reading ends.
+A record is `header size + payload size` long, and nothing else gives its length. If both sizes are plausible,
+a record with another fault costs itself. If they are not, the reading ends.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Failed(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Something wrong in the stream, and the record that it cost, if it cost one."""
+    """A fault in the stream, and the record that it cost, if any."""
 
     corrupt: Corrupt
     record: bytes | None = None
@@ -93,7 +93,7 @@ class Stream:
         self._form = form
         self._max_record = max_record
         self._pending = bytearray()
-        self._wanted = COMMON_SIZE  # pending bytes from which on something can be said
+        self._wanted = COMMON_SIZE  # pending bytes that are needed to go on
         self._lost: Corrupt | None = None
         self._unread = 0
         self._schemas: dict[int, Schema | None] = {}
@@ -102,7 +102,7 @@ class Stream:
 
     @property
     def lost(self) -> bool:
-        """Whether a length was unsound, so that no further record can be found."""
+        """Return whether a length was wrong, so that no further record can be found."""
         return self._lost is not None
 
     def feed(self, data: bytes) -> Iterator[Item]:
@@ -117,9 +117,9 @@ class Stream:
             self._pending.clear()
 
     def start_at(self, offset: int, described: Iterable[bytes]) -> Iterator[tuple[int, Schema | None]]:
-        """Read on from a cut, of which these records tell the schemas; the tables and their schemas.
+        """Read on from a cut with the schemas in these records. Return the tables and their schemas.
 
-        What is wrong with those records was told where they stand.
+        Faults of those records were reported when they were first read.
         """
         for record in described:
             for item in self.feed(record):
@@ -130,7 +130,7 @@ class Stream:
         self.offset = offset
 
     def close(self) -> Iterator[Fault]:
-        """What is wrong with the end of the input."""
+        """Return the fault at the end of the input."""
         if self._lost is not None:
             yield Fault(self._given_up(self._lost, self._unread))
         elif self._pending:
@@ -148,7 +148,7 @@ class Stream:
             yield self._cut_off(data)
 
     def _records(self, buffer: bytes) -> Generator[Item, None, int]:
-        """Answers the whole records of a buffer and returns where they end."""
+        """Yield the whole records of a buffer and return where they end."""
         base, length = self.offset, len(buffer)
         at = yield from self._sound_rows(buffer, 0, base)
         while length - at >= COMMON_SIZE:
@@ -210,7 +210,7 @@ class Stream:
         return RowRecord(number, sequence, transaction, table, flags, schema, values, None, end - at)
 
     def _undescribed(self, buffer: bytes, at: int, start: int, end: int, number: int) -> RowRecord:
-        """A row of a table whose schema is not known, which is said once."""
+        """Return a fault for a row of a table without a known schema; it is reported once."""
         row = self._raw_row(buffer, at, start, end, number)
         if row.table in self._schemas:
             return row

@@ -1,7 +1,7 @@
-"""Transactions: what a stream says of each is kept until it commits, and forgotten when it does not.
+"""Transactions: the records of each are kept until it commits, and dropped when it does not.
 
-Transaction numbers are slots that the server uses again, so an open transaction is known by its
-number and forgotten with its end. Records of several interleave in the stream.
+The server reuses transaction numbers, so an open transaction is known by its number and forgotten at its end.
+Records of several transactions interleave in the stream.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class TooMuchStored(EventlogError):
 
 
 class Unseen(enum.StrEnum):
-    """What becomes of a transaction whose beginning was not seen."""
+    """The treatment of a transaction whose beginning was not seen."""
 
     REFUSED = "refused"  # it is left out, which is a fault
     NOTED = "noted"  # left out by right: it ended before the capture began
-    TAKEN = "taken"  # it began before the capture, which is to tell all that it still does
+    TAKEN = "taken"  # it began before the capture, which delivers all that it still does
 
 
 class Position(NamedTuple):
-    """Where a capture can start again, and up to which commit all is delivered."""
+    """The position at which a capture can start again, and the last commit that was delivered."""
 
     restart: int = 0  # for cdc_activatesess: the lowest BEGINTX of the unfinished, else the last COMMTX
     delivered: int = 0  # the highest COMMTX; after a restart, transactions up to it come again
@@ -55,7 +55,7 @@ class Committed(NamedTuple):
 
 
 class Complaint(NamedTuple):
-    """Records that are left out, and why."""
+    """The records that are left out, and why."""
 
     reason: str
     fault: bool = True
@@ -142,7 +142,7 @@ class Transactions:
             known.held.drop()
 
     def commit(self, record: CommTx) -> Committed | None:
-        """What the transaction did; None if nothing of it is new."""
+        """Return what the transaction did; None if nothing of it is new."""
         self._pass(record.sequence)
         self._strangers.discard(record.transaction)
         known = self._close(record.transaction)
@@ -170,7 +170,7 @@ class Transactions:
         return known
 
     def _pass(self, sequence: int) -> None:
-        """Behind what an earlier run delivered, nothing that was open at its end is still to come."""
+        """Drop transactions that were open at the end of an earlier run and cannot come any more."""
         if sequence > self._seen:
             self._pending = None
 

@@ -88,7 +88,7 @@ class _Writer:
         self._sequence = 0  # the last that was written
 
     def transaction(self, changes: Iterable[Change]) -> Iterator[bytes | Refused]:
-        """BEGINTX, the changes, COMMTX; nothing where none of the changes can be written."""
+        """Yield BEGINTX, the changes and COMMTX; nothing if no change can be written."""
         begin: BeginTx | None = None
         last: Change | None = None
         for change in changes:

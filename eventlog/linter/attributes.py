@@ -54,7 +54,7 @@ def read_attribute(cells: Sequence[object]) -> DispatchAttribute:
 def read_attributes(
     attributes: Iterable[DispatchAttribute], form: Mapping[str, object] | None = None
 ) -> list[Table]:
-    """The tables of all attributes; `form` is what a layout says besides its columns."""
+    """Return the tables of all attributes; `form` is what a layout contains besides its columns."""
     tables: dict[int, list[DispatchAttribute]] = {}
     for attribute in attributes:
         tables.setdefault(attribute.table, []).append(attribute)

@@ -28,14 +28,14 @@ from eventlog.linter.times import TimeOrder, load_time
 
 Answer = Change | Refused
 _OPS: Final = {Typ.INSERT: Op.INSERT, Typ.UPDATE: Op.UPDATE, Typ.DELETE: Op.DELETE}
-_UNDECIDED: Final = 10_000  # rows that may wait for a date that tells the byte order
+_UNDECIDED: Final = 10_000  # rows that may wait for a date that shows the byte order
 NO_EVIDENCE: Final = (
     "no date tells the byte order of OPER_DATE: they are read big-endian; if that is wrong, state time-order"
 )
 
 
 class QueueChoices(NamedTuple):
-    """How a queue is read, where its description leaves a choice."""
+    """The choices for reading a queue that its description leaves open."""
 
     time_order: str = "auto"
     now: str | None = None
@@ -75,11 +75,11 @@ class QueueReader:
 
     @property
     def state(self) -> QueueState:
-        """What a later run needs to go on behind everything that was taken."""
+        """Return the state from which a later run goes on after everything that was taken."""
         return self.mark()()
 
     def mark(self) -> Callable[[], QueueState]:
-        """What gives the state as it is now, whatever is read since; the COMMITs are looked at only then."""
+        """Return a function for the state as it is now; the COMMITs are evaluated only when it is called."""
         order, met_all = self._order.order or "big", self._met_all
         known = sorted({*self._since.nodes, *self._out, *self._open.nodes(), *self._ended.nodes()})
         marks = {node: (len(self._out.get(node, ())), self._oldest(node, order)) for node in known}
@@ -116,7 +116,7 @@ class QueueReader:
             yield Refused(source.name, reason, fault=False)
 
     def _settle(self, source: Source[Row]) -> Iterator[Refused]:
-        """Decide on a byte order of dates; say so where it is a guess."""
+        """Decide on a byte order of dates; report it if it is a guess."""
         if self._order.settle():
             yield Refused(source.name, NO_EVIDENCE, fault=False)
 
@@ -138,7 +138,7 @@ class QueueReader:
                 yield Refused(where, str(fault), row.raw)
 
     def _take(self, part: QueueRow, where: str) -> CommittedTransaction | None:
-        """What a row ends, if it ends something; WrongRow says what is wrong with it."""
+        """Yield what a row ends, if it ends something; raise WrongRow with what is wrong."""
         if self._since.is_past(part):
             return None
         typ = read_typ(part, self._reading.legacy)
@@ -270,7 +270,7 @@ def _position(part: QueueRow, servers: set[str]) -> str | None:
 
 
 def _is_blob(part: QueueRow) -> bool:
-    """Whether a row with the number of COMMIT is a DELETE BLOB of an older version."""
+    """Return whether a row with the number of COMMIT is a DELETE BLOB of an older version."""
     return part.typ == Typ.COMMIT and bool(part.len1 or part.extdata)
 
 

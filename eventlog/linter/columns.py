@@ -43,7 +43,7 @@ class QueueRow(NamedTuple):
 
 
 class QueueColumn(NamedTuple):
-    """How a cell of one column is read, and what a container is told of it."""
+    """A column of the queue: how its cells are read, and its type for containers."""
 
     name: str
     type: str
@@ -74,8 +74,11 @@ def _integer(bits: int, low: int | None = None) -> Callable[[Cell], int]:
 
 
 def _is_whole(cell: float | Decimal) -> bool:
-    """Whether a number of a nullable column of some Parquet files, or of a NUMERIC of a database that a queue
-    was copied to, is an integer."""
+    """Return whether a number is an integer.
+
+    Nullable columns of some Parquet files, and NUMERIC columns of a copied queue, contain floats and
+    decimals.
+    """
     return math.isfinite(cell) and -_LARGE < cell < _LARGE and cell % 1 == 0
 
 

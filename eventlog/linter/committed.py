@@ -12,21 +12,24 @@ from eventlog.linter.progress import JournalPlace, QueueProgress
 
 
 class CommittedTransaction(NamedTuple):
-    """A transaction that committed, and the row that said so."""
+    """A transaction that committed, and its COMMIT row."""
 
     transaction: Transaction
     commit: QueueRow
 
 
 class CommittedTransactions:
-    """They leave in the order in which they came. Of each database is known which row of theirs the journal
-    has first; rows without an address are read again wherever reading begins."""
+    """The committed transactions, in the order in which they came.
+
+    For each database the first of their rows in the journal is known. Rows without an address are read again
+    wherever reading begins.
+    """
 
     def __init__(self) -> None:
         self._came = self._left = 0
         self._nodes = Counter[str]()
         self._fresh: list[tuple[int, QueueRow]] = []  # not compared yet: dates may get their order later
-        # by database, its first row, then the first of those behind it, and so on
+        # by database, its first row, then the first of the later ones, and so on
         self._firsts: dict[str, deque[tuple[int, QueueRow]]] = {}
 
     def add(self, ended: CommittedTransaction) -> None:
@@ -64,7 +67,7 @@ class CommittedTransactions:
 
 
 def earlier(one: QueueRow, other: QueueRow, order: str) -> QueueRow:
-    """Of two rows of one database that which the journal has first."""
+    """Return which of two rows of one database is first in the journal."""
     if one.syslog_addr is None:
         return one
     past = QueueProgress(JournalPlace(one.syslog_addr, one.oper_date)).is_past(

@@ -39,7 +39,7 @@ class LinterSettings:
     max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
 
     def reading(self) -> QueueChoices:
-        """How a queue is read."""
+        """Return the choices for reading a queue."""
         return QueueChoices(
             self.time_order,
             self.now,
@@ -54,7 +54,7 @@ class LinterSettings:
 def read(
     sources: Iterable[Source[Row]], tables: Tables, settings: LinterSettings
 ) -> Iterator[Change | Refused]:
-    """The changes of queues, each of which stands for itself."""
+    """Yield the changes of queues; each queue is read for itself."""
     for source in sources:
         yield from QueueReader(tables, settings.reading()).read(source)
 
@@ -62,7 +62,7 @@ def read(
 def write(
     changes: Iterable[Change], tables: Tables, settings: LinterSettings
 ) -> Iterator[SheetRow | Refused]:
-    """The rows of DISPATCH_QUEUE that would have told these changes."""
+    """Yield the rows of DISPATCH_QUEUE for these changes."""
     order = "little" if settings.time_order == "little" else "big"
     return write_changes(changes, tables, order, settings.lengths)
 

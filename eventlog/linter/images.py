@@ -1,9 +1,9 @@
-"""Row images by an explicit record layout; what no layout explains exactly stays raw.
+"""Row images by an explicit record layout; an image that does not fit its layout exactly stays raw.
 
 [tables.usr.linter]
 columns = { idu = "integer", fname = "char(20)", photo = "blob(24)" }
 order = "little"        # big: byte order of the server's machine
-nulls = "none"          # flag: a byte before each column, 1 for null; mask: a bit for each, ahead of all
+nulls = "none"          # flag: a byte before each column, 1 for null; mask: a bit for each, before all
 encoding = "cp1251"     # of CHAR and VARCHAR
 nchar = "utf-16-le"     # of NCHAR and NVARCHAR
 varying = "prefixed"    # padded: VARCHAR and its kin take their full width
@@ -44,7 +44,7 @@ class ImageLayout(NamedTuple):
     nulls: str
 
     def read(self, image: bytes) -> dict[str, Value]:
-        """The values in an image that is exactly as long as the layout says; else InvalidValue."""
+        """Return the values in an image whose length matches the layout exactly; else raise InvalidValue."""
         mask, at = self._mask(image)
         values: dict[str, Value] = {}
         for index, (name, of_type) in enumerate(self.columns):
@@ -82,7 +82,7 @@ class ImageLayout(NamedTuple):
         return flag
 
     def _place(self, image: bytes, at: int, of_type: ImageType) -> tuple[int, int]:
-        """Where the bytes of a column begin and end."""
+        """Return where the bytes of a column begin and end."""
         size = of_type.width.size
         if of_type.width.prefixed:
             length = int.from_bytes(image[at : at + _PREFIX], "little" if self.order == "little" else "big")

@@ -16,7 +16,7 @@ _COST: Final = 1024  # bytes that a part takes besides its data
 
 
 class Typ(enum.IntEnum):
-    """The list in the description of the column TYP, but for the two of the older text under DATA."""
+    """The list in the description of the column TYP, without the two of the older text under DATA."""
 
     DELETE = 1
     INSERT = 2
@@ -46,11 +46,11 @@ class Operation(NamedTuple):
     typ: Typ
     first: bytes
     second: bytes
-    part: QueueRow  # the first of its rows, for all else that it says
+    part: QueueRow  # the first of its rows, for its other columns
 
     @property
     def contradicts_itself(self) -> bool:
-        """Whether it has a second part that its kind cannot have."""
+        """Return whether it has a second part that its kind cannot have."""
         return self.typ in _ONE_PART and bool(self.second)
 
     @property
@@ -90,7 +90,7 @@ class Transaction:
 
 
 def read_typ(part: QueueRow, legacy: str) -> Typ:
-    """What a row is; `legacy` is what TYP 5 means."""
+    """Return what a row is; `legacy` is the meaning of TYP 5."""
     try:
         typ = Typ(part.typ)
     except ValueError:
@@ -103,12 +103,12 @@ def read_typ(part: QueueRow, legacy: str) -> Typ:
 
 
 def done_by(part: QueueRow) -> tuple[object, ...]:
-    """What tells an operation of the source from the others of its transaction, wherever it is sent."""
+    """Return what identifies an operation of the source within its transaction, wherever it is sent."""
     return part.syslog_addr, part.tabnum_src, part.rowid_src, part.typ, part.channel
 
 
 def key_of(part: QueueRow) -> tuple[object, ...]:
-    """What the parts of one operation for one destination have in common."""
+    """Return the key that the parts of one operation for one destination share."""
     return *done_by(part), part.dst_server, part.dst_owner, part.dst_table
 
 
@@ -192,7 +192,7 @@ class Open:
         return transaction
 
     def unfinished(self) -> Iterator[str]:
-        """What is to be said of the open transactions at the end of the input."""
+        """Return warnings about the transactions that are open at the end of the input."""
         for dbnode, of_node in self._transactions.items():
             for number, transaction in of_node.items():
                 if not transaction.given_up:

@@ -1,7 +1,7 @@
-"""How far a queue was delivered, database by database, and where reading it goes on.
+"""The progress of a queue, database by database, and where reading goes on.
 
-An address of the journal is no state by itself: databases share a queue, transactions end in another
-order than they began, and the files of a journal are used again, from their first address on.
+An address of the journal is no state by itself. Databases share a queue, transactions end in another order
+than they began, and journal files are reused from their first address on.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Commit(NamedTuple):
 
 
 class QueueProgress(NamedTuple):
-    """How far the rows of one database were delivered."""
+    """The progress of the rows of one database."""
 
     # the first row of what is open longest, else the last COMMIT that is out
     start: JournalPlace | None = None
-    delivered: frozenset[Commit] = frozenset()  # behind the start
+    delivered: frozenset[Commit] = frozenset()  # after the start
 
     def is_past(self, address: int | None, date: bytes, order: str) -> bool:
-        """Whether a row lies before the start; a low address with a later date is of a reused file."""
+        """Return whether a row is before the start; a low address with a later date is of a reused file."""
         if self.start is None or address is None or address >= self.start.address:
             return False
         return not (date and self.start.date) or not is_earlier(self.start.date, date, order)
@@ -58,7 +58,7 @@ class QueueProgress(NamedTuple):
 
 
 class QueueState(NamedTuple):
-    """What a run leaves to the next one."""
+    """The state that a run leaves to the next one."""
 
     time_order: str | None = None
     nodes: Mapping[str, QueueProgress] = {}  # by DBNODE
@@ -68,7 +68,7 @@ class QueueState(NamedTuple):
         return self.nodes.get(node, _NOTHING)
 
     def is_past(self, part: QueueRow) -> bool:
-        """Whether a row lies before the start of its database."""
+        """Return whether a row is before the start of its database."""
         progress = self.of(part.dbnode)
         return progress.is_past(part.syslog_addr, part.oper_date, self.time_order or "big")
 

@@ -15,11 +15,11 @@ from eventlog.core.errors import NotExpressible, WrongRow
 ORDERS: Final = {"big": struct.Struct(">IH"), "little": struct.Struct("<IH")}
 _EPOCH: Final = dt.datetime(1990, 1, 1)
 _PARTS: Final = 1 << 16
-_DIGITS: Final = 7  # of a fraction; enough to tell 65536 parts apart
+_DIGITS: Final = 7  # of a fraction; enough to distinguish 65536 parts
 
 
 def load_time(data: bytes, order: str) -> str:
-    """ISO 8601 without zone, for none is stated."""
+    """Return an ISO 8601 time without a zone, because none is given."""
     seconds, parts = ORDERS[order].unpack(data)
     fraction = f"{parts * 10**_DIGITS // _PARTS:0{_DIGITS}}".rstrip("0")
     text = (_EPOCH + dt.timedelta(seconds=seconds)).isoformat()
@@ -27,7 +27,7 @@ def load_time(data: bytes, order: str) -> str:
 
 
 def is_earlier(one: bytes, other: bytes, order: str) -> bool:
-    """Whether one date lies before another."""
+    """Return whether one date is before another."""
     packing = ORDERS[order]
     return packing.unpack(one) < packing.unpack(other)
 
@@ -48,7 +48,7 @@ def dump_time(text: str, order: str) -> bytes:
 
 
 class TimeOrder:
-    """Finds the byte order in which all dates lie between 1990 and now."""
+    """A search for the byte order in which all dates are between 1990 and now."""
 
     def __init__(self, setting: str, now: str | None, known: str | None = None) -> None:
         self.order = known if setting == "auto" else setting  # `known`: what an earlier run found
@@ -57,7 +57,7 @@ class TimeOrder:
         self._doubtful = False  # a date was seen that is another moment in the other order
 
     def settle(self) -> bool:
-        """Take big where nothing told the order; whether that is a guess."""
+        """Take big-endian if nothing showed the order. Return whether that is a guess."""
         guessed = self.order is None and self._doubtful
         self.order = self.order or "big"
         return guessed

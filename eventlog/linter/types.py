@@ -1,7 +1,7 @@
-"""The column types of a record layout: how each stands in an image, both directions.
+"""The column types of a record layout, in both directions.
 
-The vendor does not publish the image of a record. What is here is what a layout may *state*; a
-layout is the word of whoever wrote it, and is believed only where its widths add up to the image.
+The vendor does not publish the image of a record. These types are what a layout may *state*. A layout is
+believed only if its widths add up to the image.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _MARKS: Final = {"big": ">", "little": "<"}
 
 
 class Form(NamedTuple):
-    """What a layout says of all its columns."""
+    """The properties of a layout that all its columns share."""
 
     order: str = "little"  # of the server's machine
     encoding: str = "utf-8"
     nchar: str = "utf-16-le"
     varying: str = "prefixed"  # a length of two bytes before VARCHAR and its kin, or padded
-    decimals: str = "raw"  # bcd, base100: how the 15 bytes behind the status hold digits
+    decimals: str = "raw"  # bcd, base100: how the 15 bytes after the status hold digits
 
 
 class Width(NamedTuple):
@@ -176,13 +176,15 @@ def _boolean(length: int, form: Form) -> ImageType:
     return ImageType(Width(1), load, dump)
 
 
-_WHOLE, _BEHIND = 10, 5  # bytes of digits before and behind the point: 20 and 10 digits
+_WHOLE, _BEHIND = 10, 5  # bytes of digits before and after the point: 20 and 10 digits
 _NUMBER = re.compile(r"(-?)0*([0-9]{0,20})(?:\.([0-9]{1,10}))?", re.ASCII)
 _SIGNS: Final = {0: "", 1: "-", 2: ""}
 
 
 def _decimal(length: int, form: Form) -> ImageType:
-    """Byte 0 is the status: 0 zero, 1 negative, 2 positive, 3 and 4 overflow, 5 error (decimals.h)."""
+    """Read a decimal. Byte 0 is the status: 0 zero, 1 negative, 2 positive, 3 and 4 overflow, 5 error
+    (decimals.h).
+    """
     if form.decimals == "raw":
         return _raw_words(_DECIMAL)
 

@@ -125,7 +125,7 @@ class _Writer:
 
 
 def _split(first: bytes, second: bytes, lengths: str) -> Iterator[tuple[bytes, int, int]]:
-    """DATA, LEN1 and LEN2 of each row: lengths of the operation, or of the row's own part."""
+    """Return DATA, LEN1 and LEN2 of each row: lengths of the operation, or of the row's own part."""
     data = first + second
     if len(data) <= DATA_SIZE:
         yield data, len(first), len(second)
@@ -137,7 +137,7 @@ def _split(first: bytes, second: bytes, lengths: str) -> Iterator[tuple[bytes, i
 
 
 def _transaction(name: str) -> tuple[str, int]:
-    """DBNODE and TRANSACT_ID; for a transaction that another system named, a number made of its name."""
+    """Return DBNODE and TRANSACT_ID; a transaction of another system gets a number made of its name."""
     match = _TRANSACTION.fullmatch(name)
     if match is None:
         return "", int.from_bytes(name.encode("utf-8", "surrogatepass")[-7:], "big")
@@ -162,7 +162,7 @@ def _integer(change: Change, name: str, default: int | None) -> int | None:
 
 
 def _text(change: Change, name: str, default: str) -> str:
-    """A fact; where the change came from a queue, what it does not say was empty there."""
+    """Return a fact as text; a missing fact of a change from a queue was empty there."""
     fact = change.fact(name)
     if isinstance(fact, str):
         return fact

@@ -171,7 +171,7 @@ def stated(text: str) -> Schema:
 
 @contextmanager
 def _of_schemas() -> Iterator[None]:
-    """Whatever is wrong inside is wrong with a schema."""
+    """Report every error inside as an error of a schema."""
     try:
         yield
     except EventlogError:
@@ -181,9 +181,10 @@ def _of_schemas() -> Iterator[None]:
 
 
 def _check(schema: Any, closed: dict[str, int], depth: int) -> int:
-    """Lets through what a message of Replicate is made of; a name only behind its definition.
+    """Accept what a message of Replicate consists of; a name needs an earlier definition.
 
-    The values that a record of it has, every use of a name counted: some need no byte at all.
+    Return the number of values of a record, with every use of a name counted, because some values need no
+    byte.
     """
     if depth > _MAX_DEPTH:
         raise InvalidAvro(f"an Avro schema nested deeper than {_MAX_DEPTH}")
@@ -245,12 +246,12 @@ def _reason(fault: Exception) -> str:
 
 
 def frame(schema_id: int, record: bytes) -> bytes:
-    """Confluent's wire format: a zero byte, the schema's id in the registry, the record."""
+    """Return a record in Confluent's wire format: a zero byte, the schema's id, the record."""
     return _CONFLUENT + schema_id.to_bytes(4, "big") + record
 
 
 def is_framed(data: bytes) -> bool:
-    """Whether bytes stand in Confluent's wire format."""
+    """Return whether bytes are in Confluent's wire format."""
     return data[:1] == _CONFLUENT and len(data) >= 5
 
 

@@ -1,4 +1,4 @@
-"""Replicate's control tables: of which task a table is, how it was altered, which partitions are closed."""
+"""Replicate's control tables: the task of a table, how it was altered, which partitions are closed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def control_table(name: str) -> str:
 
 
 def check_control(name: str, sources: Iterable[Source[Row]]) -> Iterator[Refused]:
-    """What is to be said of a control table: that it is skipped; of partitions, the rows that name none."""
+    """Yield notices about a control table: that it is skipped, or that rows of it name no partition."""
     if name == partitions.TABLE:
         yield from partitions.check(sources)
         return
@@ -54,12 +54,12 @@ def check_control(name: str, sources: Iterable[Source[Row]]) -> Iterator[Refused
 
 
 class Control:
-    """What the control tables that were read say. What none of them says is not known."""
+    """The content of the control tables that were read; other facts are unknown."""
 
     def __init__(self, suffix: str) -> None:
         self._suffix = suffix.lower()
-        self._task_of: dict[At, tuple[str, str]] = {}  # the time at which it was told last, and the task
-        self._tasks: set[str] = set()  # those that told of themselves
+        self._task_of: dict[At, tuple[str, str]] = {}  # the time at which it was last named, and the task
+        self._tasks: set[str] = set()  # those that have a row of their own
         self._ends: dict[At, set[dt.datetime]] = {}  # of partitions
         self._ddl: dict[At, dict[tuple[str, int], Ddl]] = {}
 
@@ -101,9 +101,9 @@ class Control:
             self._task_of[at] = when, named
 
     def task_of(self, schema: str | None, table: str) -> str:
-        """The task whose changes a table holds; empty where all are of one task, or nobody says.
+        """Return the task of a table; empty if all tables are of one task, or none is named.
 
-        Of a table that several tasks are named for, the one that was named last: a task may be renamed.
+        If several tasks are named for a table, the last one counts, because a task may be renamed.
         """
         if len(self._tasks | {task for _, task in self._task_of.values()}) < 2:
             return ""
@@ -116,9 +116,9 @@ class Control:
         return max((end for ends in known for end in ends if end <= now), default=None)
 
     def history(self, schema: str | None, table: str) -> tuple[Ddl, ...]:
-        """What became of the structure of a table, in its order.
+        """Return the changes of the structure of a table, in order.
 
-        What is told of its change table counts where nothing is told of the table itself.
+        Those of its change table count only if there are none of the table itself.
         """
         for name in (table, table + self._suffix):
             found = _found(self._ddl, schema, name)
@@ -133,7 +133,7 @@ def _text(cells: Mapping[str, Any], name: str) -> str:
 
 
 def _found(kept: Mapping[At, T], schema: str | None, table: str) -> T | None:
-    """What is kept of a table; without a schema, of the only one that is called so."""
+    """Return what is kept for a table; without a schema, for the only one of that name."""
     name = table.lower()
     if schema is not None:
         return kept.get((schema.lower(), name), kept.get(("", name)))

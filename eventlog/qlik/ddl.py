@@ -25,12 +25,12 @@ class InvalidDdl(EventlogError):
 
 
 class AlteredColumn(NamedTuple):
-    """What became of one column."""
+    """The change of one column."""
 
     action: str
     name: str  # before
     column: DataColumn  # as it is then
-    ordinal: int  # from 1; 0: not told
+    ordinal: int  # from 1; 0: unknown
 
 
 class Ddl(NamedTuple):
@@ -43,7 +43,7 @@ class Ddl(NamedTuple):
 
 
 class Era(NamedTuple):
-    """Where the bits of the data columns stand in masks of changes before a change_seq."""
+    """The positions of the data columns in masks of changes before a change_seq."""
 
     until: str
     places: tuple[int, ...]
@@ -99,14 +99,15 @@ def structure_told(
 
 
 def version_of(history: Sequence[Ddl], seq: str) -> int:
-    """The version of the table when a change was made; 0 where the history does not tell it."""
+    """Return the version of the table when a change was made; 0 if the history does not contain it."""
     return max((ddl.version for ddl in history if ddl.seq <= seq), default=0)
 
 
 def eras(heading: Heading, history: Sequence[Ddl]) -> list[Era]:
-    """Where the bits stood before columns were dropped that the change table no longer has, oldest first.
+    """Return the positions of bits before columns were dropped that the change table no longer has, oldest
+    first.
 
-    A column that is added stands behind all others, so that it moves no bits.
+    An added column is the last one, so it moves no bits.
     """
     columns: list[int | None] = list(range(heading.columns))
     first = min(heading.places, default=heading.columns)

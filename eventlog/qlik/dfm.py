@@ -1,4 +1,4 @@
-"""The metadata beside files of a change table: `.dfm`, JSON that describes file, format and columns."""
+"""The metadata next to files of a change table: `.dfm`, JSON that describes file, format and columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class InvalidDfm(EventlogError):
 
 
 class Lineage(NamedTuple):
-    """What a .dfm tells beside the structure."""
+    """The facts of a .dfm besides the structure."""
 
     name: str  # of the file, without folder and extension
     extension: str = "csv"
@@ -57,8 +57,8 @@ _LINE_ENDS = ("\n", "\r\n")
 
 
 def layout(text: str) -> Layout:
-    """How the file is laid out that the text describes: its columns, delimiters, quotes and nulls."""
-    read(text)  # whatever is wrong with it is told there
+    """Return the layout of the described file: its columns, delimiters, quotes and nulls."""
+    read(text)  # faults in it are reported there
     document = json.loads(text)
     info, form = document["dataInfo"], document.get("formatInfo") or {}
     options = form.get("options") if isinstance(form, dict) else None

@@ -1,4 +1,4 @@
-"""What stands around a data message: the envelope, or one of the variants without it."""
+"""The outer part of a data message: the envelope, or one of the variants without it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MAX_TEXT = 1 << 28
 
 
 def binary(value: Any) -> Any:
-    """A message in Avro whose bytes stand as hex text, which is how JSON Lines hold them; else the value."""
+    """Return the bytes of an Avro message that JSON Lines contain as hex text; else the value."""
     if type(value) is str and len(value) <= _MAX_TEXT and _HEX.fullmatch(value):
         return bytes.fromhex(value)
     return value

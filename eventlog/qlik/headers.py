@@ -1,4 +1,4 @@
-"""The header columns of change tables: their names, widths, and where they stand."""
+"""The header columns of change tables: their names, widths and positions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def letter_of(oper: object, operation: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The columns of one change table, told apart."""
+    """The columns of one change table, by kind."""
 
     headers: dict[str, int]
     data: tuple[str, ...]
@@ -63,12 +63,12 @@ class Heading:
 
     @property
     def full_load(self) -> bool:
-        """Whether the rows are of a full load, whose files have no header columns."""
+        """Return whether the rows are of a full load, whose files have no header columns."""
         return not self.headers
 
     @property
     def sequenced(self) -> bool:
-        """Whether rows have a change_seq, which is empty in those of a full load."""
+        """Return whether rows have a change_seq, which is empty in rows of a full load."""
         return "change_seq" in self.headers or self.full_load
 
     @property
@@ -76,7 +76,9 @@ class Heading:
         return mask.MaskLayout(mask.join(self.headers.values()), self.columns)
 
     def header(self, *names: str) -> Callable[[Sequence[Any]], Any]:
-        """What takes headers from the cells of a row; null where a column is switched off."""
+        """Return a function that takes headers from the cells of a row; null for a column that is switched
+        off.
+        """
         if all(name in self.headers for name in names):
             return itemgetter(*(self.headers[name] for name in names))
         if len(names) == 1:
@@ -85,7 +87,7 @@ class Heading:
         return lambda cells: tuple(take(cells) for take in single)
 
     def row(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
-        """What takes the data cells from the cells of a row."""
+        """Return a function that takes the data cells from the cells of a row."""
         first = len(self.headers)
         if self.places == tuple(range(first, self.columns)):
             return itemgetter(slice(first, None))

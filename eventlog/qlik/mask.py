@@ -1,8 +1,8 @@
-"""Bit masks of columns, in both byte orders, and what tells the orders apart.
+"""Bit masks of columns, in both byte orders, and the evidence for one order.
 
-The manual ("Reading Change Tables", change_mask) draws byte 0 with bits 7 to 0 and byte 1 with
-bits 15 to 8: the order LITTLE. Exports of real warehouses hold one big-endian number instead, and
-so do the messages, whose manual reads `0B` as 1011b: the order BIG.
+The manual ("Reading Change Tables", change_mask) draws byte 0 with bits 7 to 0 and byte 1 with bits 15 to 8:
+the order LITTLE. Exports of real warehouses contain one big-endian number instead. So do the messages, whose
+manual reads `0B` as 1011b: the order BIG.
 """
 
 from __future__ import annotations
@@ -109,13 +109,13 @@ def _base64(text: str) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class MaskLayout:
-    """Where the data columns of a change table stand: the headers, whose bits are always clear, and all."""
+    """The positions of the data columns of a change table, with the headers, whose bits are clear."""
 
     forbidden: int
     columns: int
 
     def fault(self, bits: int) -> str | None:
-        """Why no mask of this table can hold these bits."""
+        """Return why no mask of this table can hold these bits."""
         if bits >> self.columns:
             return f"bit {bits.bit_length() - 1} lies past the last column, {self.columns - 1}"
         if header := bits & self.forbidden:
@@ -124,16 +124,17 @@ class MaskLayout:
 
 
 def differs(data: bytes, layout: MaskLayout) -> bool:
-    """Return whether a mask says something else in each byte order, and both can be."""
+    """Return whether a mask means something else in each byte order, and both are possible."""
     little, big = read(data, MaskOrder.LITTLE), read(data, MaskOrder.BIG)
     return little != big and layout.fault(little) is None and layout.fault(big) is None
 
 
 def evidence(data: bytes, layout: MaskLayout, differing: int | None = None) -> MaskOrder | None:
-    """The order that a mask proves, if it proves one.
+    """Return the order that a mask proves, if it proves one.
 
-    An order is out when it sets a header's bit or one past the last column; for a U row with its
-    B row also when its bits are not the columns that differ, while those of the other order are.
+    An order is impossible if it sets the bit of a header or a bit after the last column. For a U row with its
+    B row it is also impossible if its bits are not the columns that differ, while those of the other order
+    are.
     """
     if len(data) < 2:
         return None

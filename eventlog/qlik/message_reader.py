@@ -1,4 +1,4 @@
-"""Messages read: the changes that they state, as the metadata messages before them say."""
+"""A reader of messages: their changes, by the metadata messages before them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MessageReader:
         self._readers: dict[object, RecordReader] = {}
         self._nearest: dict[object, RecordReader] = {}
         self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
-        self.task = ""  # of the message that was read last, as its metadata tell
+        self.task = ""  # of the message that was read last, from its metadata
         self.schema_id: str | None = None  # the metadata that it names, as far as they are known
         self._registered = RegisteredSchemas(settings.schema_of, settings.published)
 
@@ -71,7 +71,7 @@ class MessageReader:
 
     @staticmethod
     def is_metadata(value: Any) -> bool:
-        """Whether a message calls itself metadata."""
+        """Return whether a message is marked as metadata."""
         if isinstance(value, dict):
             return value.get("type") == "MD"
         message = envelope.binary(value)
@@ -91,7 +91,7 @@ class MessageReader:
         except MissingExtra:
             raise
         except EventlogError:
-            return None  # told when it is read
+            return None  # reported when it is read
         named = outer["messageSchemaId"] if outer["type"] == "DT" and outer["messageSchema"] is None else None
         return None if named in self.known else named
 
@@ -124,7 +124,7 @@ class MessageReader:
                 yield Refused(table, f"{said} (mask-order = little or big settles it)", fault=False)
 
     def _reader_of(self, body: Body, names: tuple[str, ...]) -> RecordReader:
-        """What reads messages of this kind; mostly it is the one that read the last of their table."""
+        """Return the reader for messages of this kind, mostly that of the last one of their table."""
         near = (body.schema_id, body.schema, body.table, body.headers.get("table"), self._topic)
         reader = self._nearest.get(near)
         if reader is None or reader.names != names:
@@ -211,7 +211,9 @@ class MessageReader:
             self._settings.heard(structure)
 
     def _name(self, body: Body, known: Metadata | None) -> tuple[str | None, str]:
-        """Schema and table: of the message, else its headers, else its metadata, else of the settings."""
+        """Return schema and table: from the message, its headers, its metadata, or the settings, in this
+        order.
+        """
         headers = body.headers
         for schema, table in ((body.schema, body.table), (headers.get("schema"), headers.get("table"))):
             if table:

@@ -48,7 +48,7 @@ class MessageSettings:
     published: tuple[Metadata, ...] = ()  # what was written or read before, in its order
     memory: SequenceMemory | None = None  # what a writer goes on from, and keeps up to date
     table_of_topic: bool = False  # a source is named as its table is, if its messages name none
-    heard: Callable[[Structure], None] | None = None  # is told of each structure that is read
+    heard: Callable[[Structure], None] | None = None  # is called with each structure that is read
     schema_of: Callable[[int], str] | None = None  # of a registry, by id
     register: Callable[[str, str], int] | None = None  # at a registry: table and schema, for an id
     register_key: Callable[[str, str], int] | None = None  # likewise, the schema of its keys

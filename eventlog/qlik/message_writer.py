@@ -49,7 +49,7 @@ class MessageWriter:
         if settings.framing == "confluent" and (settings.encoding != "avro" or settings.register is None):
             raise Misuse("Confluent's wire format needs encoding avro and a schema registry")
         if settings.encoding == "avro":
-            avro.library()  # missing, it is said before anything is read
+            avro.library()  # if it is missing, that is reported before anything is read
         self._tables = tables
         self._settings = settings
         self._style = Style(
@@ -151,7 +151,7 @@ class MessageWriter:
         return metadata.following(last, structure, style.logical, style.names, style.external, lineage, told)
 
     def _encoding(self, known: Metadata | None) -> Callable[[dict[str, Any]], Message]:
-        """What makes a message of a data message's payload."""
+        """Return what makes a message of a data message's payload."""
         schema_id = known.schema_id if known else None
         encode = self._encoders.get(schema_id)
         if encode is None:

@@ -18,7 +18,7 @@ from eventlog.qlik.writer_memory import goes_on
 def read(
     sources: Iterable[Source[Object]], tables: Tables, settings: MessageSettings
 ) -> Iterator[Change | Refused]:
-    """The changes that messages state; metadata messages say how to read those behind them."""
+    """Yield the changes in messages; metadata messages describe the later ones."""
     if settings.until:
         sequence.check(settings.until)
     changes = MessageReader(tables, settings).run(sources)

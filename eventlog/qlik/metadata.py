@@ -37,7 +37,7 @@ class Metadata:
 
 
 def read(message: Mapping[str, Any], message_schema: str | None = None) -> Metadata:
-    """What the payload of a metadata message states."""
+    """Return the content of a metadata message's payload."""
     try:
         lineage = message["lineage"]
         described = message["tableStructure"]["tableColumns"]
@@ -102,7 +102,7 @@ _REGISTRY = "registry:"  # before the id of a schema
 
 
 def registered(number: int, schema: str) -> Metadata:
-    """What the schema of a registry tells; its namespace ends in the names of schema and table."""
+    """Return the metadata in a schema of a registry; its namespace ends in the names of schema and table."""
     record = avro.foreign(schema)
     data = next((f["type"] for f in record.get("fields", ()) if f["name"] == "data"), None)
     if isinstance(data, list):
@@ -202,11 +202,11 @@ def following(
     identity: Metadata,
     told: int = 0,
 ) -> Metadata:
-    """The metadata of a new structure: one version later, or the version that its source told if that is
-    greater, under an id of its own.
+    """Return the metadata of a new structure, with a version of its own.
 
-    `identity` brings the lineage that no structure tells. The id is a hash of what the structure is and of
-    its version alone: who writes it, and when, makes no other one.
+    The version is one later than the last one, or that of its source if that is greater. `identity` adds the
+    lineage that a structure lacks. The id is a hash of the structure and its version alone, so it does not
+    depend on the writer or the time.
     """
     version = max(last.version + 1 if last else 1, told)
     schema = avro.dump_schema(avro.data_schema(structure.columns, logical, names, external))

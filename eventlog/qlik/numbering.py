@@ -40,7 +40,7 @@ class _Held(NamedTuple):
     key: tuple[str, str] | None
     counter: int
     lost: int  # how many changes of its transaction were left out before it
-    ends: bool = False  # the one that its source called the last was left out behind it
+    ends: bool = False  # the source's last change of the transaction was left out
 
 
 def number(
@@ -58,12 +58,12 @@ def number_made(
     *,
     recounted: bool = False,
 ) -> Iterator[tuple[Numbered, T] | Refused]:
-    """The changes with their numbers, each with what was made of it; one that was refused is not counted.
+    """Yield the changes with their numbers, each with its own result; refused ones are not counted.
 
-    One change is held back, to know which ends its transaction. A change that has a change_seq keeps it. All
-    others of one transaction share a time part, so that transaction id and time tell transactions apart.
-    What the source said of a change's place in its transaction is kept but for those that were refused,
-    unless others of it were left out: then they are counted again.
+    One change is held back, to know which one ends its transaction. A change with a change_seq keeps it. All
+    others of one transaction share a time part, so that id and time identify transactions. The source's
+    number of a change in its transaction is kept, unless other changes of it were left out: then they are
+    counted again.
     """
     held: _Held | None = None
     time: str | None = None  # of the transaction's first change
@@ -95,7 +95,7 @@ def number_made(
 
 
 def transaction_of(change: Change) -> tuple[str, str] | None:
-    """What tells a transaction apart, for its id is used again: its id and the time of its changes."""
+    """Return the identity of a transaction: its id and the time of its changes, because ids are reused."""
     if change.transaction is None or change.op is Op.SNAPSHOT:
         return None
     position = change.position
@@ -113,7 +113,9 @@ def _sequence(change: Change, last: str, time: str | None) -> str:
 
 
 def _closed(held: _Held, last: bool, recounted: bool) -> tuple[Numbered, Any]:
-    """What its own source said of the change's place in the transaction wins over what was counted."""
+    """Return a change with its place in the transaction; the source's own place is used before the counted
+    one.
+    """
     change = held.change
     known = transaction_id(change.transaction or "")
     if held.key is None:
@@ -135,8 +137,11 @@ def transaction_id(known: str) -> str:
 
 
 def without_no_ops(changes: Iterable[Change], tables: Tables, tally: GroupedWarnings) -> Iterator[Change]:
-    """The changes without updates that surely change nothing, which the tally counts: all they captured is
-    known and the same, and their table is known to have no LOB column, which might have changed unseen."""
+    """Yield the changes without updates that certainly change nothing; the tally counts those.
+
+    Certain means: all captured values are equal, and the table is known to have no LOB column, which might
+    have changed unseen.
+    """
     lobs: dict[tuple[str | None, str], bool] = {}
     for change in changes:
         if change.op is Op.UPDATE and all(
@@ -155,7 +160,7 @@ def without_no_ops(changes: Iterable[Change], tables: Tables, tally: GroupedWarn
 
 @lru_cache(maxsize=1000)
 def iso_utc(text: str) -> str:
-    """A time that is UTC without saying so, as the model holds it."""
+    """Return a time in UTC without a zone in the form of the model."""
     moment = read_moment(Kind.TIMESTAMP, text)
     return moment.at.isoformat() + moment.fraction.rstrip("0").rstrip(".") + "Z"
 

@@ -15,11 +15,11 @@ Paired = tuple[ChangeRow, ChangeRow | None]
 
 
 class Seen(NamedTuple):
-    """What some rows of a change table prove of its byte order."""
+    """The evidence of some rows of a change table about its byte order."""
 
     order: MaskOrder | None
     proof: int | None  # the row that proves it,
-    least: tuple[str, int] | None  # and where that stands in the sequence
+    least: tuple[str, int] | None  # and its position in the sequence
     unsure: bool  # whether there are masks that prove nothing by themselves
 
 
@@ -34,7 +34,7 @@ class Finder:
         self.order = given
         self._given = given is not None
         self._proof: int | None = None
-        self._least: tuple[str, int] | None = None  # where the proof stands in the sequence
+        self._least: tuple[str, int] | None = None  # the position of the proof in the sequence
         self._unsure = False
 
     def run(self, pairs: Iterable[Paired | X]) -> Iterator[Paired | X]:
@@ -66,7 +66,7 @@ class Finder:
 
     @property
     def seen(self) -> Seen:
-        """What was seen so far."""
+        """Return what was seen so far."""
         return Seen(self.order, self._proof, self._least, self._unsure)
 
     def also(self, seen: Seen) -> None:
@@ -82,7 +82,7 @@ class Finder:
 
     @property
     def needs_pairs(self) -> bool:
-        """Whether only U rows with their B rows can still prove the order."""
+        """Return whether only U rows with their B rows can still prove the order."""
         return self.order is None and self._unsure
 
     def see_pair(self, row: ChangeRow, image: ChangeRow) -> None:

@@ -1,4 +1,4 @@
-"""B rows found for their U rows, by change_seq; the U row alone says that there is none."""
+"""The B rows of U rows, by change_seq; the U row alone shows that there is none."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ X = TypeVar("X")
 
 
 def pair(rows: Iterable[R | X], kind: type[R]) -> Iterator[tuple[R, R | None] | X]:
-    """The rows, each U row with its B row; a B row that comes out alone has no U row.
+    """Yield the rows, each U row with its B row; a B row that comes out alone has no U row.
 
-    A B row may stand anywhere before its U row, or directly behind it. What was delivered twice
-    is paired twice.
+    A B row may be anywhere before its U row, or directly after it. Rows that were delivered twice are paired
+    twice.
     """
     waiting: dict[str | None, list[R]] = {}
     count = 0

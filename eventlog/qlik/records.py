@@ -1,8 +1,8 @@
-"""Data messages and the change that they state, both ways.
+"""Data messages and their changes, in both directions.
 
-What the masks mean (decision 3): a clear bit of columnMask says "not captured"; where there is no
-beforeData, a clear bit of changeMask says that the value was the same before. LOB columns never
-stand in changeMask, so that a clear bit says nothing of them.
+The meaning of the masks (decision 3): a clear bit of columnMask means "not captured". Without beforeData, a
+clear bit of changeMask means that the value was the same before. LOB columns are never in changeMask, so a
+clear bit of theirs means nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MAX_FLAGS = 10_000
 
 
 class MessageFlags(NamedTuple):
-    """What the two masks of a message say of each of its columns."""
+    """The meaning of the two masks of a message for each of its columns."""
 
     changed: tuple[bool, ...] | None
     captured: tuple[bool, ...] | None  # None: all of them
@@ -149,7 +149,7 @@ class RecordReader:
         return self._update(cells, self._load(cells), flags._replace(captured=seen), image)
 
     def _unchanged(self, values: Sequence[Value], changed: tuple[bool, ...] | None) -> list[Side]:
-        """The row before, as far as the mask alone tells it."""
+        """Return the row before, as far as the mask alone shows it."""
         if changed is None:
             return [ABSENT] * len(values)
         lobs = self._own.lobs
@@ -240,7 +240,7 @@ class RecordReader:
 
 
 def _text(headers: Mapping[str, Any], name: str) -> str | None:
-    """A header that is text, which a number may stand for; None where there is none."""
+    """Return a header that is text, or a number in its place; None if there is none."""
     value = headers.get(name)
     if value is None or type(value) is str:
         return value or None
@@ -265,11 +265,11 @@ def _facts(headers: Mapping[str, Any]) -> Facts:
 
 
 class Style(NamedTuple):
-    """How messages are written, whatever their table."""
+    """The style of messages, for all tables."""
 
     avro: bool = False
     logical: bool = False
-    names: str = "message"  # where schema and table stand: message, headers, off
+    names: str = "message"  # the place of schema and table: message, headers, off
     external: bool = False  # whether externalSchemaId is written
     images: bool = True
     order: MaskOrder = MaskOrder.BIG
@@ -295,7 +295,7 @@ class RecordWriter:
         self._masks: dict[int, Any] = {}
 
     def holds(self, change: Change) -> bool:
-        """Whether the structure has a place for all of a change."""
+        """Return whether the structure has a place for all of a change."""
         return (self._declared and self._columns.issuperset([f[0] for f in change.fields])) or (
             observe(self.structure, change) is self.structure
         )
@@ -393,7 +393,7 @@ def _bits(row: Sequence[Side]) -> int:
 
 
 def _message_fields(metadata: Metadata | None, style: Style) -> tuple[bool, tuple[str, ...]]:
-    """Whether schema and table come first, and the headers: as the schema says, which may be an older one."""
+    """Return whether schema and table come first, and the headers; an older schema may differ."""
     schema = (
         avro.data_schema((), style.logical, style.names, style.external)
         if metadata is None

@@ -1,4 +1,4 @@
-"""What a schema registry tells of the tables whose messages are read."""
+"""The schemas of a registry for the tables whose messages are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eventlog.qlik.metadata import Metadata
 
 
 class RegisteredSchemas:
-    """Metadata by the ids of schemas."""
+    """The metadata by the ids of schemas."""
 
     def __init__(self, schema_of: Callable[[int], str] | None, known: Iterable[Metadata] = ()) -> None:
         self._ask = schema_of
@@ -20,7 +20,7 @@ class RegisteredSchemas:
         self._keys: set[tuple[int, int]] = set()  # schemas of messages and of keys that belong together
 
     def of(self, number: int) -> Metadata:
-        """What the schema of a message states."""
+        """Return the metadata in the schema of a message."""
         known = self._known.get(number)
         if known is None:
             known = self._known[number] = metadata.registered(number, self._schema(number))

@@ -12,9 +12,9 @@ from eventlog.qlik.structure import Structure
 
 
 def sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequence[Side]]:
-    """The columns of a structure before and after a change; what only the key tells is filled in.
+    """Return the columns of a structure before and after a change; the key fills in missing ones.
 
-    A column that an update names several times held the first value before it and holds the last.
+    A column that an update names several times had the first value before it and has the last one after it.
     """
     if change.fields and len(change.fields) == len(structure.columns):
         names, befores, afters = zip(*change.fields, strict=True)

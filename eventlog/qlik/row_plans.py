@@ -1,7 +1,7 @@
-"""Rows of values converted by what they are: a plan for each combination of Python types, made once.
+"""Rows of values converted by type: a plan for each combination of Python types, made once.
 
-Most values stand in the wire's form as they are, so that a plan is short or empty, and looking it
-up by the types of a whole row is far cheaper than asking each value what it is.
+Most values already have the wire's form, so a plan is short or empty. Looking it up by the types of a whole
+row is far cheaper than asking each value.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ Steps = Mapping[type, Step | None]
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether two values are told alike, which equal ones need not be: 1, 1.0 and true, 0.0 and -0.0."""
+    """Return whether two values are written alike, which equal ones need not be: 1, 1.0 and true, 0.0 and
+    -0.0.
+    """
     if one is other:
         return True
     return one == other and type(one) is type(other) and (one != 0 or str(one) == str(other))
 
 
 class RowPlan:
-    """Converts rows of one structure; a value that cannot be converted is an error that names its column."""
+    """A converter of rows of one structure; its errors name the column of the value."""
 
     def __init__(self, columns: Sequence[DataColumn], steps: Sequence[Steps]) -> None:
         self._columns = columns
@@ -58,7 +60,7 @@ class RowPlan:
         return converted
 
     def beside(self, row: Sequence[Any], other: Sequence[Any], done: Sequence[Any]) -> Sequence[Any]:
-        """As the call, where another row and its conversion are at hand: most values are the same."""
+        """Convert a row when another row and its conversion are at hand, because most values are equal."""
         types = tuple(map(type, row))
         plan = self._plans.get(types)
         if plan is None:

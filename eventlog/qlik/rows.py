@@ -1,8 +1,8 @@
-"""Rows of a change table and the change that they state, both ways.
+"""Rows of a change table and their changes, in both directions.
 
-What a null means (decision 3): on I rows the bits say what was supplied. On U rows a set bit makes
-a null a value; a clear one says "unchanged" where a value is, and "not captured" otherwise, also
-where the B row is null too. On B and D rows what is there was there before.
+The meaning of a null (decision 3): on I rows the bits show what was supplied. On U rows a set bit makes a
+null a value. A clear bit means "unchanged" if there is a value, and else "not captured", also if the B row is
+null too. On B and D rows a value is the value before.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _new = tuple.__new__
 
 
 class RowFlags(NamedTuple):
-    """What a mask says of the data columns."""
+    """The meaning of a mask for the data columns."""
 
     set: tuple[bool, ...]
     places: tuple[int, ...]  # of the set ones
@@ -113,12 +113,12 @@ class RowReader:
         return _new(ChangeRow, (where, letter, seq, mask, self._data(cells), cells, raw, self))
 
     def transaction(self, row: ChangeRow) -> tuple[str, str] | None:
-        """What tells the transaction of a row apart: its id and the time part of its change_seq."""
+        """Return the identity of a row's transaction: its id and the time part of its change_seq."""
         found = self._circumstance(row.cells)[0]
         return (str(found), row.seq[: sequence.TIME]) if found and row.seq else None
 
     def same(self, one: ChangeRow, other: ChangeRow, order: MaskOrder) -> bool:
-        """Whether two rows say the same, however their containers hold it."""
+        """Return whether two rows are equal, whatever their containers."""
         if one.mask != other.mask and one.table.marked(one, order) != other.table.marked(other, order):
             return False
         if one.table.structure.names != other.table.structure.names:
@@ -138,7 +138,7 @@ class RowReader:
         return {name.lower(): str(value) for name, value in cells if value is not None}
 
     def aligned(self, image: ChangeRow) -> ChangeRow:
-        """A B row with its values where the columns of this source stand, if its own source has others."""
+        """Return a B row with its values in the columns of this source, if its own source has others."""
         names, own = self.structure.names, image.table.structure.names
         if names == own:
             return image
@@ -146,7 +146,7 @@ class RowReader:
         return image._replace(data=tuple(found.get(name.lower(), ABSENT) for name in names))
 
     def contradicted(self, row: ChangeRow, image: ChangeRow, order: MaskOrder) -> str | None:
-        """A column whose bit says that it did not change, and that is not what it was in the B row."""
+        """Return a column whose bit is clear and whose value differs from the B row."""
         flags = () if row.mask is None else self._flags_of(row.mask, order).set
         for i, (new, old) in enumerate(zip(row.data, image.data, strict=False)):
             clear = new != old and flags and not flags[i] and new is not None and old is not None
@@ -162,7 +162,7 @@ class RowReader:
         return self._proofs[mask]
 
     def change(self, row: ChangeRow, image: ChangeRow | None, order: MaskOrder) -> Change:
-        """What a row states, with its B row where there is one."""
+        """Return the change in a row, with its B row if there is one."""
         if row.letter == "T":
             return self._make(Op.TRUNCATE, row, (), ())
         values = self._plan(row.data)
@@ -231,7 +231,7 @@ class RowReader:
         return self._made_update(row, before, _supplied(values, flags))
 
     def _paired(self, row: ChangeRow, image: ChangeRow, values: Sequence[Value], flags: RowFlags) -> Change:
-        """An update with both rows, of which the B row is asked only where it can differ."""
+        """Return an update from both rows; the B row is read only where it can differ."""
         before: list[Side] = list(values)
         after: Sequence[Side] = values
         data = image.data
@@ -307,7 +307,7 @@ def make_change(
     time: str | None,
     extra: Facts,
 ) -> Change:
-    """A change that Replicate tells: it names no user, reads nothing back, decodes everything."""
+    """Return a change as Replicate has it: without a user or query-backs, and with everything decoded."""
     made = (op, schema, table, key, fields, position, transaction, time, None, False, extra, None)
     return _new(Change, made)
 
@@ -329,7 +329,7 @@ def _captured(values: Sequence[Value], flags: RowFlags | None) -> Sequence[Side]
 
 
 def _time(cell: object, form: str) -> str | None:
-    """The time of a change, in UTC; 1970-01-01 stands for a time not known before the commit."""
+    """Return the time of a change in UTC; 1970-01-01 means a time that was unknown before the commit."""
     if isinstance(cell, dt.datetime):
         cell, form = cell.isoformat(), ""
     text = str(cell) if form else _ZONE.sub(lambda zone: zone[1] or "Z", str(cell))
@@ -400,7 +400,7 @@ class RowWriter:
 
 
 def _says_more(before: Sequence[Side], after: Sequence[Side], changed: list[int]) -> bool:
-    """Whether a B row tells what its U row alone does not."""
+    """Return whether a B row contains something that its U row alone does not."""
     if ABSENT not in before:
         return True
     both = enumerate(zip(before, after, strict=True))

@@ -33,7 +33,7 @@ class InvalidSequence(EventlogError):
 
 @lru_cache(maxsize=64)  # a writer asks some times for each change
 def legal(text: str | None) -> bool:
-    """Whether a position is a change_seq."""
+    """Return whether a position is a change_seq."""
     return text is not None and _WHOLE.fullmatch(text) is not None
 
 

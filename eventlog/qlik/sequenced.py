@@ -12,7 +12,7 @@ from eventlog.qlik import sequence
 
 
 def check_limits(since: str, until: str) -> None:
-    """Misuse unless both are empty or a change_seq."""
+    """Raise Misuse unless both are empty or a change_seq."""
     for flag, seq in (("--since", since), ("--until", until)):
         try:
             if seq:
@@ -24,8 +24,8 @@ def check_limits(since: str, until: str) -> None:
 class SequencePlace(NamedTuple):
     """The place of a record in the sequence; records sort by it.
 
-    Those of one table under one change_seq stand together. One without a change_seq stands behind
-    the greatest that its own source had before it, in the order of that source.
+    Records of one table under one change_seq are together. A record without a change_seq follows the greatest
+    that its own source had before it, in the order of that source.
     """
 
     task: int
@@ -45,14 +45,14 @@ class MetRows(NamedTuple):
 
 
 class SequenceMark(NamedTuple):
-    """Where a record stands in its source, and the greatest change_seq before it."""
+    """The place of a record in its source, and the greatest change_seq before it."""
 
     number: int
     greatest: str
 
 
 class WantedStretch:
-    """Where the records of one source stand, and which of them are wanted."""
+    """The places of the records of one source, and which of them are wanted."""
 
     def __init__(self, task: int, source: int, since: str, until: str) -> None:
         self._task = task
@@ -62,7 +62,7 @@ class WantedStretch:
         self._greatest = ""
         self._greatest_late = ""  # of the records that are placed after all others were met
         self._number = 0
-        self.beyond = 0  # records behind what is read
+        self.beyond = 0  # records after what is read
 
     def mark(self) -> SequenceMark:
         """The mark of the next record."""
@@ -92,10 +92,10 @@ class WantedStretch:
 
 
 def lone_images() -> GroupedWarnings:
-    """B rows whose U row is nowhere."""
+    """Return a counter of B rows without a U row."""
     return GroupedWarnings("{count} B rows without their U row, at {places}", fault=True)
 
 
 def repeats() -> GroupedWarnings:
-    """What was there more than once, and counts once."""
+    """Return a counter of repeated records, which count once."""
     return GroupedWarnings("{count} repeated records are left out, at {places}", fault=False)

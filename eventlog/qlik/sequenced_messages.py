@@ -1,4 +1,4 @@
-"""Messages of all topics and partitions of a task: read where they stand, put where they belong."""
+"""Messages of all topics and partitions of a task: read in their order, put in the task's order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MESSAGE = 1000  # bytes that a message takes at least
 
 
 class SequencedMessage(NamedTuple):
-    """What a message states, with its place in the sequence."""
+    """The content of a message, with its place in the sequence."""
 
     place: SequencePlace
     change: Change
@@ -47,7 +47,7 @@ class Numbers:
 
     def __init__(self) -> None:
         self._tasks: dict[tuple[int, str], int] = {}
-        self._first: dict[int, str] = {}  # the first task that metadata told of an input without a name
+        self._first: dict[int, str] = {}  # the first task in the metadata of an input without a name
         self._tables: dict[tuple[int, str | None, str], int] = {}
 
     @property
@@ -60,9 +60,9 @@ class Numbers:
         return self._tasks.setdefault(given, len(self._tasks))
 
     def task(self, given: tuple[int, str], told: str) -> int:
-        """The task of a message: as it was given, else as metadata tell it.
+        """Return the task of a message: as given, else from metadata.
 
-        What metadata do not tell is of the first task that they do.
+        If metadata do not name it, it is the first task that they do name.
         """
         number = self._tasks[given]
         if given[1] or not told or self._first.setdefault(number, told) == told:
@@ -113,7 +113,7 @@ class MessageSequencer:
         yield from self.reader.notices()
 
     def rest(self) -> Iterator[SequencedMessage | Refused]:
-        """What waited for metadata: by now all that there is was read."""
+        """Yield what waited for metadata, because everything was read by now."""
         for early in self._early:
             yield from self._read(*early)
         self._early.clear()
@@ -140,7 +140,7 @@ class MessageSequencer:
 
     @staticmethod
     def size(message: SequencedMessage) -> int:
-        """About how many bytes a message takes."""
+        """Return roughly how many bytes a message takes."""
         return _MESSAGE + 3 * len(message.raw or b"") + 200 * len(message.change.fields)
 
     def join(self, messages: Callable[[], Iterable[SequencedMessage]]) -> Iterator[Placed | Refused]:
@@ -151,7 +151,7 @@ class MessageSequencer:
 
     @property
     def tallies(self) -> tuple[GroupedWarnings, ...]:
-        """What is told of together when all is joined."""
+        """Return the counters that are reported when all is joined."""
         return (self._repeats,)
 
     def joined(self, messages: Iterable[SequencedMessage]) -> Iterator[Placed | Refused]:
@@ -206,7 +206,7 @@ def with_place(
 
 
 def same(one: Change, other: Change) -> bool:
-    """Whether two changes say the same of their row; when and where they were sent does not count."""
+    """Return whether two changes have the same content; when and where they were sent does not count."""
     said, again = (repr((c.op, c.schema, c.table, c.key, c.fields)) for c in (one, other))
     return said == again
 
@@ -216,7 +216,7 @@ def _placed(message: SequencedMessage) -> Placed:
 
 
 def _table_and_sequence(message: SequencedMessage) -> tuple[Any, ...]:
-    """What messages share that are looked at together; those without a sequence stand alone."""
+    """Return what messages share that are handled together; those without a sequence are alone."""
     place = message.place
     return place if place.behind else place[:4]
 

@@ -1,4 +1,4 @@
-"""Rows of all change tables of a task: parsed where they stand, joined where they belong."""
+"""Rows of all change tables of a task: parsed in their order, joined in the task's order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from eventlog.qlik.rows import ChangeRow, RowReader
 from eventlog.qlik.sequenced import MetRows, SequencePlace, WantedStretch, check_limits, lone_images, repeats
 from eventlog.qlik.tables import TableSettings, described_by_dfm, read_structure, table_name
 
-_ROW = 400  # bytes that a row takes beside its cells
+_ROW = 400  # bytes that a row takes besides its cells
 
 
 Skip = Callable[[str, str], bool]
@@ -101,16 +101,16 @@ class RowSequencer:
 
     @property
     def control(self) -> Control:
-        """What the control tables that were read say."""
+        """Return the content of the control tables that were read."""
         return self._control
 
     @property
     def readers(self) -> int:
-        """How many readers there are; a place names one."""
+        """Return how many readers there are; a place names one."""
         return len(self._readers)
 
     def has_sequence(self, reader: int) -> bool:
-        """Whether the rows of a reader have a change_seq, but for those of a full load."""
+        """Return whether the rows of a reader have a change_seq, except for those of a full load."""
         return self._readers[reader].heading.sequenced
 
     def table_of(self, reader: int) -> int:
@@ -122,9 +122,9 @@ class RowSequencer:
         return list(self._tables)[table][0]
 
     def parse(self, task: int, source: Source[Row], named: str = "") -> Iterator[SequencedRow | Refused]:
-        """The rows of a source with their places; Refused for those that are none.
+        """Yield the rows of a source with their places, and Refused for bad ones.
 
-        Where its task is not `named`, the control tables may tell it.
+        If its task is not `named`, the control tables may name it.
         """
         settings = self._settings
         name = settings.table or source.stem
@@ -176,12 +176,12 @@ class RowSequencer:
         yield from self._rows(opened, source.records)
 
     def rows(self, number: int, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
-        """Further rows of a source that was parsed, by its number among those that are change tables."""
+        """Yield further rows of a parsed source, by its number among the change tables."""
         return self._rows(self._opened[number], records)
 
     @property
     def beyond(self) -> int:
-        """How many rows stand behind what is read."""
+        """Return how many rows are after the end of what is read."""
         return sum(opened.stretch.beyond for opened in self._opened)
 
     def _rows(self, opened: _Opened, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
@@ -205,12 +205,12 @@ class RowSequencer:
                 yield SequencedRow(place, row.where, row.letter, row.mask, row.cells, row.raw)
 
     def rest(self) -> Iterator[SequencedRow | Refused]:
-        """What waited for the end of all sources: nothing."""
+        """Yield what waited for the end of all sources: nothing."""
         return iter(())
 
     @staticmethod
     def size(row: SequencedRow) -> int:
-        """About how many bytes a row takes."""
+        """Return roughly how many bytes a row takes."""
         cells = (
             len(row.raw)
             if row.raw is not None
@@ -220,7 +220,7 @@ class RowSequencer:
 
     @property
     def seen(self) -> list[Seen]:
-        """What the rows that were read prove of the byte order of masks, table by table."""
+        """Return what the rows that were read prove of the byte order of masks, table by table."""
         return [finder.seen for finder in self._finders]
 
     def also(self, at: int, seen: Seen) -> None:
@@ -229,16 +229,16 @@ class RowSequencer:
 
     @property
     def needs_pairs(self) -> bool:
-        """Whether only U rows beside their B rows can tell the byte order of some masks."""
+        """Return whether only U rows with their B rows show the byte order of some masks."""
         return any(finder.needs_pairs for finder in self._finders)
 
     # --- the second step
 
     def join(self, rows: Callable[[], Iterable[SequencedRow]]) -> Iterator[Placed | Refused]:
-        """The changes that the rows state, in the order of their places, then what was left over.
+        """Yield the changes of the rows, in the order of their places, then what was left over.
 
-        `rows` gives them sorted, and is asked twice where only U rows beside their B rows can tell
-        the byte order of a mask.
+        `rows` returns them sorted. It is called twice if only U rows with their B rows show the byte order of
+        a mask.
         """
         if self.needs_pairs:
             self.look_at_pairs(rows())
@@ -250,7 +250,7 @@ class RowSequencer:
 
     @property
     def tallies(self) -> tuple[GroupedWarnings, ...]:
-        """What is told of together when all is joined."""
+        """Return the counters that are reported when all is joined."""
         return self._lone, self._repeats
 
     def joined(self, rows: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
@@ -303,7 +303,7 @@ class RowSequencer:
                         return
 
     def _without_sequence(self, group: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
-        """Rows of a full load and of tables without a column change_seq, paired as they come."""
+        """Yield rows of a full load, and of tables without a column change_seq, paired as they come."""
         rows = (self._restore(item) for item in group)
         for row, image in pair(rows, ChangeRow):
             yield self._leave_out(row) if row.letter == "B" else self._change(row, image)
@@ -344,7 +344,7 @@ class RowSequencer:
             try:
                 column = row.table.contradicted(row, image, self._order(row, image))
             except EventlogError:
-                column = None  # what is wrong with the row is told with it
+                column = None  # what is wrong with the row is reported with it
             if column is not None:
                 said = f"B row of change_seq {row.seq}: {column} is another in the U row, but not in its mask"
                 yield Refused(_at(told), said, _raw(told))
@@ -352,7 +352,7 @@ class RowSequencer:
         yield self._change(row, image)
 
     def _contradiction(self, rows: Sequence[ChangeRow], how: str) -> Iterator[Refused]:
-        """Rows that are refused together, and their transactions with them."""
+        """Yield rows that are refused together, and their transactions with them."""
         for row in rows:
             said = f"change_seq {row.seq} of {row.table.structure} stands there {how}"
             yield Refused(_at(row), said, _raw(row), spoils=row.table.transaction(row))

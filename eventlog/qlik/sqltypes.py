@@ -76,7 +76,7 @@ def spec_of_capture(name: str, declared: str) -> Spec:
 
 
 def spec_of_value(value: Value) -> Spec:
-    """The data type that holds a value of a column nobody described."""
+    """Return the data type for a value of a column without a description."""
     if isinstance(value, bool):
         return Spec("BOOLEAN", 1)
     if isinstance(value, int):
@@ -92,7 +92,7 @@ def spec_of_value(value: Value) -> Spec:
 
 
 def holds(spec: Spec, value: Value) -> bool:
-    """Whether a guessed type, of `spec_of_value`, is right for one more value."""
+    """Return whether a guessed type, of `spec_of_value`, is right for one more value."""
     if value is None or (spec.name == "REAL8" and value in NON_FINITE):
         return True
     guess = spec_of_value(value)

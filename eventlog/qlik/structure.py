@@ -19,10 +19,10 @@ MAX_COLUMNS = 8 * 128  # change_mask is varbinary(128)
 @dataclass(frozen=True, slots=True)
 class DataColumn:
     name: str
-    spec: Spec | None = None  # None: nobody told
+    spec: Spec | None = None  # None: unknown
     key_position: int = 0  # from 1; 0: not in the key
     nullable: bool = True
-    declared: bool = False  # told by a tables file or by metadata, not guessed from values
+    declared: bool = False  # from a tables file or metadata, not guessed from values
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def with_key(structure: Structure, key: Sequence[str]) -> Structure:
 
 
 def shown(structure: Structure) -> Structure:
-    """The structure as messages tell it: Replicate's mapping for Kafka shows a WSTRING as STRING."""
+    """Return the structure as messages have it: Replicate's mapping for Kafka shows a WSTRING as STRING."""
     columns = tuple(replace(c, spec=_shown(c.spec)) for c in structure.columns)
     return Structure(structure.schema, structure.table, columns)
 

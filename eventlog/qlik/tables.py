@@ -1,4 +1,4 @@
-"""Change tables: what Replicate stores beside a target table, one row for each image of a change."""
+"""Change tables: what Replicate stores next to a target table, one row for each image of a change."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class TableSettings:
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
     now: str = setting("", "the time of changes that have none", metavar="TIME")
     described: tuple[Structure, ...] = ()  # by .dfm files
-    heard: Callable[[Structure], None] | None = None  # is told of each structure that is read
-    memory: SequenceMemory | None = None  # what a writer goes on from, and keeps up to date
+    heard: Callable[[Structure], None] | None = None  # is called with each structure that is read
+    memory: SequenceMemory | None = None  # the state of a writer, which it keeps up to date
 
 
 def table_name(stem: str, tables: Tables, suffix: str = SUFFIX) -> tuple[str | None, str]:
@@ -90,7 +90,7 @@ def table_name(stem: str, tables: Tables, suffix: str = SUFFIX) -> tuple[str | N
 
 
 def sheet_name(structure: Structure, tables: Tables, suffix: str = SUFFIX) -> str:
-    """The name of a change table; the schema is told only where the tables file does not know it."""
+    """Return the name of a change table; it contains the schema only if the tables file does not know it."""
     bare = f"{structure.table}{suffix}"
     try:
         if table_name(bare, tables, suffix) == (structure.schema, structure.table):
@@ -135,7 +135,7 @@ def read_structure(
 
 
 def _described(known: Structure, name: str) -> DataColumn:
-    """What is known of a column: by its name exactly, else by the only one that is the same without case."""
+    """Return the description of a column: by its exact name, else by the only one that differs in case."""
     place = known.index.get(name)
     if place is None:
         folded = [c for c in known.columns if c.name.lower() == name.lower()]
@@ -330,7 +330,9 @@ _SHEET_TYPES = {
 
 
 def _sheet_type(column: DataColumn) -> str:
-    """What a column holds: decimals, dates and times are text, for no other type holds all of them."""
+    """Return the type of a column in containers: decimals, dates and times are text, because no other type
+    fits all.
+    """
     return "text" if column.spec is None else _SHEET_TYPES.get(column.spec.name, "text")
 
 

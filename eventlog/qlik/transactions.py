@@ -14,10 +14,10 @@ Group = list[Change]
 
 
 def whole(changes: Iterable[Change | Refused]) -> Iterator[Change | Refused]:
-    """The changes of complete transactions, in the order of their last changes.
+    """Yield the changes of complete transactions, in the order of their last changes.
 
-    A transaction ends with the message that says so. Where none says so, as in change tables, it
-    ends where another begins. What was sent twice after a failure comes out once.
+    A transaction ends with the message that is marked as its last. Without such marks, as in change tables,
+    it ends where another begins. Changes that were sent twice after a failure come out once.
     """
     open_: dict[tuple[str, str], Group] = {}
     uncounted: tuple[str, str] | None = None
@@ -51,7 +51,7 @@ def whole(changes: Iterable[Change | Refused]) -> Iterator[Change | Refused]:
 
 
 def _key(change: Change) -> tuple[str, str] | None:
-    """The id alone where messages say which is the last, for until then the id is not used again."""
+    """Return the id alone if messages mark the last change, because until then the id is not reused."""
     if change.transaction is not None and change.fact("last_event") is not None:
         return change.transaction, ""
     return transaction_of(change)

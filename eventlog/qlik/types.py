@@ -1,7 +1,7 @@
-"""The data types of Replicate: what a value of each looks like in JSON and in Avro, both ways.
+"""The data types of Replicate: their values in JSON and in Avro, in both directions.
 
-Reading goes by the Python type that a container, a JSON parser or an Avro decoder hands over;
-writing has one form for JSON (and cells of tables), and two for Avro: plain and logical.
+Reading goes by the Python type that a container, a JSON parser or an Avro decoder returns. Writing has one
+form for JSON and cells of tables, and two for Avro: plain and logical.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DataType(NamedTuple):
     """One data type: how it is read, and its written forms."""
 
     name: str
-    loads: Mapping[type, Load | None]  # by the type of what is read; None: it stands as it is
+    loads: Mapping[type, Load | None]  # by the type of what is read; None: unchanged
     json: Mapping[type, Dump | None]  # by the type of the model's value, likewise
     avro: str  # the plain Avro type
     plain: Mapping[type, Dump | None]
@@ -255,7 +255,9 @@ def _dump_numeric(value: Any, spec: Spec) -> str:
 
 
 def exact_decimal(value: Any, spec: Spec) -> decimal.Decimal | str:
-    """The value as a decimal of these sizes, which must hold all its digits; a text where none are told."""
+    """Return the value as a decimal of these sizes, which must hold all its digits; a text if there are no
+    sizes.
+    """
     precision, scale = (20, 0) if spec.name == "UINT8" else (spec.precision, spec.scale)
     if not precision:
         return _dump_numeric(value, spec)

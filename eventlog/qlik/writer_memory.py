@@ -23,7 +23,7 @@ class SequenceMemory:
 
     @classmethod
     def load(cls, found: Mapping[str, Any]) -> SequenceMemory:
-        """What was dumped; an error of any kind where it was something else."""
+        """Return what was dumped; raise any error if it was something else."""
         last = found["last_sequence"]
         if last != sequence.START:  # nothing was written yet
             sequence.check(last)
@@ -41,12 +41,12 @@ class Remembering(Protocol):
 
 
 def goes_on(settings: Remembering, dumped: Any) -> SequenceMemory:
-    """The memory of a writer: what it dumped at the end of its last run, else what its settings say."""
+    """Return the memory of a writer: from the end of its last run, else from its settings."""
     return SequenceMemory(settings.last_sequence) if dumped is None else SequenceMemory.load(dumped)
 
 
 def remembered(settings: Remembering, published: Iterable[Metadata] = ()) -> SequenceMemory:
-    """What a writer with these settings goes on from."""
+    """Return the state from which a writer with these settings goes on."""
     return (
         settings.memory if settings.memory is not None else SequenceMemory(settings.last_sequence, published)
     )

@@ -1,4 +1,4 @@
-"""A receiver that asks before it answers: its queries are answered until it reports the fate of a document."""
+"""A receiver that asks before it answers: its queries are answered until it reports a document as done."""
 
 from __future__ import annotations
 

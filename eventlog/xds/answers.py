@@ -34,14 +34,14 @@ class Status(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The level of each event that was sent, with what the receiver said of it."""
+    """The level of each event that was sent, with the receiver's words about it."""
 
     statuses: Mapping[str, Status]
     unknown: tuple[Status, ...] = ()  # statuses of events that were not sent
 
 
 class ReceiverReply(NamedTuple):
-    """What a receiver said of a document, or wants to know before it says it."""
+    """A receiver's reply to a document, or the queries that it asks first."""
 
     statuses: tuple[Status, ...] = ()
     queries: tuple[Query, ...] = ()
@@ -100,7 +100,7 @@ def write_status(status: Status) -> str:
 
 
 def _words(text: str) -> str:
-    """What a status says; where XML cannot carry a character, its number."""
+    """Return the text of a status; a character that XML cannot carry is written as its number."""
     try:
         return content(text)
     except IllegalCharacter:

@@ -39,7 +39,7 @@ def answer_document(parts: Iterable[str | Status]) -> str:
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> Iterator[bytes | Refused]:
-    """The documents of changes, each on lines of its own; Refused for what XDS cannot say."""
+    """Yield the documents of changes, each on lines of its own, and Refused for what XDS cannot express."""
     events = EventWriter(tables, settings)
     batch: dict[str, str] = {}
     tally = unchanged_updates()
@@ -66,7 +66,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
 
 
 def validate(text: str | bytes) -> None:
-    """Whether a document follows the DTD; the error says where it does not."""
+    """Check that a document follows the DTD; the error names the place where it does not."""
     validity.check(_tree(text))
 
 

@@ -1,7 +1,7 @@
-"""What the engine asks for: queries read, and each understood as searches of tables that are known.
+"""Queries of the engine, each read as searches of known tables.
 
-Specification 2: read-attr and search-attr name only what may leave. What is withheld, what does not exist
-and what is not configured are refused in the same words, so that nobody learns which of them it was.
+Specification 2: read-attr and search-attr name only what may leave. Withheld, missing and unconfigured names
+are refused in the same words, so that no one learns which of them it was.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Query(NamedTuple):
     classes: tuple[str, ...] = ()
     association: str | None = None
     search: tuple[tuple[str, Value], ...] = ()  # an attribute, and a value that it must have
-    read: tuple[str, ...] | None = None  # the attributes to tell; None is all, none is none
+    read: tuple[str, ...] | None = None  # the attributes to return; None is all, empty is none
     scope: str = "subtree"
     named_otherwise: bool = False  # by a name of the engine's, which no row has
 
@@ -52,21 +52,21 @@ class Criterion(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Objects of one table: one by its key, or all that have some values."""
+    """A search for objects of one table: one by its key, or all that have some values."""
 
     table: Table
     table_key: str | None
     criteria: tuple[Criterion, ...]
-    columns: frozenset[str]  # that are told
+    columns: frozenset[str]  # that are returned
 
 
 def read_queries(document: etree._Element) -> list[Query]:
-    """The queries of a document, wherever in it they stand."""
+    """Yield the queries of a document, anywhere in it."""
     return [_query(element) for element in document.iterfind("*/query")]
 
 
 def understand(query: Query, tables: Tables, settings: XdsSettings) -> list[Search]:
-    """The searches that answer a query; Unanswerable says why there are none."""
+    """Return the searches that answer a query; raise Unanswerable with the reason if there are none."""
     if query.scope not in SCOPES:
         raise Unanswerable(f"the scope is {query.scope!r}, not {', '.join(SCOPES)}")
     if len(query.search) > MOST_VALUES:
@@ -118,7 +118,7 @@ def _search(table: Table, table_key: str | None, query: Query, settings: XdsSett
 
 
 def _check_read(query: Query, tables: Sequence[Table]) -> None:
-    """Whether each attribute that is to be told is one of the classes', and may leave."""
+    """Check that each attribute to be returned belongs to a class and may leave."""
     for name in query.read or ():
         if not any(_attribute(table, name) for table in tables):
             raise _unknown(f"attribute {name!r} of class {', '.join(str(table) for table in tables)}")
@@ -166,16 +166,16 @@ def _key_of(association: str, column: Column) -> str:
 
 
 def _attribute(table: Table, name: str) -> Column | None:
-    """The column of an attribute, if that may be told: it leaves in events, or it is of the key."""
+    """Return the column of an attribute, if it leaves in events or belongs to the key."""
     column = table.published.get(name) or table.column(name)
     return column if column is not None and (column.leaves or column.name in table.key) else None
 
 
 def _table(tables: Tables, name: str) -> Table:
-    """The table of a class whose objects can be told apart."""
+    """Return the table of a class whose objects can be identified."""
     try:
         table = tables.find(name)
-    except EventlogError:  # two of that name: an event would tell their schemas
+    except EventlogError:  # two of that name: an event would contain their schemas
         table = None
     if table is None or not table.key:
         raise _unknown(f"class {name!r}")

@@ -20,7 +20,7 @@ _WIDEST = 4  # bytes of a character in UTF-8
 def read(
     sources: Iterable[Source[bytes]], tables: Tables, settings: XdsFileSettings
 ) -> Iterator[Change | Refused]:
-    """The changes that the events of nds documents tell; answers and statuses tell none."""
+    """Yield the changes in the events of nds documents; answers and statuses contain none."""
     for source in sources:
         unread: list[Refused] = []
         for found in split(_chunks(source, unread), settings.max_record):
@@ -74,7 +74,7 @@ class _Event:
         return Change(op, self.schema, self.name, self._key(), tuple(fields), extra=self._facts())
 
     def children(self, name: str) -> Iterator[etree._Element]:
-        """The elements of the event that stand beside its association."""
+        """Yield the elements of the event next to its association."""
         for child in self.element:
             if child.tag == name:
                 yield child
@@ -133,7 +133,7 @@ class _Event:
         """A row holds a reference's value only: its association must follow from the tables file."""
         joint = joint_reference(self._tables, column) if column is not None else None
         if joint is not None and element.get("association-ref") is None:
-            return  # the columns beside it are not told
+            return  # the other columns are not known
         target = reference_key(self._tables, column) if column is not None else None
         key, table, schema = tablekey.read_association(element.get("association-ref", ""))
         named = joint or (target and target[0])
@@ -180,7 +180,7 @@ def _modify(event: _Event) -> tuple[Op, Iterable[Field]]:
 
 
 def _modified(event: _Event, attr: etree._Element) -> Iterator[Field]:
-    """A removal and the addition behind it are one field; any other order gives a field each."""
+    """Return a removal and the following addition as one field; any other order gives a field each."""
     name, column = event.column(attr)
     open_field: Field | None = None
     for child in attr:

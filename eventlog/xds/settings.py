@@ -20,7 +20,7 @@ class XdsSettings:
 
 @dataclass(frozen=True, slots=True)
 class XdsFileSettings(XdsSettings):
-    """Also what documents of a file, which may be anybody's, may hold."""
+    """The limits of documents in a file, which may come from anyone."""
 
     max_record: int = setting(256 << 20, "bytes of an event", metavar="BYTES", within=(1, 2**31 - 1))
     max_value: int = setting(

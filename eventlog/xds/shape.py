@@ -1,8 +1,8 @@
-"""Events of a shape that was seen before: constants with gaps, filled in one join.
+"""Events of a known shape: constants with gaps, filled in one join.
 
-An event's text depends on its values only where they stand. Events whose changes are alike in
-operation, table and columns differ in their gaps alone; the plain writer makes the constants, from a
-change whose values are marks. Only text is filled in this way; everything else is left to that writer.
+An event's text depends on its values only where they are. Events whose changes have the same operation, table
+and columns differ in their gaps alone. The plain writer makes the constants, from a change whose values are
+marks. Only text is filled in this way; everything else goes to that writer.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Shapes:
         except (
             TypeError,
             IllegalCharacter,
-        ):  # a value that is no text, or not XML's: the plain writer says where
+        ):  # a value that is no text, or not legal in XML: the plain writer reports where
             return ""
         if len(texts) * 2 != len(pieces) - 1:
             return ""
@@ -66,7 +66,7 @@ class Shapes:
         return "".join(filled)
 
     def _learn(self, shape: Shape, change: Change) -> list[str]:
-        """What the plain writer makes of the shape, cut at its values."""
+        """Learn the text of the shape from the plain writer, cut at its values."""
         if len(self._shapes) >= _MOST_SHAPES:
             self._shapes.clear()
         pieces: list[str] = []

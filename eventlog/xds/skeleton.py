@@ -1,7 +1,7 @@
-"""What the writer says around values: the texts of events, with slots where keys, ids and values go.
+"""The constant texts of events, with slots for keys, ids and values.
 
-The plain writer makes them, from changes whose values are marks: a writer of many events at once fills
-the slots and knows no markup.
+The plain writer makes them, from changes whose values are marks. So a writer of many events fills the slots
+without knowing any markup.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MARKS = frozenset((_MARK, OLD, NEW))
 
 
 class Treatment(enum.IntEnum):
-    """How the text of a column's value becomes what stands in a slot."""
+    """The way in which the text of a value becomes the text in a slot."""
 
     TEXT = 0  # escaped
     PADDED = 1  # without the blanks at its end, escaped
@@ -33,7 +33,7 @@ class Treatment(enum.IntEnum):
 
 
 class Frame(NamedTuple):
-    """What stands around the body of an event."""
+    """The texts around the body of an event."""
 
     before_id: str
     before_key: str
@@ -42,7 +42,7 @@ class Frame(NamedTuple):
 
 
 def treatment(column: Column | None) -> Treatment:
-    """The treatment of a column; one that nobody described is text."""
+    """Return the treatment of a column; a column without a description is text."""
     if column is None:
         return Treatment.TEXT
     if column.reference is not None:
@@ -68,12 +68,12 @@ class Skeletons:
         return Frame(*texts)
 
     def body(self, element: str, change: Change) -> tuple[str, ...]:
-        """What the change's fields, whose values are marks, add: texts, and marks between them."""
+        """Return what the change's fields, whose values are marks, add: texts, and marks between them."""
         return tuple(text for text in _SIDES.split(self._writer.body(element, change)) if text)
 
 
 def _slot(column: Column | None, tables: Tables, time_syntax: int, spell: Spell) -> Render:
-    """How a column's marks are rendered."""
+    """Return how a column's marks are rendered."""
     how = treatment(column)
     if how is Treatment.ELEMENT:
         return str

@@ -1,7 +1,7 @@
 """A stream of nds documents, cut into elements: any number of documents, each of any size.
 
-libxml2's own limits are off, for they would refuse values that are legal here; the limits are ours. A
-broken document costs what is left of it: reading goes on behind its end.
+libxml2's own limits are off, because they would refuse legal values; our own limits apply. A broken document
+costs the rest of itself, and reading goes on after it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Broken(NamedTuple):
 
 
 def split(chunks: Iterable[bytes], max_event: int = MAX_EVENT) -> Iterator[Element | Broken]:
-    """The elements of the documents of a stream; Broken stands for what is skipped."""
+    """Yield the elements of the documents of a stream, and Broken in place of what is skipped."""
     scanner = Scanner(chunks, "nds", max_event)
     for number in count(1):
         try:

@@ -1,8 +1,7 @@
-"""Whether a document follows the DTD; the first place where it does not is told.
+"""The check of a document against the DTD, which reports the first fault.
 
-libxml2 goes on behind a fault, and lxml counts the siblings before each: a document of a megabyte with
-nothing but faults takes an hour. What the DTD declares is asked of lxml; the documents are gone through
-here, once.
+libxml2 goes on after a fault, and lxml counts the siblings before each, so a megabyte of faults takes an
+hour. Here lxml only returns the DTD's declarations, and each document is read once.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _MOST_NAMED = 5
 
 
 class ContentModel(NamedTuple):
-    """What an element may hold."""
+    """The legal content of an element."""
 
     content: re.Pattern[str] | None  # the names of its children, each with a comma; None for any
     model: str  # the same as the DTD writes it
@@ -38,7 +37,7 @@ class ContentModel(NamedTuple):
 
 
 def check(root: etree._Element) -> None:
-    """InvalidDocument at the first fault of a document."""
+    """Raise InvalidDocument at the first fault of a document."""
     for element in root.iter():
         for fault in _faults(element):
             raise InvalidDocument(f"<{element.tag}> {fault}")

@@ -53,7 +53,7 @@ class EventWriter:
         raise NotExpressible(f"XDS has no event for {op}; --expand-truncate makes deletes of its rows")
 
     def body(self, name: str, change: Change) -> str:
-        """What stands in an element of that name behind the association."""
+        """Return the content of an element of that name after the association."""
         writer = self._writers.get(change[1:3]) or self._writer(change)
         if name == "modify":
             return writer.modify_attrs(change.fields, change.key)
@@ -70,12 +70,12 @@ class EventWriter:
         return writer.table_key(change) + writer.association_end
 
     def instance(self, change: Change, query_id: str | None, keys: Container[str] = ()) -> str:
-        """The object as the answer to a query tells it, with these columns of its key."""
+        """Return the object as the answer to a query, with these columns of its key."""
         writer = self._writers.get(change[1:3]) or self._writer(change)
         return writer.instance(change, query_id, keys)
 
     def _takes_text(self, change: Change) -> bool:
-        """Whether each of the change's columns holds text that is written as it is."""
+        """Return whether each of the change's columns holds text that is written unchanged."""
         table = self._tables.of(change.schema, change.table)
         columns = [table.column(f.column) if table else None for f in change.fields]
         return all(c is None or (c.kind in (Kind.STRING, Kind.PADDED) and not c.reference) for c in columns)
@@ -88,7 +88,7 @@ class EventWriter:
 
 
 class _TableWriter:
-    """What is the same for all events of one table, rendered once."""
+    """A writer of the events of one table, with their shared parts rendered once."""
 
     def __init__(
         self, change: Change, table: Table | None, tables: Tables, settings: XdsSettings, renders: Renders
@@ -184,7 +184,7 @@ class _Attribute:
         return f"{self._tell}{self._values(now)}</attr>"
 
     def _stays(self, side: Side) -> bool:
-        """Whether a value that is the same before and after means the same."""
+        """Return whether a value that is the same before and after means the same."""
         return self._gone is self._render or self._values(side) == self._values(side, self._gone)
 
     def _values(self, side: Side, render: Render | None = None) -> str:
@@ -194,7 +194,7 @@ class _Attribute:
 
 
 class _Silent(_Attribute):
-    """A key column: the association says its value."""
+    """A key column, whose value is in the association."""
 
     def add(self, after: Side) -> str:
         return ""
@@ -228,8 +228,11 @@ class _Attributes(dict[str, _Attribute]):
 
 
 class _JointReferences:
-    """The columns of a table that refer to rows of others together: what a value says of the row depends on
-    the values beside it, and its association is told where the change tells these."""
+    """The columns of a table that together refer to rows of another one.
+
+    The meaning of a value depends on the values of the other columns, so its association is written only if
+    the change contains them.
+    """
 
     def __init__(
         self, table: Table, targets: Mapping[str, Table], attributes: _Attributes, spell: Spell
@@ -241,13 +244,13 @@ class _JointReferences:
 
     @classmethod
     def of(cls, table: Table, tables: Tables, attributes: _Attributes, spell: Spell) -> Self | None:
-        """Those of a table; None where it has none."""
+        """Return those of a table; None if it has none."""
         found = {name: joint_reference(tables, column) for name, column in table.columns.items()}
         targets = {name: target for name, target in found.items() if target is not None}
         return cls(table, targets, attributes, spell) if targets else None
 
     def within(self, fields: Sequence[Field], key: Key) -> Mapping[str, _Attribute]:
-        """How the attributes of one change are written."""
+        """Return how the attributes of one change are written."""
         named = {(c.name if (c := self._table.column(name)) else name): value for name, value in key}
         before = named | {field.column: field.before for field in fields}
         after = named | {field.column: field.after for field in fields}
@@ -261,8 +264,8 @@ class _JointReferences:
         return made
 
     def _renderer(self, column: Column, beside: Mapping[str, Side]) -> Render:
-        """How a value is rendered that stands beside these."""
-        if column.multivalued:  # which of its values stands beside which of the others is not told
+        """Return how a value is rendered with these other values."""
+        if column.multivalued:  # the pairs of its values with the others are unknown
             return partial(_render_dn, column.kind, "")
         target, own = self._targets[column.name], {theirs: mine for mine, theirs in column.by}
         sides = [(name, own[name], beside.get(own[name], ABSENT)) for name in target.key]
@@ -279,13 +282,13 @@ class _JointReferences:
 
 
 def spelling(tables: Tables, table: Table | None, written: str) -> Spell:
-    """How identifiers are written in events of a table whose name is written so."""
+    """Return how identifiers are written in events of a table with this spelling of its name."""
     written_plain = table is not None and written != table.name and tables.writes_plain(written)
     return plain_name if written_plain else str
 
 
 def renderer(column: Column | None, tables: Tables, time_syntax: int, spell: Spell = str) -> Render:
-    """How the values of a column are rendered; `spell` writes the identifiers of associations."""
+    """Return how the values of a column are rendered; `spell` writes the identifiers of associations."""
     if column is None:
         return _render_by_value
     if (reference := reference_key(tables, column)) is not None:

@@ -123,7 +123,7 @@ class Commands(click.Group):
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """Event logs, change tables and change streams: read, folded, written, with nothing lost."""
+    """Read, fold and write event logs, change tables and change streams, with nothing lost."""
 
 
 def tell_version(ctx: click.Context) -> None:

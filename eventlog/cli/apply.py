@@ -66,10 +66,10 @@ def apply(
 ) -> None:
     """Apply the changes in INPUTS (files, or - for standard input) to tables of a database or of Delta.
 
-    Inserts and updates are upserts by the key; deletes delete; what a change does not tell stays as it is.
+    Inserts and updates are upserts by the key; deletes delete; columns that a change lacks stay as they are.
     Whole transactions are applied together with the note of what was applied: any repeat is harmless.
 
-    With --follow it looks for more every --poll-interval seconds; TERM or INT ends it, behind a whole
+    With --follow it looks for more every --poll-interval seconds; TERM or INT ends it after a whole
     transaction. With --url informix://USER@HOST:PORT/DB?server=NAME the source is a live capture of
     Informix or GBase 8s, and INPUTS are its tables (DB:OWNER.TABLE).
 

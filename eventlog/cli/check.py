@@ -79,7 +79,7 @@ def check(
     layout: str | None,
     log_time: str | None,
 ) -> None:
-    """Say what is wrong, each finding with its remedy; the exit code is 1 when there is one."""
+    """Report what is wrong, each finding with its remedy; the exit code is 1 if there is one."""
     if warning := distribution.warning():
         print_sentence(warning)
     settings = read_settings(config, url, log_table, layout, log_time)

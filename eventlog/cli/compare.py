@@ -86,11 +86,11 @@ def compare(
     master: str | None,
     conf: Sequence[tuple[str, str]],
 ) -> None:
-    """Write what has to happen to A for it to be B: rows that are gone, new and changed.
+    """Write the changes that turn A into B: rows that are gone, new and changed.
 
     A and B are files of rows as --current takes them (.csv, .jsonl, .parquet, also .gz), folders of such
-    files named after their tables, or tables of a database. The tables file says which columns make the
-    key; of tables in a database the catalogue does. Rows may come in any order.
+    files named after their tables, or tables of a database. The tables file names the columns of the
+    key; for tables in a database the catalogue does. Rows may come in any order.
 
     With --master Spark compares: A and B are Parquet files, or folders of them, on any storage that it reads.
     """

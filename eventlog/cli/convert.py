@@ -70,7 +70,7 @@ _DECLARING = [
 def convert(options: JobOptions, follow: bool, task: tuple[str, ...]) -> None:
     """Read INPUTS (files, or - for standard input) in one format and write them in another.
 
-    Formats are told by names: .xml is xds, .csv and .parquet a log (NAME__ct a change table), .jsonl changes.
+    Formats follow from names: .xml is xds, .csv and .parquet a log (NAME__ct a change table), .jsonl changes.
     Without --to and -o the last of several names is the output, if it is not there yet.
 
     Rows of a log are one pick-up without limit: they are folded to what they mean for each object.

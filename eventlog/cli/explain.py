@@ -83,13 +83,13 @@ def explain(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Say for each row of INPUTS what becomes of it; without INPUTS for those of the configured log.
+    """Report the fate of each row of INPUTS; without INPUTS of the rows of the configured log.
 
     Every row has one outcome: sent (as part of which event), superseded (by which row), without
-    effect, says nothing, loopback, future, refused or not new; and the reason.
+    effect, `says nothing`, loopback, future, refused or not new; and the reason.
 
-    Of change tables and messages it says which change a record is, and where its row before stands; and
-    what is repeated or refused.
+    For change tables and messages it reports the change in each record, the place of the row before it,
+    and what is repeated or refused.
     """
     if key is not None:
         tablekey.read(key)

@@ -22,11 +22,11 @@ from eventlog.sql.log.finishing import FinishMode
 def finish_mode(
     mode: str | None, config_file: Path | None, verbose: bool, log_format: str, **flags: Any
 ) -> None:
-    """Say how handled rows of the log are finished, or change it. `update` writes their letter into status,
-    `delete` deletes them, `ranges` leaves the log as it is and keeps ranges of record ids with their letters
-    beside it, for logs of our own; rows with E and F are kept in each. Stop every publisher before you change
-    it. Leaving `ranges` writes every letter into status first; what is stopped then goes on when it is said
-    again."""
+    """Show how handled rows of the log are finished, or change it. `update` writes their letter into status,
+    and `delete` deletes them. `ranges` leaves the log as it is and keeps ranges of record ids with their
+    letters in another table, for logs of our own. Rows with E and F are kept in each. Stop every publisher
+    before you change it. Leaving `ranges` writes every letter into status first; if it is stopped, repeat
+    the command."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         if mode is None:
             show(store.finish_mode() or FinishMode.UPDATE)

@@ -22,7 +22,7 @@ from eventlog.original import export, translate, write
 def import_config(file: Path, output: Path) -> None:
     """Read the driver parameters of FILE, an exported configuration or a list of definitions.
 
-    What has no counterpart is named on standard error, and stands as a comment in what is written.
+    Parameters without a counterpart are reported on standard error, and are comments in the output.
     """
     with file.open("rb") as opened:
         data = opened.read(export.LARGEST + 1)

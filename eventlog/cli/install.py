@@ -53,9 +53,9 @@ def install(
     grants: str | None,
     mode: str | None,
 ) -> None:
-    """Make the event log and the tables beside it, or bring them up to date.
+    """Make the event log and its further tables, or bring them up to date.
 
-    A log that exists is attached: it is left as it is, and what is needed is put beside it.
+    A log that exists is attached: it is left as it is, and only the further tables are made.
     """
     place = read_place(config, url, log_table, layout, log_time)
     if sql:
@@ -100,7 +100,7 @@ def uninstall(
     attach: bool,
     discard: bool,
 ) -> None:
-    """Drop the event log and the tables beside it; an attached log stays."""
+    """Drop the event log and its further tables; an attached log stays."""
     place = read_place(config, url, log_table, layout, log_time)
     if sql:
         log = place.log(dialect_named(_told(dialect)))

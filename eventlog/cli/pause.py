@@ -18,7 +18,7 @@ from eventlog.publisher.open_log import opened
 @click.option("--reason", default="no reason given", help="why; `status` tells it")
 @live_options(DATABASE)
 def pause(reason: str, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
-    """Let the publisher rest after its cycle, whoever leads, until `eventlog resume`. Rows pile up as new."""
+    """Let the leading publisher rest after its cycle until `eventlog resume`. Rows pile up as new."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store, store.upkeep() as upkeep:
         upkeep.pause(getpass.getuser(), reason)
     print_sentence("paused")

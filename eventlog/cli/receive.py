@@ -49,9 +49,9 @@ class NoPort(EventlogError):
     help="how many documents; older ones make room",
 )
 def receive(host: str, port: int, answers: Path | None, file: Path | None, keep: int) -> None:
-    """Accept nds documents by HTTP POST, answer them as the rules say, and show them in a page.
+    """Accept nds documents by HTTP POST, answer them by rules, and show them in a page.
 
-    The page is not protected: whoever reaches the address sees what came.
+    The page is not protected: everyone who reaches the address sees what came.
     """
     told = rules.read(read_text(answers)) if answers else ()
     with ExitStack() as stack:

@@ -38,9 +38,9 @@ _PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "k
 def run(
     once: bool, mode: str | None, config_file: Path | None, verbose: bool, log_format: str, **flags: Any
 ) -> None:
-    """Publish what stands in the log, until SIGTERM or SIGINT; SIGHUP reads the settings again.
+    """Publish the rows of the log until SIGTERM or SIGINT; SIGHUP reads the settings again.
 
-    Several may run: one publishes, the others stand by and take over when it is gone.
+    Several may run: one publishes, the others wait and take over when it is gone.
     """
     flags["publication_mode"] = mode or flags["publication_mode"]
 

@@ -22,7 +22,7 @@ from eventlog.publisher.open_log import opened
 @click.option("--json", "as_json", is_flag=True, help="as one JSON object")
 @live_options(DATABASE)
 def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
-    """Say what is pending and since when, what failed, who publishes, and what the last cycle did."""
+    """Show what is pending and since when, what failed, who publishes, and what the last cycle did."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         standing = read_log_status(store)
     if as_json:

@@ -1,5 +1,5 @@
-"""What changed between two states of tables: each object's key and values on one side beside the other's.
+"""Differences between two states of tables: the key and values of each object on both sides.
 
-Both sides meet by their keys, letter for letter, never by the order of a database: where they do not fit in
-memory they are divided by a hash of the key, on disk.
+Both sides meet by their keys, letter for letter, never by the order of a database. If they do not fit in
+memory, they are divided by a hash of the key, on disk.
 """

@@ -13,7 +13,7 @@ from eventlog.core.errors import EventlogError, InvalidValue, WrongRow
 from eventlog.core.tables import Column, Table
 from eventlog.core.values import Kind
 
-Sides = Sequence[Side]  # of the columns beside the key
+Sides = Sequence[Side]  # of the columns outside the key
 
 
 class Difference(NamedTuple):
@@ -65,7 +65,7 @@ def load(column: Column, text: str | None) -> Side:
 
 
 def _same(column: Column, before: Side, after: Side) -> bool:
-    """Whether two values are one, also where the digits of a number are written otherwise."""
+    """Return whether two values are equal, also if a number is written with other digits."""
     if column.number is None or not isinstance(before, str) or not isinstance(after, str):
         return before == after
     try:
@@ -75,7 +75,7 @@ def _same(column: Column, before: Side, after: Side) -> bool:
 
 
 def same_text(column: Column, before: str | None, after: str | None) -> bool:
-    """Whether two texts mean the same value; one that means none is like no other."""
+    """Return whether two texts mean the same value; a text without a legal value equals no other."""
     if before == after:
         return True
     if column.kind is Kind.STRING and column.number is None and not column.multivalued:

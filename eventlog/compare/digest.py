@@ -1,11 +1,11 @@
 """The digest of an object's values: SHA-256, cut to 128 bits, over texts with their types and lengths.
 
-Format 2 is the UTF-8 text `2;`, the digest of the columns' names and a semicolon, and then, for each column
-in its order, `n;` where it is null, else the letter of its kind, the number of bytes of its text, a colon,
-the text and a semicolon. An attribute of many values is a `v`, the number of distinct values, a semicolon and
-each of them so, in the order of their bytes. The names' text is, for each, its number of bytes, a colon, the
-name and a semicolon. Format 1 had no names. Databases make the same text by SQL; `examples/digests.jsonl`
-holds vectors.
+Format 2 is a UTF-8 text. It begins with `2;`, the digest of the columns' names and a semicolon. The columns
+follow in order: `n;` for null, else the letter of the kind, the number of bytes, a colon, the text and a
+semicolon. An attribute of many values is a `v`, the number of distinct values and a semicolon. Its values
+follow, in the order of their bytes. The text of the names has for each name its number of bytes, a colon,
+the name and a semicolon. Format 1 had no names. Databases make the same text by SQL;
+`examples/digests.jsonl` contains vectors.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def dump_digests(table: Table, texts: Texts, stale: Container[str] = ()) -> str:
 
 
 def dump_nothing(table: Table, texts: Texts) -> None:
-    """Keep nothing beside the digest."""
+    """Keep nothing except the digest."""
 
 
 def load(text: str) -> dict[str, Text]:
@@ -147,7 +147,7 @@ def load(text: str) -> dict[str, Text]:
 
 
 def names_in(text: str) -> Iterable[str]:
-    """Return the names of the columns of which the state keeps something."""
+    """Return the names of the columns that the state keeps values of."""
     kept = json.loads(text)
     return kept if isinstance(kept, dict) else kept[0]
 

@@ -1,4 +1,4 @@
-"""A state that stands in files: the rows of each table in a file of its own."""
+"""A state in files: the rows of each table in a file of its own."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _example(tables: Tables) -> str:
 
 
 def table_of(name: str, tables: Tables, only: str | None) -> Table:
-    """The table whose rows a file holds: as said, else by the file's name, else the only one."""
+    """Return the table whose rows a file contains: as named, else by the file's name, else the only one."""
     if only is not None:
         return tables.get(only)
     found = tables.find(stem_of(name))
@@ -97,13 +97,13 @@ def _of_columns(
 
 
 def places_of(table: Table, columns: tuple[str, ...], source: str) -> tuple[list[int], list[int]]:
-    """Where the columns of a table's key stand in a source, and where its others do."""
+    """Return the positions of a table's key columns in a source, and those of its others."""
     keys = [_column(columns, source, table, name) for name in table.key]
     return keys, [_column(columns, source, table, column.name) for column in table.data]
 
 
 def _column(columns: tuple[str, ...], source: str, table: Table, name: str) -> int:
-    """Where a column stands: under exactly its name, else the only one but for case."""
+    """Return the position of a column: under exactly its name, else the only one that differs in case."""
     folded = [column.lower() for column in columns]
     if name in columns:
         return columns.index(name)

@@ -34,13 +34,13 @@ def join_sides(
     judge: Judge[T],
     memory: int = MEMORY,
 ) -> Iterator[T]:
-    """What `judge` says of the rows of both sides: it is given all rows of some keys at a time."""
+    """Yield what `judge` returns for the rows of both sides; it gets all rows of some keys at a time."""
     meeting = _Meeting(old_form, new_form, judge)
     yield from meeting.meet(iter(old), iter(new), memory, 0)
 
 
 class _Meeting(NamedTuple, Generic[T]):
-    """Two sides and who judges them."""
+    """The two sides, and the function that judges them."""
 
     old: pa.Schema
     new: pa.Schema
@@ -111,7 +111,7 @@ class JoinedRows(NamedTuple):
 
 
 def join_tables(table: Table, old: pa.RecordBatch, new: pa.RecordBatch) -> JoinedRows:
-    """What differs between all rows of some keys, by column."""
+    """Return the differences between all rows of some keys, by column."""
     old, new = gathered(table, old), gathered(table, new)
     found = pc.index_in(new.column("key"), value_set=old.column("key"))
     known = flags(found.is_valid())
@@ -128,6 +128,6 @@ def join_tables(table: Table, old: pa.RecordBatch, new: pa.RecordBatch) -> Joine
 
 
 def differing(before: pa.Array, after: pa.Array) -> Flags:
-    """Where two columns do not hold the same texts."""
+    """Return where two columns have different texts."""
     found: Flags = flags(pc.not_equal(before, after)) | (flags(before.is_null()) != flags(after.is_null()))
     return found

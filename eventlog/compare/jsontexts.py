@@ -1,4 +1,4 @@
-"""The texts of a column as JSON writes their values: copied where a pattern tells how, else one by one."""
+"""The texts of a column as JSON writes their values: copied if a pattern shows how, else one by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?"
 
 
 class _Form(NamedTuple):
-    """Texts of which JSON is known, and what stands around them there."""
+    """A form of texts with a known JSON form, and the text around them there."""
 
     pattern: str
     before: str = '"'
@@ -42,7 +42,7 @@ _FORMS = {
 
 
 class JsonTexts:
-    """Knows of one column how JSON writes what its texts mean."""
+    """The JSON form of the texts of one column."""
 
     def __init__(self, form: _Form | None, plain: Callable[[str], Side], kind: Kind, *, padded: bool) -> None:
         self._form = form
@@ -52,13 +52,13 @@ class JsonTexts:
 
     @classmethod
     def of_column(cls, column: Column) -> Self:
-        """Of a column beside the key."""
+        """Return the form for a column outside the key."""
         form = None if column.multivalued else _form(column)
         return cls(form, lambda text: load(column, text), column.kind, padded=column.kind is Kind.PADDED)
 
     @classmethod
     def of_key(cls, table: Table, name: str) -> Self:
-        """Of a column of the key: a value that would be written otherwise stays the text."""
+        """Return the form for a column of the key; a value that would be written otherwise stays text."""
         column = table.column(name)
         kind = Kind.STRING if column is None else column.kind
         form = _FORMS[Kind.STRING] if column is None else _form(column)

@@ -1,8 +1,8 @@
 """Differences as lines of the format `changes`, many at once, each up to its position.
 
-How a line is put together is learnt from the plain writer. A value of which its text tells how JSON writes it
-is copied, others are loaded one by one; an object with a value that is none, or with quotes in its key, goes
-the plain way as a whole.
+The form of a line is learned from the plain writer. A value whose text shows its JSON form is copied; others
+are loaded one by one. An object with an illegal value, or with quotes in its key, goes the plain way as a
+whole.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from eventlog.neutral import dumps
 
 _AT_ONCE = 16 << 20  # bytes of values that become lines together
 _DIGITS = r"\A(-?(?:0|[1-9][0-9]{0,17}))(?:\.0{0,18}|(\.[0-9]{0,17}[1-9])0{0,18})?\z"  # of plain numbers
-_KEY_VALUE = r"[^,;'+\"=\\<>]*"  # that stands in a key without quotes
+_KEY_VALUE = r"[^,;'+\"=\\<>]*"  # that is in a key without quotes
 END = dumps(Change(Op.INSERT, None, "", position="")).rpartition('""')[2]  # of each line, after its position
 
 Batches = Iterable[pa.RecordBatch]
@@ -38,7 +38,7 @@ Columns = Sequence[pa.Array]
 
 
 class DifferenceLine(NamedTuple):
-    """Differences of one phase: the keys of the objects, and the line of each, or why it cannot be told."""
+    """The differences of one phase: the keys of the objects, and the line of each, or why it has none."""
 
     phase: Phase
     keys: pa.Array
@@ -78,7 +78,7 @@ def in_order(
 
 
 class DifferenceLines:
-    """Knows of one table how its differences are told."""
+    """The form of the differences of one table."""
 
     def __init__(self, ranks: Ranks, table: Table) -> None:
         self._table = table
@@ -92,7 +92,7 @@ class DifferenceLines:
         }
 
     def differences(self, old: pa.RecordBatch, new: pa.RecordBatch) -> Iterator[DifferenceLine]:
-        """What differs between all rows of some keys."""
+        """Yield the differences between all rows of some keys."""
         found = join_tables(self._table, old, new)
         for (gone,) in _pieces(found.gone):
             yield self._told(Phase.GONE, gone.column("key"), _cells(gone), None)
@@ -102,7 +102,7 @@ class DifferenceLines:
             yield self._told(Phase.CHANGED, after.column("key"), _cells(before), _cells(after))
 
     def _added(self, keys: pa.Array, cells: Columns) -> Iterator[DifferenceLine]:
-        """New objects; those of a circle of references first without these, then with them."""
+        """Yield new objects; those in a circle of references come first without these, then with them."""
         pairs = list(zip(cells, self._circular, strict=True))
         first = [pa.nulls(len(keys), pa.string()) if later else one for one, later in pairs]
         yield self._told(Phase.NEW, keys, None, first)
@@ -115,7 +115,7 @@ class DifferenceLines:
     def _told(
         self, phase: Phase, keys: pa.Array, before: Columns | None, after: Columns | None
     ) -> DifferenceLine:
-        """The lines of differences; objects whose values mean the same tell none."""
+        """Return the lines of differences; objects with equal values have none."""
         sides, tells = self._sides(before, after, len(keys))
         heads = self._filled(keys, *sides)
         refused = pa.nulls(len(keys), pa.string())
@@ -133,7 +133,7 @@ class DifferenceLines:
     def _sides(
         self, before: Columns | None, after: Columns | None, count: int
     ) -> tuple[tuple[Columns | None, Columns | None], Flags]:
-        """The JSON of so many objects before and after, and which of them tell anything."""
+        """Return the JSON of so many objects before and after, and which of them have a difference."""
         if before is not None and after is not None:
             old, new, tells = self._changed(before, after, count)
             return (old, new), tells
@@ -191,8 +191,11 @@ _NOTHING = (None, None)
 
 
 def _frame(table: Table, had: bool, has: bool) -> list[str]:
-    """What stands around the values of a line: those of the key, then those of each column, before and
-    after; the last piece ends before the position."""
+    """Return the texts around the values of a line: those of the key, then those of each column, before and
+    after.
+
+    The last piece ends before the position.
+    """
     mark = "?"
     while mark in f"{table} {[*table.key, *table.columns]}":
         mark += "?"
@@ -202,7 +205,7 @@ def _frame(table: Table, had: bool, has: bool) -> list[str]:
 
 
 def _same(column: Column, before: pa.Array, after: pa.Array) -> pa.Array:
-    """Whether texts of numbers mean the same."""
+    """Return whether texts of numbers mean the same."""
     sides = before, after
     trimmed = [pc.replace_substring_regex(texts, _DIGITS, r"\1\2") for texts in sides]
     sure = np.full(len(before), column.number is Precision.EXACT)
@@ -215,7 +218,7 @@ def _same(column: Column, before: pa.Array, after: pa.Array) -> pa.Array:
 
 
 def _cells(rows: pa.RecordBatch) -> Columns:
-    """The columns beside the key."""
+    """Return the columns outside the key."""
     found: Columns = rows.columns[2:]
     return found
 

@@ -10,7 +10,7 @@ MEMORY = 256 << 20  # bytes of both sides that are compared at once
 
 
 def compare_memory() -> Any:
-    """The setting that says how much is compared in memory."""
+    """Return the setting for how much is compared in memory."""
     return setting(
         MEMORY >> 20,
         "MiB of rows that are compared in memory; what goes beyond is divided on disk",

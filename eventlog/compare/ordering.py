@@ -24,7 +24,7 @@ class Phase(IntEnum):
 
 
 class Ranks(NamedTuple):
-    """The place of each table: those that refer to others stand behind them."""
+    """The place of each table; a table that refers to others comes after them."""
 
     of: dict[str, int]
     circles: frozenset[tuple[str, str]]  # tables that refer to each other, by their names
@@ -35,7 +35,7 @@ class Ranks(NamedTuple):
         return -rank if phase is Phase.GONE else rank
 
     def circular(self, table: Table, column: Column) -> bool:
-        """Whether the column refers to a table that refers back."""
+        """Return whether the column refers to a table that refers back."""
         return column.reference is not None and (str(table), column.reference) in self.circles
 
 
@@ -67,7 +67,7 @@ def _reached(name: str, targets: dict[str, set[str]]) -> set[str]:
 
 
 class Ordered(NamedTuple, Generic[T]):
-    """Something with its place in the order."""
+    """An item with its place in the order."""
 
     phase: Phase
     rank: int
@@ -95,7 +95,7 @@ class Order(Generic[T]):
 
 
 def _size(one: Ordered[Any]) -> int:
-    """About how many bytes it takes in memory."""
+    """Return roughly how many bytes it takes in memory."""
     return 400 + len(one.key) + weight(one.what)
 
 

@@ -70,9 +70,11 @@ def poll(
     remote: Remote | None = None,
     version: Column | None = None,
 ) -> Iterator[PolledChange]:
-    """Return the objects of a table that differ, without those whose event is on its way. `name` is the
-    table's in the state, where so many objects of it are; `remote` reads its rows where it is in another
-    database than the state; `version` is the column that decides whether a row is looked at."""
+    """Return the objects of a table that differ, without those whose event is on its way.
+
+    `name` is the table's in the state, where so many objects of it are. `remote` reads its rows if it is in
+    another database than the state. `version` is the column that decides whether a row is looked at.
+    """
     for one in _differing(connection, queries, name, source, objects, memory, remote, version):
         if one.texts is None or not one.known:
             yield one
@@ -119,8 +121,10 @@ def _differing(
 
 @contextmanager
 def each_side_once(connection: Connection, dialect: Dialect) -> Iterator[None]:
-    """Inside, a join reads each side once, whatever the database believes of their sizes: its statistics
-    may be those of an hour ago, when the tables were empty."""
+    """Make a join read each side once inside the block, whatever the database believes of their sizes.
+
+    Its statistics may be an hour old, from when the tables were empty.
+    """
     if dialect.joins_whole:
         connection.execute(text(dialect.joins_whole))
     yield
@@ -129,7 +133,7 @@ def each_side_once(connection: Connection, dialect: Dialect) -> Iterator[None]:
 
 
 def why_here(dialect: Dialect, table: Table) -> str | None:
-    """Why the digests of a table cannot be made in the database, None where they can."""
+    """Return why the digests of a table cannot be made in the database; None if they can."""
     if not dialect.digest:
         return f"{dialect.title} makes no such digests without a right of its own"
     if table.view:
@@ -175,7 +179,7 @@ def _gone(
 
 
 def gone_statement(queries: Queries, source: ReadableTable) -> str:
-    """What asks for the known objects of a table, bound as object_table, that it lacks."""
+    """Return the query for known objects, bound as object_table, that the table lacks."""
     return _filled(queries, "compare_gone", source)
 
 
@@ -244,7 +248,9 @@ def _by_version(
     version: Column,
     memory: int,
 ) -> Iterator[PolledChange]:
-    """Keys and versions alone meet the state here; rows are read that have another version, or none."""
+    """Yield rows with another version than the state, or without one; only keys and versions meet the state
+    here.
+    """
     table = source.table
     narrow = with_only_column(table, version)
     versions = remote.rows(source.narrowed(narrow))
@@ -303,7 +309,7 @@ def _texts(cell: str | None, many: bool) -> str | tuple[str, ...] | None:
 def _judged(
     name: str, key: str, own: str, texts: Texts, state: Sequence[str | None] | None
 ) -> PolledChange | None:
-    """What the state of an object says of it; None where there is nothing to say."""
+    """Return what the state of an object means for it; None if there is no difference."""
     if state is None:
         return PolledChange(key, short(key).hex(), own, texts, False, None, None, False)
     key_hash, known, values, failed, coming, first = state

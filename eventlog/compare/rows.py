@@ -1,4 +1,4 @@
-"""Rows of one side as Arrow holds them: the object's key, where the row stands, the texts of its columns."""
+"""The rows of one side as Arrow holds them: the object's key, the row's place, the texts of its columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def schema(table: Table) -> pa.Schema:
 def batch(
     table: Table, places: pa.Array, keys: Sequence[pa.Array], texts: Sequence[pa.Array]
 ) -> pa.RecordBatch:
-    """Rows whose key has these texts, in the order of the key; NullKey where one is null."""
+    """Return rows whose key has these texts, in the order of the key; raise NullKey if one is null."""
     for name, one in zip(table.key, keys, strict=True):
         if one.null_count:
             at = flags(one.is_null()).argmax()
@@ -46,7 +46,9 @@ def batch(
 
 
 def in_batches(table: Table, rows: Iterable[tuple[str, Cells, Cells]]) -> Iterator[pa.RecordBatch]:
-    """Rows that come one by one: where each stands, the texts of its key, and those of its columns."""
+    """Yield batches of rows that come one by one: the place of each, the texts of its key, and of its
+    columns.
+    """
     held: list[tuple[str | None, ...]] = []
     size = 0
     for place, key, texts in rows:
@@ -69,7 +71,7 @@ def _table_keys(table: Table, keys: Sequence[pa.Array]) -> pa.Array:
     """The table_key of each row, each value quoted where it must be."""
     parts: list[pa.Array | str] = []
     for number, (name, texts) in enumerate(zip(table.key, keys, strict=True)):
-        tablekey.write([(name, "")])  # whose error says what no key can name
+        tablekey.write([(name, "")])  # whose error explains what no key can name
         parts += [f"+{name}=" if number else f"{name}=", _quoted(texts)]
     return pc.binary_join_element_wise(*parts, "")
 

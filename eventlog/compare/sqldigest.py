@@ -24,7 +24,7 @@ def key_hash_of(dialect: Dialect, key_text: str) -> str:
 
 
 def _part(dialect: Dialect, column: Column, text: str) -> str:
-    """What stands for one value: null makes the whole of it null."""
+    """Return the part of one value; null makes the whole part null."""
     own = dialect.expressions
     pieces = (literal(LETTERS[column.kind]), dialect.octets.format(x=text), "':'", text, "';'")
     return f"coalesce({own.wrapped.format(parts=own.joined.join(pieces))}, 'n;')"

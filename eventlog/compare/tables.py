@@ -1,4 +1,4 @@
-"""A state that stands in a database: its tables as they are, all read in one snapshot."""
+"""A state in a database: its tables as they are, all read in one snapshot."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
 
 
 def at_hand(connection: Connection, name: str, wanted: Table | None = None) -> ReadableTable:
-    """How the rows of a table of this database are read; where another table is wanted, as that one's, all of
-    whose columns it must have."""
+    """Return how the rows of a table of this database are read.
+
+    If another table is wanted, they are read as its rows, and all of its columns are needed.
+    """
     catalogue = Catalogue(connection)
     own = catalogue.find(name).table
     return readable(connection, own if wanted is None else _as(own, wanted), catalogue.dialect)

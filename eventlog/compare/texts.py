@@ -12,7 +12,7 @@ from eventlog.files import parquet
 from eventlog.log_files.current import cell_text
 
 _AS_OURS = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean)
-_PLAIN_SCALE = 6  # from the seventh digit behind the point on Arrow writes small numbers with an exponent
+_PLAIN_SCALE = 6  # from the seventh digit after the point on, Arrow writes small numbers with an exponent
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _DAYS = (dt.date.min.toordinal() - _EPOCH, dt.date.max.toordinal() - _EPOCH)  # that Python knows
 _DAY = 86_400_000_000  # microseconds
@@ -45,7 +45,7 @@ def _by_column(column: pa.Array) -> pa.Array | None:
 
 
 def _moments(column: pa.Array) -> pa.Array:
-    """Timestamps of microseconds in UTC, with a fraction where it is not nought."""
+    """Write timestamps of microseconds in UTC, with a fraction unless it is zero."""
     numbers = column.cast(pa.int64())
     moments = numbers.cast(pa.timestamp("us"))
     if not np.any(pc.fill_null(numbers, 0).to_numpy() % 1_000_000):

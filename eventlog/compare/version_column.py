@@ -1,6 +1,6 @@
-"""Comparing by a column that tells versions: an object is looked at where that value is another one.
+"""Comparison by a version column: an object is looked at if that value is another one.
 
-Its digest is that of the version alone; of a row without a version it is that of all values, as ever.
+Its digest is that of the version alone; a row without a version has the digest of all values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from eventlog.core.tables import Column, Table
 
 
 def version_of(table: Table, name: str | None) -> Column | None:
-    """The column of a table that tells versions, None where none is named; InvalidTables where it cannot."""
+    """Return the version column of a table; None if none is named. Raise InvalidTables if it is none."""
     if name is None:
         return None
     column = table.column(name)
@@ -26,7 +26,7 @@ def version_of(table: Table, name: str | None) -> Column | None:
 
 
 def with_only_column(table: Table, column: Column) -> Table:
-    """The table with no column beside its key but one."""
+    """Return the table with only one column outside its key."""
     columns = {one.name: replace(one, leaves=one is column) for one in table.columns.values()}
     return replace(table, columns=columns)
 

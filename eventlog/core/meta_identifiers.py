@@ -11,8 +11,8 @@ NetIQ, Driver for JDBC, "View Column Meta-Identifiers":
     <column-group-id>  ::= <non-negative-integer> "_"
     <referenced-column-name> ::= "_" <column-name> "__"
 
-Two further forms are read: a foreign key without its referenced column, because its name is published that
-way, and a group of a foreign key that is not a number.
+Two further forms are read. A foreign key may lack its referenced column, because its name is published that
+way. A group of a foreign key may be no number.
 """
 
 from __future__ import annotations

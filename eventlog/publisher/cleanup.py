@@ -1,13 +1,13 @@
-"""Reads SQL of the operator as far as it must be known that it leaves pending rows of the log alone.
+"""Checks the operator's SQL, which must leave pending rows of the log alone.
 
-A statement that names the log, or a table beside it, is one of these as a whole, or refused:
+A statement that names the log, or a table of ours, must be one of these as a whole; others are refused:
 
     delete from <log> where <record_id> = 1            delete from <log> where <status> = 'S'
     delete from <log> where <record_id> in (1, 2)      delete from <log> where <status> in ('S', 'W')
                                                        … and <event_time> < now() - interval '7 days'
 
-The expression holds numbers, texts, arithmetic and the database's own words for times, and nothing else.
-What one database reads as a comment, a string or an operator and another one does not is not read here.
+The expression contains numbers, texts, arithmetic and the database's own words for times, and nothing else.
+A text that is a comment, a string or an operator in some databases only is refused.
 """
 
 from __future__ import annotations

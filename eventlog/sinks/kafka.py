@@ -39,7 +39,7 @@ class Message(NamedTuple):
 
 
 class NotDelivered(NamedTuple):
-    """Why a message has not arrived."""
+    """An error: a message has not arrived."""
 
     reason: str
     final: bool = False  # it never will, for what it is itself

@@ -1,7 +1,7 @@
-"""Tables of any database that SQLAlchemy speaks to: described, and read in words that all of them know.
+"""Tables of any database that SQLAlchemy supports: described, and read with standard statements.
 
-Nothing of ours has to stand there. Values are told as their driver gives them, so a table whose driver makes
-another thing of them than its database writes is told as the driver has it.
+The database needs nothing of ours. Values are written as their driver returns them, so a value that the
+driver changes is written as changed.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ class AnyTable(ReadableTable):
         return narrow
 
     def sought(self, column: Column, text: str) -> Sought:
-        """Nothing: objects of such a table are found by their keys alone."""
+        """Return nothing, because objects of such a table are found by their keys alone."""
         raise NotExpressible(f"{self.table}: its objects are found by their keys alone")
 
     def search(self, table: object, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
-        """Likewise."""
+        """Return nothing, because objects of such a table are found by their keys alone."""
         raise NotExpressible(f"{self.table}: its objects are found by their keys alone")
 
     def _load(self, column: Column, value: str) -> str:
@@ -99,7 +99,7 @@ class AnyTable(ReadableTable):
         return value
 
     def statement(self, condition: sa.ColumnElement[bool] | None = None) -> Any:
-        """What asks for the key and the columns of rows."""
+        """Return the query for the key and the columns of rows."""
         columns: Any = [sa.column(column.name) for column in (*self.table.key_columns, *self.columns)]
         query = sa.select(*columns).select_from(sa.table(self.table.name, schema=self.table.schema))
         return query if condition is None else query.where(condition)
@@ -122,8 +122,10 @@ class AnyTable(ReadableTable):
                     yield Current(place, texts)
 
     def _conditions(self, keys: Sequence[Sequence[str]]) -> Iterator[sa.ColumnElement[bool] | None]:
-        """What finds rows among which are all with these keys; None finds every row, where it is not sure how
-        a value of the key is compared."""
+        """Return conditions for rows that include all rows with these keys.
+
+        None finds every row, if it is uncertain how a value of the key is compared.
+        """
         if any(column.kind not in _COMPARED for column in self.table.key_columns):
             yield None
             return
@@ -188,7 +190,7 @@ _COMPARED: Mapping[Kind, Callable[[str], Any]] = {Kind.INT: int, Kind.STRING: st
 
 
 class AnyCatalogue:
-    """What SQLAlchemy can tell of the tables of a database."""
+    """The tables of a database as SQLAlchemy describes them."""
 
     def __init__(self, connection: Connection) -> None:
         self.dialect = connection.engine.dialect.name
@@ -233,14 +235,16 @@ class AnyCatalogue:
         return Table(schema, name, described, tuple(key), view=view)
 
     def _reflected(self, schema: str | None, name: str) -> _Described:
-        """What SQLAlchemy finds out."""
+        """Return what SQLAlchemy finds in the catalogue."""
         inspector = self._inspector
         columns = [(row["name"], self._type(row["type"])) for row in inspector.get_columns(name, schema)]
         key = inspector.get_pk_constraint(name, schema)["constrained_columns"]
         return columns, key, [self._foreign(row) for row in inspector.get_foreign_keys(name, schema)]
 
     def _described_by_standard(self, schema: str | None, name: str, fault: Exception) -> _Described:
-        """What the views of the SQL standard tell, where SQLAlchemy's own way fails; without references."""
+        """Return what the views of the SQL standard contain, if SQLAlchemy's own way fails; without
+        references.
+        """
         self._connection.rollback()
         values = {"name": name, "schema": schema}
         try:

@@ -1,4 +1,4 @@
-"""The catalogue of a database: its tables as `eventlog.core.tables` knows them, and what stands on them."""
+"""The catalogue of a database: its tables as `eventlog.core.tables` knows them, with triggers and keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NoSuchTable(EventlogError):
 
 
 class LogColumn(NamedTuple):
-    """A column of a log as the catalogue tells it."""
+    """A column of a log from the catalogue."""
 
     name: str
     type: str
@@ -44,14 +44,14 @@ class AmbiguousLog(EventlogError):
 
 
 class Catalogue:
-    """What the database at this connection says of its tables."""
+    """The catalogue of the database at this connection."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.dialect: Dialect = dialect_of(connection.engine)
 
     def names(self, schema: str | None = None) -> list[tuple[str, str, str]]:
-        """Schema, name and kind of every table and view of a schema, or of those that need no naming."""
+        """Return schema, name and kind of the tables and views of a schema, or of those without one."""
         rows = self._ask("tables", schema=schema)
         return [(row["schema_name"], row["table_name"], row["kind"]) for row in rows]
 
@@ -77,8 +77,11 @@ class Catalogue:
         return None
 
     def located(self, log: Log) -> Log:
-        """The log with its schema, which statements must name: whose search path they meet is not known.
-        A name that stands in two schemas of ours is nobody's, lest another log be taken for this one."""
+        """Return the log with its schema, because statements may meet another search path.
+
+        A name that exists in two schemas of ours is refused, so that another log cannot be taken for this
+        one.
+        """
         if log.schema:
             return log
         schemas = self.places(log.dialect.fold(log.table))
@@ -91,12 +94,12 @@ class Catalogue:
         return [row["schema_name"] for row in self._ask("places", name=name)]
 
     def owner(self, log: Log) -> Owner:
-        """To whom a log belongs: whoever owns the record of what is tracked."""
+        """Return the owner of a log: the owner of the record of tracked tables."""
         rows = self._ask("owner", schema=log.place, table_name=log.beside("tracked"))
         return next((Owner(row["owner"], bool(row["almighty"])) for row in rows), Owner())
 
     def marked(self, log: Log) -> dict[Place, bool]:
-        """The tables with triggers that say they are of that log, and whether those belong to its owner."""
+        """Return the tables with triggers that claim to be of that log, and whether its owner owns them."""
         names = log.names()
         place = {"log_schema": log.place, "record": log.beside("tracked")}
         rows = self._ask("marked", mark=f"{MARK}{{", log=names["log"], **place)
@@ -107,7 +110,7 @@ class Catalogue:
         return {row["routine_name"]: row["body"] for row in self._ask("routines", schema=log.place)}
 
     def shows_triggers(self, place: Place) -> bool:
-        """Whether we may see the triggers of a table; not, where that cannot be told."""
+        """Return whether we may see the triggers of a table; False if that is unknown."""
         if not self.dialect.hides_triggers:
             return True
         rows = self._ask("shows_triggers", schema=place[0], table_name=place[1])
@@ -119,7 +122,7 @@ class Catalogue:
         return [row["name"] for row in self._ask("subscriptions", schema=schema, table_name=name)]
 
     def relation(self, schema: str, name: str) -> Relation:
-        """The table of exactly that name, with what stands on it."""
+        """Return the table of exactly that name, with its triggers and keys."""
         where = {"schema": schema, "table_name": name}
         identity = next((Identity(**row) for row in self._ask("identity", **where)), None)
         if identity is None:
@@ -191,7 +194,7 @@ class Catalogue:
 
 
 class Directory:
-    """Finds many tables by name: the names are listed once, when the first of them is looked for."""
+    """A finder of many tables by name; the names are listed once, at the first search."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -275,5 +278,5 @@ def _trigger(row: Facts) -> Installed:
 
 
 def _firing(row: Facts) -> Firing:
-    """In which sessions a trigger fires; most databases know no more than whether it is enabled."""
+    """Return the sessions in which a trigger fires; most databases only know whether it is enabled."""
     return Firing(row.get("firing") or ("origin" if row["enabled"] else "disabled"))

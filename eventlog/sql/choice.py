@@ -45,12 +45,14 @@ class Choice:
                 raise IllegalChoice(value, ", ".join(map(str, legal)))
 
     def mark(self) -> str:
-        """The words by which a trigger's text tells the choice: one line, no quote, no end of a comment."""
+        """Return the words by which a trigger's text contains the choice: one line, without quotes or comment
+        ends.
+        """
         chosen = {name: value for name, value in asdict(self).items() if value != _DEFAULTS[name]}
         return MARK + json.dumps(chosen, sort_keys=True).replace("'", r"\u0027").replace("*/", r"*\u002f")
 
     def words(self) -> str:
-        """The choice as it stands on record, where children have lines of their own."""
+        """Return the choice as it is on record, where children have lines of their own."""
         return replace(self, children=()).mark().removeprefix(MARK)
 
     def flags(self) -> str:
@@ -70,7 +72,7 @@ class Choice:
 
 
 def read_mark(text: str) -> Choice | None:
-    """The choice that a trigger's text tells, None if the text is not ours."""
+    """Return the choice in a trigger's text; None if the text is not ours."""
     _, mark, rest = text.partition(MARK)
     if not mark:
         return None
@@ -81,7 +83,7 @@ def read_mark(text: str) -> Choice | None:
 
 
 def read_choice(words: str, children: Iterable[str] | None = None) -> Choice:
-    """The choice that words begin with, and its children where they are told apart from it."""
+    """Return the choice at the beginning of a text, with its children if they are given separately."""
     try:
         entries = json.JSONDecoder().raw_decode(words)[0]
         values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in entries.items()}

@@ -23,7 +23,7 @@ class OddBytes(EventlogError):
 
 
 class ResultColumns:
-    """Some columns of a result: numbers as vectors, with 0 for null; texts as Arrow holds them."""
+    """The columns of a result: numbers as vectors, with 0 for null, and texts as Arrow arrays."""
 
     def __init__(self, numbers: Mapping[str, Ints], texts: Mapping[str, pa.Array]) -> None:
         self.numbers = numbers
@@ -31,12 +31,12 @@ class ResultColumns:
 
     @property
     def size(self) -> int:
-        """How many rows it has."""
+        """Return how many rows it has."""
         return max(map(len, self.numbers.values()), default=0)
 
 
 def in_one(results: Sequence[ResultColumns], numbers: Sequence[str], texts: Sequence[str]) -> ResultColumns:
-    """These columns of several results, one behind the other."""
+    """Return these columns of several results, joined."""
     if len(results) == 1:
         return results[0]
     return ResultColumns(
@@ -58,8 +58,10 @@ def read_columns(
     numbers: Sequence[str],
     texts: Sequence[str],
 ) -> ResultColumns:
-    """These of the columns of a statement's result, whose columns have these names in their order; OddBytes
-    where Arrow cannot hold their texts."""
+    """Return these columns of a statement's result, whose columns have these names.
+
+    Raise OddBytes if Arrow cannot hold their texts.
+    """
     try:
         if queries.log.dialect.packs_columns:
             packing = _packing(queries, clause, names, numbers, texts)
@@ -83,7 +85,7 @@ def _gathered(
 
 
 def as_texts(cells: Sequence[str | None]) -> pa.Array:
-    """Texts as Arrow holds them; OddBytes where it cannot."""
+    """Return texts as Arrow holds them; raise OddBytes if it cannot."""
     try:
         return pa.array(cells, pa.string())
     except UnicodeEncodeError as fault:
@@ -118,7 +120,7 @@ def _unpacked(row: Sequence[Any], numbers: Sequence[str], texts: Sequence[str]) 
 
 
 def _texts(sizes: Ints, data: bytes) -> pa.Array:
-    """The texts of these sizes that stand one behind the other; -1 is null."""
+    """Return the consecutive texts of these sizes; -1 is null."""
     present = sizes >= 0
     ends = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(np.maximum(sizes, 0), out=ends[1:])

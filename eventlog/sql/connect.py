@@ -37,13 +37,13 @@ class ConnectionLost(EventlogError):
     """no connection to the database: {0}"""
 
 
-_ENCODING = "encoding"  # of a connection, kept beside it
+_ENCODING = "encoding"  # of a connection, kept with it
 
 
 def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
-    """An engine whose every new connection speaks UTC and ISO and has run the given statements.
+    """Return an engine whose every new connection uses UTC and ISO and has run the given statements.
 
-    It keeps that many connections open for the next use; whoever asks for some disposes of the engine.
+    It keeps that many connections open for the next use; a caller that asks for some disposes of the engine.
     """
     address = read_url(url)
     pool: dict[str, Any] = {"pool_size": keep_open} if keep_open else {"poolclass": NullPool}
@@ -60,8 +60,11 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
 
 
 def connect_to_log(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
-    """One for a log and its tables. Nothing is hidden from its sessions in silence, unless a given statement
-    lets it, and no function that others made in a schema which is searched runs for its bare name."""
+    """Return an engine for a log and its tables.
+
+    Row security hides nothing silently from its sessions, unless a given statement allows it. Functions of
+    others in searched schemas are never run by a bare name.
+    """
     address = read_url(url)
     dialect = dialect_named(address.get_backend_name())
     begin = (*dialect.sees_all, *connection_init, *dialect.pinned_path)
@@ -69,8 +72,10 @@ def connect_to_log(url: str | URL, connection_init: Sequence[str] = (), *, keep_
 
 
 def connect_any(url: str | URL) -> Engine:
-    """An engine for tables that are read and written in the words of every database: also SQL Server, DB2,
-    Informix or SQLite, by whatever driver the URL names and is installed."""
+    """Return an engine for tables that are read and written with standard statements.
+
+    It accepts SQL Server, DB2, Informix, SQLite and others, by any installed driver that the URL names.
+    """
     address = _address(url)
     if address.get_backend_name() in SCHEMES:
         return connect(url)
@@ -85,7 +90,7 @@ def connect_any(url: str | URL) -> Engine:
 
 
 def _name(address: URL) -> dict[str, str]:
-    """What has the server show our sessions as eventlog's, unless the URL names them."""
+    """Return what makes the server show our sessions as eventlog's, unless the URL names them."""
     dialect = dialect_named(address.get_backend_name())
     ours = dialect.session_name if address.drivername == dialect.driver else None
     return {ours: "eventlog"} if ours and ours not in address.query else {}
@@ -97,7 +102,7 @@ def execute_plain(connection: Connection, statement: str) -> None:
 
 
 def dialect_at(engine: Engine) -> Dialect:
-    """The dialect of the server itself, asked where the URL cannot tell MySQL from MariaDB."""
+    """Return the dialect of the server itself, asked if the URL cannot distinguish MySQL from MariaDB."""
     with engine.connect():
         return dialect_of(engine)
 
@@ -134,7 +139,7 @@ def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str
 
 @contextmanager
 def _driver(address: URL) -> Iterator[None]:
-    """Inside, the driver that the URL names is imported."""
+    """Import the driver that the URL names inside the block."""
     dialect = dialect_named(address.get_backend_name())
     try:
         with extra(dialect.extra, dialect.title) if dialect.extra else nullcontext():
@@ -160,7 +165,7 @@ def _prepare(dialect: Dialect, connection_init: Sequence[str]) -> Any:
 
 def _encoding_of(connection: Any) -> str | None:
     """The encoding in which a driver sends texts; None where it sends them as bytes."""
-    info: Any = getattr(connection, "info", None)  # of psycopg, which speaks the database's own
+    info: Any = getattr(connection, "info", None)  # of psycopg, which uses the database's own
     if hasattr(info, "parameter_status") and info.parameter_status("server_encoding") == "SQL_ASCII":
         return None
     return getattr(info, "encoding", "utf-8")
@@ -193,6 +198,6 @@ def _advice(scheme: str, fault: BaseException) -> Iterator[str]:
 
 
 def _words(fault: BaseException) -> str:
-    """What the database said, without the driver's wrapping."""
+    """Return the database's message, without the driver's wrapping."""
     texts = [argument for argument in fault.args if isinstance(argument, str)]
     return " ".join((texts[-1] if texts else str(fault)).split())

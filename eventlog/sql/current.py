@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 NO_BOUND = 1 << 62
-_FETCHED = 100  # rows at once, of which any may be long
+_FETCHED = 100  # rows at once; any of them may be long
 _COUNTED = 1_000  # keys of a statement whose rows are counted as they come, for all of them must be taken
 
 
@@ -96,11 +96,10 @@ def current_rows(
     keys: Sequence[Sequence[str]],
     bound: int = NO_BOUND,
 ) -> Iterator[Current]:
-    """The rows of the keys as they are now, a statement for each chunk of keys; TooMuch as soon as they come
-    to so many bytes.
+    """Return the rows of the keys as they are now, with a statement for each chunk of keys.
 
-    The values of a key stand in key order, and who calls has made sure that they are of the
-    column's type: one bad value would fail the whole statement.
+    Raise TooMuch as soon as they have so many bytes. The values of a key are in key order, and the caller has
+    checked that they are of the column's type, because one bad value would fail the whole statement.
     """
     if table.elsewhere is not None:
         yield from _counted(table.elsewhere.current_rows(table, keys), bound)
@@ -117,7 +116,7 @@ def current_columns(
     keys: Sequence[Sequence[str]],
     bound: int = NO_BOUND,
 ) -> tuple[Ints, list[pa.Array]]:
-    """The same by column, also the keys: of which of them each row is, and the texts of each column."""
+    """Return the same by column, including the keys: the key of each row, and the texts of each column."""
     import numpy as np
     import pyarrow as pa
 
@@ -157,7 +156,7 @@ def _measured(
 
 
 def _room_left(bound: int, room: int, taken: int) -> int:
-    """How many bytes are left of a bound."""
+    """Return how many bytes are left of a bound."""
     if taken >= room:
         raise TooMuch(bound)
     return room - taken
@@ -178,7 +177,7 @@ def _streamed(
 def _counted(rows: Generator[Current, None, None], bound: int) -> Iterator[Current]:
     """The rows, until their texts come to so many bytes: counted by characters, of four bytes at most."""
     room = bound
-    with closing(rows):  # lest a statement be left open that nobody reads to its end
+    with closing(rows):  # so that no statement stays open that is not read to its end
         for row in rows:
             room = _room_left(bound, room, sum(map(len, filter(None, row.texts))))
             yield row
@@ -202,8 +201,9 @@ def search(
 
 
 def _bound_keys(columns: Sequence[Sequence[str]], dialect: Dialect) -> Iterator[tuple[int, dict[str, str]]]:
-    """What the statement is given of keys, whose values stand by column: some keys at a time, and the place
-    of the first of them."""
+    """Yield the values of keys for the statement, by column: some keys at a time, and the position of the
+    first.
+    """
     size = dialect.chunk if dialect.measures_rows else min(dialect.chunk, _COUNTED)
     for start in range(0, len(columns[0]) if columns else 0, size):
         chunk = [column[start : start + size] for column in columns]
@@ -237,7 +237,10 @@ def _current_holes(queries: Queries, table: Readable) -> dict[str, str]:
 
 
 def _search_holes(table: Searchable, sought: Sequence[Sought]) -> dict[str, str]:
-    """A value among many need not stand in the row that has another one: each is looked for in the group."""
+    """Return the conditions of a search.
+
+    Each of many values is looked for in the group, because it need not be in the row that has another one.
+    """
     tests = _matching([value.column for value in sought])
     single = [test for test, value in zip(tests, sought, strict=True) if not value.many]
     many = [test for test, value in zip(tests, sought, strict=True) if value.many]
@@ -252,7 +255,7 @@ def _search_holes(table: Searchable, sought: Sequence[Sought]) -> dict[str, str]
 
 
 def _typed(columns: Sequence[KeyColumn]) -> dict[str, str]:
-    """How a statement declares the values that it is given, k0, k1 and so on."""
+    """Return how a statement declares its values, k0, k1 and so on."""
     return {
         "typed_keys": "".join(f", k{i} {column.type}" for i, column in enumerate(columns)),
         "typed_paths": "".join(f", k{i} {column.type} path '$.k{i}'" for i, column in enumerate(columns)),
@@ -260,7 +263,7 @@ def _typed(columns: Sequence[KeyColumn]) -> dict[str, str]:
 
 
 def _matching(columns: Sequence[KeyColumn]) -> list[str]:
-    """For each column the condition that it has its value."""
+    """Return for each column the condition that it has its value."""
     return [
         unbound(fill(column.matches, {"c": column.name, "k": f"k.k{i}"})) for i, column in enumerate(columns)
     ]

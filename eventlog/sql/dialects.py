@@ -51,7 +51,7 @@ def dialect_named(scheme: str) -> Dialect:
 
 
 def dialect_of(engine: Any) -> Dialect:
-    """Return the dialect of an engine; a server may be another than its URL says, once connected."""
+    """Return the dialect of an engine; a connected server may differ from its URL."""
     for attribute, dialect in _BY_ATTRIBUTE.items():
         if getattr(engine.dialect, attribute, False):
             return dialect

@@ -1,4 +1,4 @@
-"""The event log's names in one database: the table, its ten columns, and the tables beside it."""
+"""The event log's names in one database: the table, its ten columns, and our further tables."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ COMPANIONS = (
     "waiting",  # of logs that were installed before revision 0004
 )
 
-BLOCK = 2048  # record_ids, of which no range of what is done goes beyond
+BLOCK = 2048  # record_ids; no range of finished rows crosses such a block
 
-_LEGAL = re.compile(r"[\w$# -]+")  # no quotes of any kind: these names also stand inside string constants
+_LEGAL = re.compile(
+    r"[\w$# -]+"
+)  # no quotes of any kind, because these names are also inside string constants
 
 
 class UnknownLogColumn(Misuse):
@@ -39,7 +41,7 @@ class Log:
     table: str = "eventlog"
     schema: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)  # ours to theirs, where they differ
-    local_time: bool = False  # event_time stands in the database's own zone, not in UTC
+    local_time: bool = False  # event_time is in the database's own zone, not in UTC
     stored: Mapping[str, Stored] = field(default_factory=lambda: OURS)  # how each column is kept
     keyed: bool = True  # its primary key begins with record_id
     unique: bool = True  # its record_id has a unique key of its own
@@ -56,11 +58,11 @@ class Log:
             raise IllegalName(self.table, self.dialect.title, f"a log's name may have {spare} bytes")
 
     def column(self, name: str) -> str:
-        """What one of our ten columns is called there."""
+        """Return the name of one of our ten columns in the log."""
         return self.columns.get(name) or self.dialect.fold(name)
 
     def names(self) -> dict[str, str]:
-        """What fills the holes of a statement."""
+        """Return the names for the placeholders of a statement."""
         quote = self.dialect.quote
         table = self.dialect.fold(self.table)
         holes = {name: quote(self.column(name)) for name in COLUMNS}
@@ -94,8 +96,11 @@ class Log:
         return holes
 
     def reading_names(self) -> dict[str, str]:
-        """What fills the holes of a statement that reads rows or changes them: there the log is called r,
-        a column's name stands for what is read of it, and raw_ before one for the column itself."""
+        """Return the names for a statement that reads or changes rows.
+
+        The log is called r there. A column's name is replaced by what is read of it, and with raw_ by the
+        column itself.
+        """
         names = self.names()
         columns = {name: names[name] for name in COLUMNS}
         of_row = {name: f"r.{quoted}" for name, quoted in columns.items()}
@@ -108,7 +113,7 @@ class Log:
 
     @property
     def ranged(self) -> bool:
-        """Whether a range of record_ids holds no rows but those of its integers, one each."""
+        """Return whether a range of record_ids contains only the rows of its integers, one each."""
         return self.unique and self.stored["record_id"].storage is Storage.INTEGER
 
     @property
@@ -123,7 +128,7 @@ class Log:
         return _beside(table, name.upper() if capitals else name)
 
     def reflected(self, name: str) -> str:
-        """The catalogue's name as SQLAlchemy writes it: without capitals where nobody quoted it."""
+        """Return the catalogue's name as SQLAlchemy writes it: without capitals if it was not quoted."""
         return name.lower() if self.dialect.fold(name.lower()) == name else name
 
     def _qualified(self, name: str) -> str:

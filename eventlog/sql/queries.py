@@ -28,7 +28,7 @@ class Queries:
         self._names = names = log.reading_names()
         names["new_row"] = self.piece("row")
         names["raw_letter"] = names["letter"]
-        if log.ranged:  # else nothing of it stands beside it
+        if log.ranged:  # else no letters are outside of it
             names["letter_beside"] = self.piece("letter_beside")
             names["letter"] = self.piece("true_letter")
         else:
@@ -39,7 +39,7 @@ class Queries:
             self._names[piece] = self.piece(piece)
 
     def name(self, hole: str) -> str:
-        """What fills a hole."""
+        """Return the text for a placeholder."""
         return self._names[hole]
 
     def piece(self, name: str) -> str:
@@ -56,7 +56,7 @@ class Queries:
         return templates.statement(self.log.dialect, name, **holes)
 
     def pieces(self, *names: str) -> str:
-        """Conditions that must all hold."""
+        """Return conditions that must all hold."""
         return "\n    and ".join(self.piece(name) for name in names)
 
     def run(
@@ -118,5 +118,5 @@ def containing(words: str) -> str:
 
 
 def unbound(sql: str) -> str:
-    """SQL in which a colon means itself, not a parameter."""
+    """Return SQL in which a colon means itself, not a parameter."""
     return sql.replace(":", r"\:")

@@ -1,4 +1,4 @@
-"""A table whose current rows can be read back by the keys that stand in the log."""
+"""A table whose current rows can be read back by keys in the log."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class ReadableTable:
             raise WrongRow(f"table_key: {column.name}: {fault}") from fault
 
     def _compared(self, column: Column) -> tuple[KeyColumn, KeyType]:
-        """How a column is compared with a given value, by its type, else as text."""
+        """Return how a column is compared with a given value: by its type, else as text."""
         key_type = key_type_of(self._dialect.key_types, column.type)
         equals = self._dialect.expressions.equals
         if key_type is None or ("{collation}" in key_type.matches and column.name not in self._collations):
@@ -114,7 +114,7 @@ class ReadableTable:
 
     @property
     def functions(self) -> str:
-        """Those of our functions that the texts call, as a query begins with them."""
+        """Return those of our functions that the texts call, as the beginning of a query."""
         called = self._dialect.expressions.called_by(self.expressions)
         texts = "\n".join(templates.statement(self._dialect, name) for name in called)
         return f"with\n{texts}\n" if texts else ""
@@ -163,13 +163,13 @@ def with_children(table: Table, children: Iterable[Child]) -> Table:
 
 
 def _read_as(table: Table) -> dict[str, str]:
-    """What the columns of children are called where they are read: no long name, and none of the parent's."""
+    """Return the names of the columns of children in queries, without long names or those of the parent."""
     free = (name for number in count() if (name := f"child{number}") not in table.columns)
     return {column.name: next(free) for column in table.columns.values() if column.of_child}
 
 
 def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str], dialect: Dialect) -> str:
-    """What is read from: the table, or its rows once for each row of each child, one child after another."""
+    """Return the source of a query: the table, or its rows once for each row of each child."""
     parent = qualified(dialect, table.schema, table.name)
     if not children:
         return parent

@@ -1,4 +1,4 @@
-"""What triggers need to know of a table, as the catalogue tells it."""
+"""The catalogue's facts about a table that triggers need."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from eventlog.core.tables import Column, Table
 from eventlog.sql.common.dialect import Dialect
 
-MARK = "eventlog track "  # begins the words by which a trigger tells what it logs
+MARK = "eventlog track "  # begins the text in a trigger about what it logs
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """Columns that name the key of another table."""
+    """A foreign key: columns that name the key of another table."""
 
     columns: tuple[str, ...]
     target_schema: str | None
@@ -25,7 +25,7 @@ class ForeignKey:
 
     @property
     def cascades(self) -> bool:
-        """Whether a change of the other table changes rows of this one."""
+        """Return whether a change of the other table changes rows of this one."""
         return {self.on_delete, self.on_update} - {"no action", "restrict"} != set()
 
 
@@ -33,7 +33,7 @@ Place = tuple[str, str]  # the schema and the name of a table
 
 
 class Identity(NamedTuple):
-    """What a table is beside its name: one that was dropped and made anew has another number."""
+    """The identity of a table besides its name; a table that was dropped and made anew has another number."""
 
     kind: str = "table"
     table_id: str | None = None
@@ -56,7 +56,7 @@ _PLAIN = Identity()
 
 
 class Firing(Enum):
-    """In which sessions a trigger fires; the names are PostgreSQL's, where alone one can choose."""
+    """The sessions in which a trigger fires; the names are PostgreSQL's, which alone has the choice."""
 
     ORIGIN = "origin"  # in all but those of replication
     REPLICA = "replica"  # in those of replication alone
@@ -66,21 +66,21 @@ class Firing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A trigger that stands on a table."""
+    """A trigger on a table."""
 
     name: str
     body: str = ""
     row: bool = False  # fires once a row, after the change
     firing: Firing = Firing.ORIGIN
     schema: str | None = None
-    table: str = ""  # a partition's name, where it stands on one
+    table: str = ""  # a partition's name, if it is on one
     routine: str = ""  # the function that it calls, quoted, where triggers call one
     internal: bool = False  # the database's own, for a foreign key
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A table with what stands on it."""
+    """A table with its keys and triggers."""
 
     table: Table
     foreign_keys: tuple[ForeignKey, ...] = ()
@@ -104,7 +104,7 @@ class Relation:
         return self.table.schema or "", self.table.name
 
     def columns(self, names: tuple[str, ...] | None, without: tuple[str, ...] = ()) -> tuple[Column, ...]:
-        """The columns beside the key that are logged, in their order."""
+        """Return the logged columns outside the key, in their order."""
         chosen = self.table.columns.keys() if names is None else set(names)
         left_out = {*self.table.key, *self.virtual, *without}
         return tuple(c for c in self.table.columns.values() if c.name in chosen and c.name not in left_out)

@@ -37,7 +37,7 @@ class Stored(NamedTuple):
         return _MOST.get(self.storage, MAX_RECORD_ID)
 
     def why_unusable(self, record_id: str | None) -> str:
-        """Why a row with this record_id cannot be finished."""
+        """Return why a row with this record_id cannot be finished."""
         number = "null" if record_id is None else repr(record_id[:40]) if self.is_text else record_id
         return f"record_id is {number}, not a whole number from 1 to {self.most}: it changes only by hand"
 
@@ -68,7 +68,7 @@ REMEDIES: dict[str, str] = dict.fromkeys(COLUMNS, "text") | {
 
 
 def demand_time(stored: Mapping[str, Stored], what: str) -> None:
-    """Unordered where what somebody wants cannot be had from event_time as it is kept."""
+    """Raise Unordered if the stored event_time does not allow what is asked for."""
     if stored["event_time"].is_text:
         raise Unordered(stored["event_time"].type, what)
 
@@ -76,7 +76,7 @@ def demand_time(stored: Mapping[str, Stored], what: str) -> None:
 def readings(
     dialect: Dialect, names: Mapping[str, str], stored: Mapping[str, Stored], *, local_time: bool
 ) -> dict[str, str]:
-    """What fills the holes of statements that read a log's rows, whose names are qualified and quoted."""
+    """Return the texts for statements that read a log's rows, whose names are qualified and quoted."""
     number, kind, letter, time = (
         stored[name] for name in ("record_id", "event_type", "status", "event_time")
     )
@@ -106,14 +106,14 @@ def readings(
 
 
 def indexed_number(dialect: Dialect, name: str, stored: Stored) -> str:
-    """What an index holds of a column of numbers."""
+    """Return what an index contains of a column of numbers."""
     if stored.is_text and dialect.indexes_expressions:
         return _number(dialect, stored, name)
     return indexed_text(name, stored)
 
 
 def indexed_text(name: str, stored: Stored) -> str:
-    """What an index holds of a column of texts: of long ones the beginnings."""
+    """Return what an index contains of a column of texts: the beginnings of long ones."""
     length = _LENGTH.search(stored.type)
     whole = not stored.is_text or not stored.type or (length is not None and int(length[1]) <= _PREFIX)
     return name if whole else f"{name}({_PREFIX})"
@@ -124,7 +124,7 @@ _PREFIX = 20  # characters, which hold any record_id
 
 
 def _usable(stored: Stored, record_id: str) -> str:
-    """Whether a row can be finished by its record_id."""
+    """Return whether a row can be finished by its record_id."""
     if stored.storage is Storage.INTEGER:
         return f"{record_id} > 0"
     whole = "" if stored.is_text else f" and {record_id} = floor({record_id})"
@@ -153,7 +153,7 @@ def _time_text(dialect: Dialect, stored: Stored, time: str) -> str:
 
 
 def _is_plain(dialect: Dialect, stored: Stored, time: str) -> str:
-    """Whether a time is surely one that a document can name."""
+    """Return whether a time is certainly one that a document can contain."""
     if stored.is_text:
         return _put(dialect.plain_time, time)
     return f"{time} between timestamp '0001-01-01 00:00:00' and timestamp '9999-12-31 23:59:59.999999'"

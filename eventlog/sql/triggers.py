@@ -56,7 +56,7 @@ class Subject:
 
     @property
     def per_field(self) -> tuple[Column, ...]:
-        """The columns that rows of their own can tell: those with a text."""
+        """Return the columns with rows of their own: those with a text."""
         expression_of = self.dialect.expressions.of
         return tuple(column for column in self.columns if not expression_of(column.type).unreadable)
 
@@ -72,7 +72,7 @@ class TriggerRow(NamedTuple):
 
 
 class Trigger(NamedTuple):
-    """A trigger: where it stands, the text by which it is known again, and how it is made."""
+    """A trigger: its table, the text by which it is recognised, and the statements that make it."""
 
     name: str
     schema: str | None
@@ -99,7 +99,7 @@ class TriggerRows:
         return self.expressions.key(self.subject.relation.key, alias, self.dialect.quote)
 
     def moved(self, old: str, new: str) -> str:
-        """Whether an update gave the row another key."""
+        """Return whether an update gave the row another key."""
         return " or ".join(
             self.expressions.differ(column, old, new, self.dialect.quote)
             for column in self.subject.table.key_columns
@@ -145,7 +145,7 @@ class TriggerRows:
         )
 
     def linked(self, child: Child, alias: str) -> str:
-        """Whether a child row names a parent at all."""
+        """Return whether a child row names a parent."""
         columns = child.relation.table.columns
         return " and ".join(self._given(alias, columns[name]) for name in child.link.columns)
 
@@ -179,7 +179,7 @@ class TriggerRows:
         return self.expressions.missing.format(x=f"{alias}.{self.dialect.quote(column.name)}")
 
     def _given(self, alias: str, column: Column) -> str:
-        """Whether the column has a value."""
+        """Return whether the column has a value."""
         return self.expressions.given.format(x=f"{alias}.{self.dialect.quote(column.name)}")
 
 
@@ -196,7 +196,7 @@ ROUTINES = (
 
 
 def routines(log: Log, file: str = "routines", **more: str) -> Iterator[str]:
-    """What belongs to the log as a whole, made any number of times; or taken away, by drop_routines."""
+    """Return what belongs to the log as a whole and can be made repeatedly; drop_routines removes it."""
     holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in ROUTINES}
     quoted = log.dialect.expressions.quoted.format(v="value")
     holes["event_label"] = log.dialect.quote(log.beside("event"))

@@ -42,9 +42,8 @@ def keys_of(settings: MessageSettings, kafka: KafkaSettings) -> KeyWriter:
     return KeyWriter(settings.logical_types, register_key)
 
 
-# A partition that has just come, or moved, may refuse a producer's first messages and take those that are on
-# the following ones. The first then count as repeats when they are sent again, and are lost. So
-# nothing is on its way behind what is not acknowledged.
+# A new or moved partition may refuse a producer's first messages and accept later ones. The first messages then
+# count as repeats when they are sent again, and are lost. So only one request is on its way at a time.
 _IN_ORDER = MappingProxyType({"enable.idempotence": True, "max.in.flight": 1})
 
 

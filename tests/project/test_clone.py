@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = {".ci", "bench", "docker", "docs", "eventlog", "examples", "spark", "tests"}
+FOLDERS = {".ci", ".githooks", "bench", "docker", "docs", "eventlog", "examples", "spark", "tests"}
 FILES = {".gitignore", ".pre-commit-config.yaml", "LICENSE", "Makefile", "constraints.txt", "mkdocs.yml"}
 PAGES = {"CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"}
 LARGEST = 400_000  # bytes

@@ -1,7 +1,7 @@
-"""What is wrong with a log and its triggers: one small function per finding, each with its remedy.
+"""Faults of a log and its triggers: one small function per finding, each with its remedy.
 
-A fault needs somebody to act; a note is a way round the triggers that the database leaves open to
-anyone, so that nobody has to find it out by losing a change.
+A fault needs someone to act. A note is a way around the triggers that the database leaves open, so that users
+learn of it before they lose a change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a log gives a row by itself, and triggers leave to it: its record_id, status and event_time.
+"""The columns that a log fills by itself: record_id, status and event_time.
 
-Ours does. An attached log may not: then the first user who changes a tracked table would fail with it, or,
-where the column may be null, write rows that nobody ever picks up.
+Our own log fills them. An attached log may not. Then the first change of a tracked table would fail, or, if
+the column may be null, write rows that are never picked up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NoDefault(EventlogError):
 
 
 def demand_defaults(connection: Connection, log: Log) -> None:
-    """NoDefault unless the log fills what triggers leave to it, by defaults or by a trigger of its own."""
+    """Raise NoDefault unless the log fills these columns, by defaults or by a trigger of its own."""
     log = Catalogue(connection).located(log)
     missing = list(_missing(connection, log))
     if missing:

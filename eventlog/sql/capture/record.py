@@ -1,7 +1,7 @@
-"""What is tracked, on record beside the log: `track` writes it, the publisher and `check` go by it.
+"""The record of tracked tables: `track` writes it, the publisher and `check` read it.
 
-Only the log's owner can write the record. What a trigger says of itself counts for nothing: anybody
-can give a table of his own a trigger that says it is ours.
+Only the log's owner can write the record. The text of a trigger is no proof, because anyone can give their
+own table a trigger that claims to be ours.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Recorded(NamedTuple):
 
 
 class TrackRecord:
-    """What is tracked for one log."""
+    """The record of the tables that are tracked for one log."""
 
     def __init__(self, entries: Iterable[Recorded] = ()) -> None:
         found = list(entries)
@@ -90,13 +90,16 @@ class TrackRecord:
         return [entry.of_table for entry in self._children if entry.place == child]
 
     def choice(self, entry: Recorded) -> Choice:
-        """What is logged of a table, its children named with their schemas."""
+        """Return what is logged of a table, with its children named with their schemas."""
         columns = ((child, column) for child in self.children(entry.place) for column in columns_of(child))
         return read_choice(entry.choice or "{}", [f"{child}.{column}" for child, column in columns])
 
     def logged_as(self, place: Place) -> str:
-        """What the rows of a table call it: its bare name if it was the first to have it, which stays so
-        for ever, else the name with the schema."""
+        """Return the name of a table in rows.
+
+        It is the bare name if the table was the first with it, which stays so for ever, else the name with
+        the schema.
+        """
         others = {entry.logged_as for entry in self._own.values() if entry.place != place}
         recorded = self._own.get(place)
         names = (recorded.logged_as if recorded else None, place[1], ".".join(place))
@@ -111,7 +114,7 @@ class TrackRecord:
         return next((entry for entry in self if name in (str(entry), entry.table)), None)
 
     def stands(self, subject: Subject) -> bool:
-        """Whether a subject is on record as it is."""
+        """Return whether a subject is on record as it is."""
         own = self.get(subject.relation.place)
         if own is None or not own.is_still(subject.relation.identity):
             return False
@@ -126,7 +129,7 @@ def columns_of(child: Recorded) -> tuple[str, ...]:
 
 
 def read_record(connection: Connection, log: Log) -> TrackRecord:
-    """What is on record."""
+    """Return the record."""
     names = log.names()
     try:
         rows = connection.execute(text(templates.statement(log.dialect, "tracked", **names)))
@@ -136,7 +139,7 @@ def read_record(connection: Connection, log: Log) -> TrackRecord:
 
 
 def entries_of(subject: Subject) -> Iterator[Recorded]:
-    """What is put on record of a subject; the database adds what tells its tables from others."""
+    """Yield the entries of a subject; the database adds what distinguishes its tables."""
     parent = subject.relation.place
     yield Recorded(*parent, *parent, subject.logged_as, choice=subject.choice.words())
     for child in subject.children:

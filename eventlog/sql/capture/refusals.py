@@ -15,7 +15,7 @@ class CannotTrack(EventlogError):
 
 
 def refuse(subject: Subject) -> None:
-    """CannotTrack with every reason there is."""
+    """Raise CannotTrack with every reason there is."""
     reasons = [reason for reasons_of in REFUSALS for reason in reasons_of(subject)]
     if reasons:
         raise CannotTrack(str(subject.table), "; ".join(dict.fromkeys(reasons)))
@@ -75,7 +75,7 @@ def _illegal_key_name(subject: Subject) -> Iterator[str]:
 
 
 def _unquotable(subject: Subject) -> Iterator[str]:
-    """MySQL makes no trigger with a name that holds both kinds of quotes."""
+    """Yield a reason for a name with both kinds of quotes, with which MySQL makes no trigger."""
     marks = subject.dialect.triggers.no_name_with
     columns = (*subject.table.key_columns, *subject.columns)
     for name in (*(column.name for column in columns), *_names_of_children(subject)):
@@ -116,7 +116,7 @@ def _nothing_but_key(subject: Subject) -> Iterator[str]:
 
 
 def _unreadable(subject: Subject) -> Iterator[str]:
-    """Columns without a text, where they are asked for by name; others are left out with a warning."""
+    """Yield columns without a text if they were named; others are left out with a warning."""
     named = [*subject.columns] if subject.choice.columns else []
     columns = [*named, *(column for child in subject.children for column in child.columns)]
     if not {subject.choice.insert, subject.choice.update} & PER_FIELD:

@@ -36,7 +36,7 @@ class UnlikeKey(EventlogError):
 
 @dataclass(frozen=True, slots=True)
 class Resync:
-    """What is to be logged."""
+    """The rows to be logged."""
 
     table: Table
     event_type: int = 5
@@ -45,19 +45,21 @@ class Resync:
 
     @property
     def choice(self) -> str:
-        """What must be the same for a later run to go on where this one stopped."""
+        """Return what must be equal for a later run to go on where this one stopped."""
         return json.dumps([self.event_type, self.where])
 
 
 class ResyncProgress(NamedTuple):
-    """How far a resync is."""
+    """The progress of a resync."""
 
     rows: int  # in all, those of an earlier run included
     done: bool = False
 
 
 def resync(store: Store, request: Resync, pause: Callable[[int], None]) -> Iterator[ResyncProgress]:
-    """Log the rows chunk by chunk, from where an earlier run stopped; `rest` is told the rows of each."""
+    """Log the rows chunk by chunk, from where an earlier run stopped; `pause` is called with the rows of
+    each.
+    """
     if not request.table.key:
         raise NoKey(request.table)
     run = _Run(store, request)
@@ -79,7 +81,7 @@ class _Run:
         self._keys = [unbound(f"t.{store.log.dialect.quote(name)}") for name in request.table.key]
 
     def begin(self) -> tuple[Key | None, int]:
-        """Where an unfinished run of the same choice stopped, else the start."""
+        """Return where an unfinished run of the same choice stopped, else the start."""
         with self._store.engine.begin() as connection:
             record = self._run(connection, "resync_found").one_or_none()
             if record is not None and record[0] == self._wanted.choice:
@@ -89,7 +91,7 @@ class _Run:
         return None, 0
 
     def chunk(self, last: Key | None) -> tuple[Key | None, int]:
-        """Log the rows behind a key, up to a chunk of them; the last one's key, None at the end."""
+        """Log the rows after a key, up to a chunk of them. Return the last one's key; None at the end."""
         texts, end = self._read(last)
         with self._store.engine.begin() as connection:
             self._log(connection, texts)
@@ -134,7 +136,7 @@ class _Run:
 
 
 def _behind(keys: Sequence[str], mark: str) -> str:
-    """Whether a row's key comes behind the bound one: column by column, which every database understands."""
+    """Return the condition that a row's key is after the bound one, column by column, for every database."""
     first, *others = ((key, f":{mark}{n}") for n, key in enumerate(keys))
     if not others:
         return f"{first[0]} > {first[1]}"

@@ -1,4 +1,4 @@
-"""What the triggers of a table are written from, and which of those that stand are ours."""
+"""The facts from which the triggers of a table are written, and its existing triggers that are ours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NoChild(EventlogError):
 def read_subject(
     catalogue: Catalogue, record: TrackRecord, log: Log, relation: Relation, choice: Choice
 ) -> Subject:
-    """What the triggers of a table are written from."""
+    """Read the facts from which the triggers of a table are written."""
     own = trigger_names(log, relation.table.name, [None, *record.parents(relation.place)])
     named = sorted(_columns_of_children(catalogue, choice).items())
     children = tuple(_child(catalogue, relation, child, columns) for child, columns in named)
@@ -41,8 +41,11 @@ def read_subject(
 def children_of(
     catalogue: Catalogue, record: TrackRecord, parent: Relation, named: Iterable[Relation] = ()
 ) -> tuple[Child, ...]:
-    """The child tables of a table: those that are tracked with it, but for those made anew since, with their
-    tracked columns; and among the tables that somebody named those that are its children, with all."""
+    """Return the child tables of a table.
+
+    They are those that are tracked with it and were not made anew since, with their tracked columns. Named
+    tables that are its children are included, with all columns.
+    """
     candidates = [(entry, catalogue.at(entry.place)) for entry in record.children(parent.place)]
     tracked = {
         relation.place: linked(parent, relation, columns_of(entry))
@@ -54,7 +57,7 @@ def children_of(
 
 
 def is_child(relation: Relation, parent: Relation) -> bool:
-    """Whether a table without a key of its own refers to the key of another one."""
+    """Return whether a table without a key of its own refers to the key of another one."""
     own = relation.table
     return not own.key and not own.view and _link(parent, relation) is not None
 

@@ -26,7 +26,7 @@ from eventlog.sql.triggers import Subject, routines, triggers_of
 
 @dataclass(frozen=True)
 class TrackPlan:
-    """What it takes to bring the triggers of one table, and the record of it, to a choice."""
+    """The statements that bring the triggers of one table, and its record, to a choice."""
 
     table: Table
     statements: tuple[str, ...]
@@ -34,7 +34,7 @@ class TrackPlan:
 
 
 def track(engine: Engine, log: Log, name: str, choice: Choice) -> TrackPlan:
-    """Bring the triggers of a table to the choice; an empty plan says that they were so already."""
+    """Bring the triggers of a table to the choice; an empty plan means that they were so already."""
     with engine.begin() as connection:
         demand_defaults(connection, log)
         plan = plan_track(connection, log, name, choice)
@@ -51,7 +51,7 @@ def untrack(engine: Engine, log: Log, name: str) -> TrackPlan:
 
 
 def adopt(engine: Engine, log: Log) -> list[str]:
-    """Put on record what an earlier version tracked, as its triggers tell; the names of the tables."""
+    """Record what an earlier version tracked, from its triggers. Return the names of the tables."""
     with engine.begin() as connection:
         catalogue = Catalogue(connection)
         log = catalogue.located(log)
@@ -82,7 +82,7 @@ def tracked(connection: Connection, log: Log) -> list[str]:
 
 
 def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> TrackPlan:
-    """What `track` would do."""
+    """Return what `track` would do."""
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
     record = read_record(connection, log)
@@ -92,14 +92,14 @@ def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> T
 
 
 def plan_for(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> TrackPlan:
-    """What brings the triggers of a subject, and the record, to what they should be."""
+    """Return what brings the triggers of a subject, and the record, to their proper state."""
     recording = () if record.stands(subject) else tuple(write_record(subject))
     statements = (*recording, *_replacing(catalogue, record, subject))
     return TrackPlan(subject.table, statements, tuple(_warnings(subject)) if statements else ())
 
 
 def plan_untrack(connection: Connection, log: Log, name: str) -> TrackPlan:
-    """What `untrack` would do; of a table that is gone, only the record is left."""
+    """Return what `untrack` would do; of a table that is gone, only the record is left."""
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
     record = read_record(connection, log)
@@ -142,8 +142,10 @@ def _replacing(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> I
 
 
 def _routines(catalogue: Catalogue, log: Log) -> Iterator[str]:
-    """The statements that make the log's routines; of those that lose their grants when they are made anew,
-    only what does not stand as it should."""
+    """Return the statements that make the log's routines.
+
+    Routines that lose their grants when they are made anew are included only if they differ.
+    """
     statements = list(routines(log))
     if log.dialect.replaces_routines:
         yield from statements
@@ -161,7 +163,7 @@ def _standing(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str
 
 
 def _adopted(catalogue: Catalogue, log: Log, place: Place) -> bool:
-    """Put one table on record, if its triggers tell how it is tracked and it is not on record."""
+    """Record one table, if its triggers show how it is tracked and it is not on record."""
     record = read_record(catalogue.connection, log)
     relation = catalogue.at(place)
     if relation is None or record.get(place) is not None:
@@ -210,7 +212,7 @@ def _drops(log: Log, installed: Iterable[Installed], used: Collection[str] = ())
 
 
 def _package(log: Log, trigger: Installed) -> str:
-    """The quoted name of the package behind a trigger, where there are packages."""
+    """Return the quoted name of the package of a trigger, if the database has packages."""
     package_of = log.dialect.triggers.package
     return (
         ""

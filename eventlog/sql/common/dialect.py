@@ -22,14 +22,14 @@ POSITIVE_INTEGER = "'^ *[+]?0*[1-9][0-9]{0,18} *$'"
 
 
 class TriggerWriter(NamedTuple):
-    """How one database writes triggers; `eventlog.sql.triggers` calls these functions and types them."""
+    """The trigger writer of one database; `eventlog.sql.triggers` calls these functions and types them."""
 
     write: Callable[[Any], Iterator[Any]]  # from a Subject to its Triggers
     name: Callable[[Any, str, str, str | None], str]  # from a Log, a table, an event and a parent
     ways_round: tuple[tuple[str, str], ...]  # changes that no trigger sees, each with what to do
     cascades_fire: bool = True  # what a cascading foreign key changes fires triggers
     replicates: bool = False  # triggers can log what replication writes
-    no_name_with: str = ""  # a name that holds all of these cannot stand in a trigger
+    no_name_with: str = ""  # a name with all of these cannot be in a trigger
     reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
     more: tuple[str, ...] = ()  # what `name` takes for an event, of further triggers of a wide table
     package: Callable[[Any, str | None, str], str] | None = None  # from a Log, a schema and a trigger
@@ -64,30 +64,30 @@ class Dialect:
     triggers: TriggerWriter
     storages: Mapping[str, Storage] = field(default_factory=dict)  # types that mean another thing here
     aliases: tuple[str, ...] = ()  # further schemes of its URLs
-    server_attribute: str = ""  # by which SQLAlchemy's dialect tells that a server is this one
+    server_attribute: str = ""  # by which SQLAlchemy's dialect recognises the server
     listen: Callable[[Engine], None] | None = None  # adds what an engine does before statements
     dial: Callable[[str, Callable[..., Any], Mapping[str, Any]], Any] = dial_plainly  # opens a connection
     schema_words: Mapping[str, str] = field(default_factory=dict)  # fill the holes of the common schema
-    ddl: Callable[[str], Iterable[str]] = as_it_is  # says `if exists` in the words of the database
+    ddl: Callable[[str], Iterable[str]] = as_it_is  # writes `if exists` in the words of the database
     own_session: tuple[str, ...] = ()  # what begins our own sessions, and no trigger
     sees_all: tuple[str, ...] = ()  # makes an error of what would be hidden from a session of a log
     pinned_path: tuple[str, ...] = ()  # has such a session find only the server's own by bare names
     given_path: tuple[str, ...] = ()  # has a transaction find again what it would have found without that
     second_mark: str = ""  # quotes names that hold the first, where the session allows both
     trigger_second_mark: str = ""  # the same in the texts of triggers, where it may differ
-    quotes_by_session: bool = False  # a setting says what double quotes are
-    session_name: str | None = None  # the driver's argument by which the server tells sessions apart
+    quotes_by_session: bool = False  # a setting decides what double quotes are
+    session_name: str | None = None  # the driver's argument that names a session on the server
     dual: str = ""  # what a select without a table is followed by
     collation: str = ""  # compares text exactly, by case and by blanks
     current_schema: str = "current_schema()"
-    compares_by_case: bool = True  # columns of users do, unless they say otherwise
+    compares_by_case: bool = True  # columns of users do, unless they are declared otherwise
     chunk: int = 10_000  # ids or keys that one statement is sent
     text_type: str = "text"  # of any length
     long_text: str = "text"  # of a column for texts that are long
     table_options: str = ""  # of tables whose texts compare exactly
     utc_now: str = ""  # the transaction's clock, in UTC
     local_now: str = ""  # the same in the server's own zone
-    local_as_utc: str = ""  # {column}, which stands in the server's own zone, in UTC
+    local_as_utc: str = ""  # {column}, which is in the server's own zone, in UTC
     integer: str = "bigint"  # of 64 bits, to cast to
     timestamp: str = "timestamp"  # without a zone, to cast to
     text: str = "cast({column} as text)"  # of any {column}, compared by case and by blanks
@@ -98,18 +98,18 @@ class Dialect:
     digest: str = ""  # of a text {x}: SHA-256, cut to 128 bits, in hexadecimal digits; empty: it makes none
     joins_whole: str = ""  # from here on no row of one side of a join is looked for alone in the other
     joins_freely: str = ""  # ends that
-    apart: str = ""  # behind a select that is to be made once, not woven into the one around it
+    apart: str = ""  # after a select that is evaluated once, not merged into the outer one
     hashed_key: str = "h"  # the alias of the key's text where a comparison makes its digest
     octets: str = "octet_length({x})"  # of a text {x} in UTF-8
     number_of_text: str = ""  # the positive integer that a text {column} names, else null
     indexes_expressions: bool = False
     share_lock: str = ""  # keeps a row from changing until our transaction ends
     updates_ranges: bool = True  # faster than by single ids
-    force_index: str = ""  # said behind a table, where the optimizer would rather sort
+    force_index: str = ""  # written after a table, if the optimizer would rather sort
     lock_is_transactional: bool = False  # the leader's lock is a transaction's, until its session has it
     empty_is_null: bool = False  # '' is stored as null
     holds_zero: bool = True  # texts may hold the character U+0000
-    fraction: int = 6  # digits behind the second of a time type that does not say how many
+    fraction: int = 6  # digits after the second of a time type without a precision
     stage_prefix: str = ""  # begins the names of tables that only our session sees
     advice: Mapping[int, str] = field(default_factory=dict)  # what to do, by the number of an error
     rows_as_json: bool = (
@@ -119,14 +119,14 @@ class Dialect:
     copies: bool = False  # takes rows by `copy ... from stdin`
     refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
     conflicts: frozenset[str] = frozenset()  # numbers of errors after which a transaction is to be done again
-    wakes: bool = False  # sessions can be told that there is work
+    wakes: bool = False  # sessions can be notified of work
     transactional_ddl: bool = False  # a failed migration leaves nothing
     shares_snapshots: bool = False  # other sessions can see what one of ours sees
-    measures_rows: bool = False  # current rows come with their bytes, and none behind so many
+    measures_rows: bool = False  # current rows come with their bytes, and stop after so many
     packs_columns: bool = False  # puts a result together by column, where that is faster than rows are
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
-    sequence_hidden: bool = False  # who may read the log does not see where its sequence stands
+    sequence_hidden: bool = False  # a reader of the log does not see its sequence's value
     usage_of_schema: bool = False  # a right of its own, without which nothing in the schema is reached
     replaces_routines: bool = True  # keeping who may execute them; else they are dropped and made anew
     hides_triggers: bool = False  # from users without the right to make some on the table
@@ -137,7 +137,7 @@ class Dialect:
     block_mark: str | None = None  # announces such a statement's end to the client
 
     def quote(self, name: str) -> str:
-        """The name as an identifier, whatever stands in it."""
+        """Return the name as a quoted identifier, whatever it contains."""
         if not name or "\0" in name:
             raise IllegalName(name, self.title, "it is empty or holds a zero character")
         if self.second_mark and self.quote_mark in name and self.second_mark not in name:
@@ -145,11 +145,11 @@ class Dialect:
         return self.quote_mark + name.replace(self.quote_mark, self.quote_mark * 2) + self.quote_mark
 
     def fold(self, name: str) -> str:
-        """The name as the catalogue keeps it: one without capitals is one that nobody quoted."""
+        """Return the name as the catalogue keeps it; a name without capitals is one that was not quoted."""
         return name.upper() if self.plain_names == "upper" and name == name.lower() else name
 
     def index_hint(self, index: str) -> str:
-        """What makes a statement read its table by that index, where that must be said."""
+        """Return what makes a statement read its table by that index, if the dialect needs it."""
         return self.force_index.replace("{index}", index)
 
     def script(self, statements: Iterable[str]) -> str:

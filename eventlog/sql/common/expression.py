@@ -18,7 +18,7 @@ Quote = Callable[[str], str]  # a name as an identifier
 
 
 class Expression(NamedTuple):
-    """How values of one type become text, and how two of them are told apart."""
+    """The way in which values of one type become text, and in which two of them are compared."""
 
     text: str  # {x} is the value
     plain: bool = False  # the text holds none of the nine characters that a key quotes
@@ -70,7 +70,7 @@ class Expressions(NamedTuple):
         return (expression.queried or expression.text).format(x=f"{alias}.{quote(column.name)}")
 
     def differ(self, column: Column, old: str, new: str, quote: Quote) -> str:
-        """Whether the column has another text in the new row than in the old one."""
+        """Return the condition that the column has another text in the new row than in the old one."""
         expression = self.of(column.type)
         if expression.differs:
             name = quote(column.name)
@@ -102,7 +102,7 @@ class Expressions(NamedTuple):
         return " ||\n".join(self.piece.format(v=part) for part in cut)
 
     def called_by(self, texts: Iterable[str]) -> list[str]:
-        """Those of our functions that these expressions call."""
+        """Return those of our functions that these expressions call."""
         joined = "\n".join(texts)
         return [name for name in self.functions if f"{name}(" in joined]
 
@@ -113,7 +113,7 @@ def literal(text: str) -> str:
 
 
 def split_type(type_name: str) -> tuple[str, str]:
-    """The name of a type, and what stands in its parentheses."""
+    """Return the name of a type, and the text in its parentheses."""
     name, _, rest = type_name.lower().partition("(")
     arguments, _, tail = rest.partition(")")
     return " ".join(f"{name} {tail}".split()), arguments.replace(" ", "")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 
 class Storage(enum.Enum):
-    """What a column's type means to those who read it."""
+    """The meaning of a column's type for its readers."""
 
     INTEGER = enum.auto()
     NUMERIC = enum.auto()
@@ -23,7 +23,7 @@ class Storage(enum.Enum):
     OTHER = enum.auto()  # anything else that has a text
 
 
-# What a type's name means where no dialect says otherwise; lengths and precisions stand apart.
+# The meaning of a type's name in every dialect without another one; lengths and precisions are separate.
 _NAMES = {
     Storage.INTEGER: "smallint, integer, bigint, int, tinyint, mediumint",
     Storage.NUMERIC: "numeric, decimal, number, bigint unsigned",

@@ -1,9 +1,9 @@
-"""The named statements: found in the folders of a dialect, filled with names.
+"""The named statements, found in the folders of a dialect and filled with names.
 
-A .sql file holds statements under their names: a line `-- name --`, a line that says what the statement is
-for, then its text up to the next name. Where one name runs several statements, a line with nothing but a
-slash ends each; `@name` there includes the statements of another name. A name in braces is filled in; every
-other brace is text. Values are never filled in: they are bound.
+A .sql file contains statements with names: a line `-- name --`, a line with the purpose of the statement,
+then its text up to the next name. If one name runs several statements, a line with a slash ends each; `@name`
+includes the statements of another name. A name in braces is filled in, and every other brace is text. Values
+are never filled in: they are bound.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def _stored(column: LogColumn, dialect: Dialect) -> Stored:
 
 
 def _refuse_unreadable(log: Log, columns: Mapping[str, str], stored: Mapping[str, Stored]) -> None:
-    """Unreadable where a type cannot be read as what its column should hold."""
+    """Raise Unreadable if a type cannot be read as what its column should contain."""
     wrong = [
         f"{_called(ours, columns[ours])} is {column.type}: alter it to {REMEDIES[ours]}"
         for ours, column in stored.items()

@@ -1,9 +1,10 @@
-"""A range at the head of the log that a pick-up skips: only its gaps may contain rows that can be published.
+"""A range at the beginning of the log that a pick-up skips: only its gaps may contain rows that can be
+published.
 
-Rows that may not go now (held, loopback) stand before the others and would be passed over each time. Up
-to `end` every row that some snapshot showed is known; a record_id that it did not show, because its
-transaction had not ended or never will, lies in a gap. A record_id comes from a sequence and is used once,
-so what commits late can only appear in a gap or behind the end, and these are all that is read.
+Rows that may not go now (held, loopback) precede the others and would be passed over each time. Every row up
+to `end` that a snapshot showed is known. A record_id that no snapshot showed, because its transaction has not
+ended, is in a gap. A record_id comes from a sequence and is used once. So late commits only appear in gaps or
+after the end, and only these are read.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ class BlockedRange(NamedTuple):
     ranges: tuple[tuple[int, int], ...] = ()  # wide gaps, ascending, both ends included
 
     def covers(self, record_id: int) -> bool:
-        """Whether a row is known: neither behind the end nor in a gap."""
+        """Return whether a row is known: neither after the end nor in a gap."""
         if record_id > self.end or any(low <= record_id <= high for low, high in self.ranges):
             return False
         place = bisect_right(self.ids, record_id)
         return place == 0 or self.ids[place - 1] != record_id
 
     def covers_any(self, record_ids: Sequence[int]) -> bool:
-        """Whether one of these rows is known."""
+        """Return whether one of these rows is known."""
         return min(record_ids, default=HIGHEST) <= self.end and any(map(self.covers, record_ids))
 
     def gaps(self, after: int) -> Iterator[Lane]:
-        """What may have appeared in the gaps, behind a row."""
+        """Return what may have appeared in the gaps after a row."""
         ids = self.ids[bisect_right(self.ids, after) :]
         if ids:
             yield Lane(("of_ids",), {"ids": json.dumps(ids, separators=(",", ":"))})
@@ -52,7 +53,7 @@ class BlockedRange(NamedTuple):
                 yield between(max(low - 1, after), high)
 
     def rest(self, after: int, upto: int | None = None) -> Lane:
-        """What stands behind the end, and behind a row, up to another."""
+        """Return what is after the end and after a row, up to another row."""
         start = max(self.end, after)
         return between(None if start == LOWEST else start, upto)
 
@@ -95,19 +96,19 @@ def grow(
 
 
 class _Survey(NamedTuple):
-    """What a snapshot shows of the rows' ids, whatever their status."""
+    """The ids of the rows in a snapshot, whatever their status."""
 
     connection: Connection
     queries: Queries
     done: FinishedRows
 
     def begin(self) -> int | None:
-        """Behind which record_id the pending rows begin."""
+        """Return the record_id after which the pending rows begin."""
         firsts = self._pending("stretch_begin", between())
         return min((int(first) - 1 for first in firsts if first is not None), default=None)
 
     def pending(self, after: int, upto: int, most: int) -> int:
-        """How many pending rows stand there, counted up to `most` or a little beyond."""
+        """Return how many pending rows are there, counted up to `most` or a little further."""
         return sum(map(int, self._pending("stretch_pending", between(after, upto), most=most)))
 
     def edges(self, after: int, upto: int) -> tuple[int, int]:
@@ -116,12 +117,12 @@ class _Survey(NamedTuple):
         return int(first), int(last)
 
     def gaps(self, after: int, upto: int, most: int) -> list[tuple[int, int]]:
-        """Where no row is seen between two others."""
+        """Return the gaps between visible rows."""
         rows = self._run("stretch_gaps", after=after, upto=upto, most=most)
         return [(int(low), int(high)) for low, high in rows]
 
     def _pending(self, name: str, lane_asked: Lane, **values: int) -> Iterator[Any]:
-        """What a statement says of the pending rows of each lane."""
+        """Return a statement's result for the pending rows of each lane."""
         for lane in self.done.lanes(lane_asked):
             holes = {
                 "rows": self.queries.relation(lane.rows, in_order=True),

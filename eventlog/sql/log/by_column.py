@@ -45,7 +45,7 @@ def complete(
 
 
 def _with_more(pending: Pending, picked: PickedColumns, ids: Sequence[int]) -> PickedColumns:
-    """The rows and, behind them, others by their ids."""
+    """Return the rows, followed by others with these ids."""
     for further in pending.columns_by_id(ids, *LAYOUT) if ids else ():
         picked = picked.with_more(_picked(further))
     return picked

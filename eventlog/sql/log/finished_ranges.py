@@ -1,8 +1,8 @@
-"""What is done, kept as ranges beside a log that is never updated: how it is read, and how it is written.
+"""Finished rows as ranges outside a log that is never updated: how they are read and written.
 
-A row is new where its status is N and no range holds its id. Nothing is said of ids between the ranges:
-each look reads what has come there, however late it was committed. That the ranges belong to these rows is
-known by one of them, which is noted with its time, stays in the log, and is compared in each snapshot.
+A row is new if its status is N and no range contains its id. Ids between the ranges are read each time, so
+late commits are found. One noted row with its time stays in the log and is compared in each snapshot: it
+proves that the ranges belong to these rows.
 """
 
 from __future__ import annotations
@@ -38,15 +38,18 @@ class DoneOfOther(EventlogError):
 
 
 class FinishedRows(NamedTuple):
-    """How far what is done reaches, and where between it new rows stand."""
+    """The extent of the finished rows, and where new rows are between them."""
 
     top: int = 0  # the last id of the last range, 0 where there is none
     first: int | None = None  # new row between ranges
     last: int | None = None  # the last one, or the end of the gap that has it
 
     def lanes(self, lane: Lane, *, whole: bool = False) -> list[Lane]:
-        """The lanes that together have the new rows of one: those between the ranges, then those behind
-        them; `whole` in one statement, for another order than that of the ids."""
+        """Return the lanes that together have the new rows of one: those between the ranges, then those after
+        them.
+
+        With `whole` they are in one statement, for another order than that of the ids.
+        """
         if not self.top:
             return [lane]
         if "ids" in lane.values:
@@ -72,7 +75,7 @@ NOTHING_DONE = FinishedRows()
 
 
 def read_finished(connection: Connection, queries: Queries, *, same: bool = True) -> FinishedRows:
-    """What a transaction shows of it; DoneOfOther where it must belong to the log, and does not."""
+    """Read the finished ranges; raise DoneOfOther if they must belong to the log and do not."""
     record = queries.run(connection, "done").one()
     if same:
         _demand_same(*record)
@@ -83,7 +86,7 @@ def read_finished(connection: Connection, queries: Queries, *, same: bool = True
 
 
 def why_of_other(connection: Connection, queries: Queries) -> str | None:
-    """Why what is done does not belong to the log, None where it does."""
+    """Return why the finished ranges do not belong to the log; None if they do."""
     try:
         _demand_same(*queries.run(connection, "done").one())
     except DoneOfOther as fault:
@@ -153,12 +156,12 @@ class FinishedRanges:
         return ranges
 
     def drop(self, ranges: Iterable[StatusRange]) -> None:
-        """Take ranges away whose letters stand in the log by now."""
+        """Remove ranges whose letters are in the log by now."""
         self._write(list(ranges), [])
         self._note(None)
 
     def drop_empty(self) -> None:
-        """Take ranges away of which no row is left."""
+        """Remove ranges without a remaining row."""
         self._run("drop_empty_done")
         self._note(None)
 

@@ -1,4 +1,4 @@
-"""How rows are finished: a fact of the log, on record beside it, never of one process's settings."""
+"""The way in which rows are finished: a recorded fact of the log, not of one process's settings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from eventlog.core.errors import EventlogError, Misuse
 
 
 class FinishMode(enum.StrEnum):
-    """What becomes of a row that was handled; one that failed keeps its row and its letter in each."""
+    """The fate of a handled row; a failed row keeps its row and its letter in each mode."""
 
     UPDATE = "update"  # its letter is written into status
     DELETE = "delete"  # it is deleted
-    RANGES = "ranges"  # the log stays as it is; ranges of record ids with their letters stand beside it
+    RANGES = (
+        "ranges"  # the log stays as it is; ranges of record ids with their letters are kept outside of it
+    )
 
 
 class UnknownMode(EventlogError):
@@ -25,7 +27,7 @@ class Contradiction(Misuse):
 
 
 def mode_named(name: str | None) -> FinishMode | None:
-    """The mode on record, None where nobody has said any; UnknownMode for one of a later version."""
+    """Return the recorded mode; None if none is recorded. Raise UnknownMode for a mode of a later version."""
     if name is not None and name not in tuple(FinishMode):
         raise UnknownMode(name)
     return None if name is None else FinishMode(name)

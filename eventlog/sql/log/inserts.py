@@ -1,8 +1,8 @@
-"""No insert is torn where the limit of a pick-up falls within its rows: how far is read on, what is known.
+"""The bounds within which a pick-up is completed so that no insert is torn, and the known ends of inserts.
 
-The rows that one insert of an object wrote (type 1, one a field) may stand anywhere among those of others,
-and no index finds them. So the pending rows behind a pick-up are gone through, and where runs of inserts
-were seen to end is remembered, so that it happens once for many cycles.
+The rows of one insert of an object (type 1, one a field) may be anywhere among those of others, and no index
+finds them. So the pending rows after a pick-up are read. The ends of runs of inserts are remembered, so that
+this happens once for many cycles.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Ends:
 
 
 class Bounds(NamedTuple):
-    """How much a pick-up may grow by rows that complete inserts."""
+    """The limits on how a pick-up may grow by rows that complete inserts."""
 
     rows: int = 100_000
     octets: int = 64 << 20

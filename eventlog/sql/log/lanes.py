@@ -9,7 +9,7 @@ ENDS = {"after_row": "after", "up_to_row": "upto"}  # conditions, and the values
 
 
 class Lane(NamedTuple):
-    """Some of the pending rows: conditions of the pick-up, their values, and the relation that is read."""
+    """A part of the pending rows: conditions of the pick-up, their values, and the relation that is read."""
 
     conditions: tuple[str, ...]
     values: dict[str, Any]

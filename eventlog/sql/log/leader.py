@@ -1,8 +1,7 @@
-"""One active publisher per log: a lock that the database drops with the session, and an epoch that
-tells a leader that came back from the dead that its time is over.
+"""The one active publisher of a log: a lock that the database drops with the session, and an epoch.
 
-Whoever may connect can take that lock. A publisher notes its session beside the log, where a stranger may not
-write, so that who holds the lock is told apart from one.
+The epoch shows a leader that was away that another one leads now. Anyone who may connect can take the lock. A
+publisher notes its session in a table that a stranger may not write, so that a stranger's lock is recognised.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ _AHEAD = "backlog "
 
 
 def backlog_name(process: int, *, finished: bool = False) -> str:
-    """How a backlog is called that leads a log; it reads all that is pending before it finishes any of it."""
+    """Return the name of a backlog that leads a log; it reads all pending rows before it finishes any."""
     return f"finished {_AHEAD}{process}" if finished else f"{_AHEAD}{process}"
 
 
 def reads_ahead(leader: str | None) -> bool:
-    """Whether that is the name of a backlog that may have read rows and not finished them."""
+    """Return whether that is the name of a backlog that may have read rows and not finished them."""
     return leader is not None and leader.startswith(_AHEAD)
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds the leader's lock, as far as we may know."""
+    """The holder of the leader's lock, as far as we may know."""
 
     role: str | None
     process: str
@@ -103,7 +102,10 @@ class Leader:
 
 
 def holder_of(connection: Connection, queries: Queries) -> Holder | None:
-    """Who holds the lock: a stranger before a publisher, None where nobody does or we may not know."""
+    """Return the holder of the lock: a stranger before a publisher.
+
+    None means that no one holds it, or that we may not know.
+    """
     with suppress(EventlogError), connection.begin_nested():
         rows = queries.run(connection, "lock_holders").all()
         noted = queries.run(connection, "leader_session").scalar()
@@ -113,7 +115,7 @@ def holder_of(connection: Connection, queries: Queries) -> Holder | None:
 
 
 def _hold(holder: Connection, queries: Queries) -> bool | None:
-    """Whether the session itself has the lock by now; None where only its transaction can have it."""
+    """Return whether the session itself has the lock by now; None if only its transaction can have it."""
     if not queries.log.dialect.lock_is_transactional:
         return True
     with suppress(DatabaseFailed), holder.begin_nested():

@@ -1,4 +1,4 @@
-"""The rows behind a pick-up, which tell what completes it: by column where that is possible."""
+"""The rows after a pick-up, which complete it: by column if possible."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Told = Sequence[Any]  # record_id, event_type, table_name and table_key of a row
 
 
 class Lookahead:
-    """Completes the pick-ups of a choice by what stands behind them."""
+    """A completer of the pick-ups of a choice by the rows after them."""
 
     def __init__(self, pending: Pending, choice: Selection, blocked: BlockedRange, ends: Ends | None) -> None:
         self._pending, self._choice, self._blocked = pending, choice, blocked
@@ -31,7 +31,7 @@ class Lookahead:
         self._completing = WholeInserts(room, Ends() if ends is None else ends, pending.sizes)
 
     def complete_rows(self, picked: Sequence[Told]) -> Completed:
-        """What completes rows that were read one by one."""
+        """Return what completes rows that were read one by one."""
         size = self._choice.limit
         further = self._pending.further(self._choice, self._blocked, picked[-1][0], size)
         numbers: dict[str, int] = {}
@@ -42,15 +42,19 @@ class Lookahead:
         return self.complete(_outline(picked, objects[:count]), near, lambda: numbers)
 
     def complete(self, picked: Outline, near: Outline, names: Callable[[], Iterable[str]]) -> Completed:
-        """What completes a pick-up, by the rows just behind it; `names` tells those of their objects, in the
-        order of their numbers."""
+        """Return what completes a pick-up, from the rows just after it.
+
+        `names` returns those of their objects, in the order of their numbers.
+        """
         more = near.size >= self._choice.limit
         further = self._further(int(near.ids[-1]), names) if more else iter(())
         return self._completing.complete(picked, near, lambda: hashes(names()), further)
 
     def _further(self, after: int, names: Callable[[], Iterable[str]]) -> Iterator[Outline]:
-        """The rows behind these, more with each statement; as many as are held where their objects have
-        names as long as these."""
+        """Yield the rows after these, more with each statement.
+
+        The number grows to as many as memory holds if the names of objects stay as long as these.
+        """
         size = self._choice.limit
         skip, most = 2 * size, max(size, min(CHUNK, int(NAMES / (1 + fmean(map(len, names()))))))
         while True:

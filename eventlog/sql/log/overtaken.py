@@ -1,7 +1,7 @@
-"""Which failed rows were overtaken by later events of their objects, also by such whose rows are gone.
+"""Failed rows that were overtaken by later events of their objects, also by events whose rows are gone.
 
-What overtook a failed row stands in the log, or, once it left, as a mark beside the failed row. Nothing is
-kept of rows that overtook none.
+What overtook a failed row is in the log. Once it left, a mark is kept with the failed row. Nothing is kept of
+rows that overtook none.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ OBJECTS = 500  # that one statement looks for
 NO_OBJECT = "-"  # instead of the hash of an object, where a row names none
 _DELETE = 4
 _FIELDS = (1, 2, 3, 7, 8)
-_WHOLE = (4, 5, 6)  # the types that say something of every column
+_WHOLE = (4, 5, 6)  # the types that concern every column
 
 
 class OvertakingRow(NamedTuple):
-    """A row, as far as it tells which others it overtakes."""
+    """A row, as far as it shows which others it overtakes."""
 
     record_id: int
     event_type: Cell
@@ -35,7 +35,7 @@ class OvertakingRow(NamedTuple):
 
 
 class Published:
-    """Rows that were published: the last of each object, and of each of its columns."""
+    """The rows that were published: the last of each object, and of each of its columns."""
 
     def __init__(self, rows: Iterable[OvertakingRow]) -> None:
         self.last: dict[ObjectName, int] = {}
@@ -50,8 +50,11 @@ class Published:
                 self._columns[place] = max(row.record_id, self._columns.get(place, 0))
 
     def overtook(self, row: OvertakingRow) -> bool:
-        """Whether one of them is behind that row and undone by it: of a per-field row one of its column or
-        of the whole object, of a delete any one of the object."""
+        """Return whether one of them is after that row and undone by it.
+
+        For a per-field row that is one of its column or of the whole object; for a delete, any one of the
+        object.
+        """
         if row.event_type == _DELETE:
             return self.last.get(row.object, 0) > row.record_id
         if row.event_type not in _FIELDS:
@@ -61,7 +64,7 @@ class Published:
 
 
 class OvertakenRows:
-    """What is known of failed rows that were overtaken, in a transaction of whoever reads or deletes rows."""
+    """The known facts about overtaken failed rows, in a transaction that reads or deletes rows."""
 
     def __init__(self, connection: Connection, queries: Queries) -> None:
         self._connection = connection
@@ -157,7 +160,7 @@ class OvertakenRows:
         return _overtaking_rows(self._read(self._queries.pieces("of_ids", *conditions), ids=chunk))
 
     def _pages(self, condition: str, after: int) -> Iterator[Iterator[OvertakingRow]]:
-        """The published rows behind one that a condition finds, a page of them at a time."""
+        """Yield the published rows after one that a condition finds, a page at a time."""
         conditions = f"{self._queries.pieces('after_row', 'was_published')} and ({unbound(condition)}\n)"
         while rows := self._read(conditions, after=after).all():
             yield _overtaking_rows(rows)
@@ -173,7 +176,7 @@ class OvertakenRows:
 
 
 def _overtaking_rows(rows: Iterable[Any]) -> Iterator[OvertakingRow]:
-    """Rows as they are read, without those that name no object."""
+    """Yield rows as they are read, without those that name no object."""
     for record_id, kind, table, key, column in rows:
         if table is not None and key is not None:
             yield OvertakingRow(int(record_id), read_integer(kind), (str(table), str(key)), column)

@@ -36,7 +36,7 @@ NO_TABLES = Tables()
 
 
 class ObjectsByColumn(Protocol):
-    """Names the objects of many rows at once."""
+    """A naming of the objects of many rows at once."""
 
     def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
         """Return one text for each object, from the table_names and table_keys of rows."""
@@ -44,12 +44,12 @@ class ObjectsByColumn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which pending rows a cycle wants."""
+    """The pending rows that a cycle wants."""
 
     limit: int = 10_000
     driver_user: str | None = None  # whose rows are left out, as loopback
     future: bool = False  # in order of event_time, rows later than now left out
-    upto: int | None = None  # by column: rows behind this one are left, unless there is none before
+    upto: int | None = None  # by column: rows after this one are left, unless there is none before
     most_bytes: int = 3 << 20  # of keys and values in one cycle, and as much again of further rows
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
     bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
@@ -101,19 +101,24 @@ class Pending:
 
     @cached_property
     def done(self) -> FinishedRows:
-        """What is done beside the log."""
+        """Return the finished ranges."""
         return read_finished(self._connection, self._queries)
 
     def comes_by_column(self, choice: Selection, blocked: BlockedRange) -> bool:
-        """Whether rows can come by column: where objects can be told apart by it, the log's numbers are
-        integers, in the one order, and nothing at its head is skipped."""
+        """Return whether rows can come by column.
+
+        That needs objects named by column, integer ids in the one order, and nothing skipped at the
+        beginning.
+        """
         stored = self._queries.log.stored
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
         known = choice.objects is not None and not choice.future
         return known and plain and next(iter(blocked.gaps(LOWEST)), None) is None
 
     def fit(self, choice: Selection, blocked: BlockedRange = NO_RANGE) -> Selection:
-        """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""
+        """Return the choice with no more rows than its bytes allow, but at least one; few rows come one by
+        one.
+        """
         parts = (*blocked.gaps(LOWEST), blocked.rest(LOWEST))
         found: list[Any] = []
         for lane in chain.from_iterable(map(self.done.lanes, parts)):
@@ -135,7 +140,7 @@ class Pending:
             after = chunk[-1][0]
 
     def every_pending_id(self, choice: Selection) -> Iterator[int]:
-        """Their record_ids, likewise."""
+        """Return their record_ids, likewise."""
         after = None
         while chunk := self._lane("pending_ids", choice, between(after)):
             yield from (number for (number,) in chunk)
@@ -149,7 +154,7 @@ class Pending:
             yield after
 
     def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
-        """Rows by their ids, whatever their status."""
+        """Return rows by their ids, whatever their status."""
         for chunk in self._queries.chunks(ids):
             yield from self._queries.run(self._connection, "rows_by_id", ids=chunk)
 
@@ -186,7 +191,7 @@ class Pending:
     def columns_by_id(
         self, ids: Sequence[int], names: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
     ) -> list[ResultColumns]:
-        """Rows by their ids, by column, some at a time; `names` are those of the statement's columns."""
+        """Yield rows by their ids, by column, some at a time; `names` are the statement's columns."""
         from eventlog.sql.columns import read_columns
 
         clause = self._queries.clause("columns_by_id")
@@ -204,8 +209,11 @@ class Pending:
         ]
 
     def further(self, choice: Selection, blocked: BlockedRange, after: int, skip: int) -> list[Any]:
-        """What names the events of rows behind a pick-up: behind a row in the one order; in the other, where
-        there is no single place to go on from, behind so many rows."""
+        """Yield the names of events of rows after a pick-up.
+
+        In the one order that is after a row. In the other order it is after a number of rows, because there
+        is no single place to go on from.
+        """
         where = {"skip": skip} if choice.future else {"after": after}
         return self.pending("further", choice, blocked, **where)
 

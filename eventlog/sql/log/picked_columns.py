@@ -14,7 +14,7 @@ TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
 
 
 class PickedColumns(NamedTuple):
-    """Rows of the log, ascending by record_id; an event_type that is null is 0."""
+    """The picked rows by column, ascending by record_id; an event_type that is null is 0."""
 
     ids: Ints
     kinds: Ints

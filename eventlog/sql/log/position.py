@@ -40,7 +40,7 @@ CREDIBLE = MAX_RECORD_ID - RESERVE
 
 
 class IdPosition(NamedTuple):
-    """How far the record ids are."""
+    """The position of the record ids."""
 
     last: int | None  # that the log's sequence gave; None where it has none, or we may not see it
     highest: int  # that went out before, as far as is known
@@ -56,17 +56,17 @@ class IdPosition(NamedTuple):
 
     @property
     def comes_again(self) -> bool:
-        """Whether the next record_id went out before."""
+        """Return whether the next record_id was published before."""
         return self.last is not None and self.last < self.highest
 
     @property
     def at_end(self) -> bool:
-        """Whether less than a thousandth of the sequence's numbers is left."""
+        """Return whether less than a thousandth of the sequence's numbers is left."""
         return self.last is not None and self.last > self._near_end
 
     @property
     def goes_back(self) -> bool:
-        """Whether the sequence is at its end, and no row that went out is."""
+        """Return whether the sequence is at its end, and no published row is."""
         return self.at_end and self.highest <= self._near_end
 
     @property

@@ -37,10 +37,10 @@ def ranges_of(ids: Ids) -> list[Range]:
 
 
 def long_ranges(ids: Ids) -> tuple[list[Range], list[int]]:
-    """The long ranges that ids make, and the ids in none of them.
+    """Return the long ranges of ids, and the ids in none of them.
 
-    The last id of a range is not in it, and is to be finished after it: InnoDB looks at the row behind those
-    that it deletes, and waits for a writer who has that one open.
+    The last id of a range is not in it, and is finished after it, because InnoDB waits for a writer of the
+    row that follows the deleted ones.
     """
     ranges = ranges_of(ids)
     long = [(low, high - 1) for low, high in ranges if high - low >= LONG]

@@ -1,8 +1,8 @@
-"""What the receiver of a log that is filled by comparing is known to have: a digest of each object's values,
-and the values themselves unless only digests are kept.
+"""The receiver's state for a log that is filled by comparing.
 
-The transaction that logs the rows of an event also says to which digest it leads. The state of its object
-becomes that digest once the rows are settled, whatever the row of the table holds by then.
+It contains a digest of each object's values, and the values themselves unless only digests are kept. The
+transaction that logs the rows of an event also notes the digest after it. Once the rows are settled, that
+digest becomes the state of the object, whatever the row of the table is by then.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORMATS = (1, FORMAT)
 _CHECKSUM = 16  # digits
 _FETCHED = 1_000  # rows at a time
 DOUBT = "?"  # the digest of an object whose values at the receiver are unknown
-BASE = "base"  # stands for a key's digest in the row that counts the objects of a table
+BASE = "base"  # replaces a key's digest in the row that counts the objects of a table
 _STEPS = ("known_redriven", "known_failed", "known_settled")
 
 
@@ -50,7 +50,7 @@ class LogRow(NamedTuple):
 
 
 class StateStep(NamedTuple):
-    """What an object's state becomes, and the rows that say it; without rows it is so at once."""
+    """The next state of an object, and the rows that lead to it; without rows it is so at once."""
 
     object_table: str
     key_hash: str
@@ -64,17 +64,17 @@ class StateStep(NamedTuple):
 
     @property
     def forgets(self) -> bool:
-        """Whether nothing of the object is left to be known."""
+        """Return whether nothing about the object remains."""
         return self.digest is None and not self.rows
 
     @property
     def goes_on(self) -> bool:
-        """Whether what is known of the object stays until its event is settled."""
+        """Return whether what is known of the object stays until its event is settled."""
         return self.existed and bool(self.rows)
 
 
 def seal(table: str, key: str, digest: str | None, values: str | None) -> str | None:
-    """The values of an object as they are kept, behind a checksum over all that is kept of it."""
+    """Return the values of an object as they are kept, after a checksum over all that is kept of it."""
     return values if values is None else f"{_checksum(table, key, digest, values)}{values}"
 
 
@@ -95,18 +95,18 @@ def _checksum(table: str, key: str, digest: str | None, values: str) -> str:
 
 
 class Mark(NamedTuple):
-    """Up to where the log explains a state beside triggers."""
+    """The position up to which the log explains a state in addition to triggers."""
 
     newest: int  # record_id
     purged: int  # the last notice of rows that are gone
 
 
 class Base(NamedTuple):
-    """What is on record of a table's state as a whole."""
+    """The record of a table's state as a whole."""
 
     objects: int = 0
     mark: Mark | None = None  # None of a state that a publisher keeps
-    names: tuple[str, ...] = ()  # of columns of which the receiver may have values
+    names: tuple[str, ...] = ()  # of columns whose values the receiver may have
     key: tuple[str, ...] = ()  # the columns of the key
     stale: tuple[str, ...] = ()  # those that were withheld since: what a receiver has of them is not kept
     unsure: bool = False  # the receiver may have objects that the state lacks
@@ -114,7 +114,7 @@ class Base(NamedTuple):
 
 
 class ReceiverState:
-    """The state, in a transaction of whoever writes it."""
+    """The state, in a transaction that writes it."""
 
     def __init__(self, connection: Connection, queries: Queries) -> None:
         self._connection = connection
@@ -125,12 +125,12 @@ class ReceiverState:
         return {table: _base(table, words) for table, words in self._run("known_bases")}
 
     def mark(self) -> Mark:
-        """Up to where the log stands now."""
+        """Return the present position of the log."""
         newest, purged = (self._run(name).scalar() for name in ("compare_newest", "compare_purged"))
         return Mark(int(newest or 0), int(purged or 0))
 
     def named(self, mark: Mark) -> Iterator[tuple[str, str]]:
-        """The table_name and table_key of every object that rows of the log behind a mark speak of."""
+        """Return the table_name and table_key of every object in rows after a mark."""
         for table, key in self._run("compare_named", after=mark.newest):
             yield str(table), str(key)
 
@@ -149,7 +149,7 @@ class ReceiverState:
         return bases
 
     def counted(self) -> dict[str, Base]:
-        """Return the base of each table's state, which has as many objects as it says."""
+        """Return the base of each table's state, whose count of objects is right."""
         begun = {row[0] for row in self._run("compared_before")}
         bases = self.bases()
         for table, objects in self._run("known_counts"):
@@ -180,7 +180,7 @@ class ReceiverState:
         return lost
 
     def doubt(self) -> None:
-        """Take the values of every object for unknown, so that all of them are told again."""
+        """Mark the values of every object as unknown, so that all of them are sent again."""
         self._run("known_doubt")
 
     def begin(self, table: str, base: Base) -> None:
@@ -243,12 +243,12 @@ class ReceiverState:
 
 
 def _place(step: StateStep) -> dict[str, Any]:
-    """Where a step's object stands in the state."""
+    """Return the place of a step's object in the state."""
     return {"object_table": step.object_table, "key_hash": step.key_hash}
 
 
 def _row(step: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
-    """What the state keeps of a step's object, `places` being where the rows of its event stand."""
+    """Return the state's row for a step's object; `places` are the positions of the rows of its event."""
     table, key = step.object_table, step.object_key
     return _next(step, places) | {
         "object_key": key,
@@ -258,7 +258,7 @@ def _row(step: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> 
 
 
 def _next(step: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
-    """To what a step's event leads, `places` being where its rows stand."""
+    """Return the state after a step's event; `places` are the positions of its rows."""
     table, key = step.object_table, step.object_key
     first, last = places.get((table, key), (None, None))
     return _place(step) | {
@@ -287,7 +287,7 @@ def _base(table: str, text: str | None) -> Base:
 
 
 def read_receiver_state(connection: Connection, queries: Queries, table: str) -> Iterator[Any]:
-    """What is known of each object of a table."""
+    """Return what is known of each object of a table."""
     streamed = queries.clause("known_of").execution_options(stream_results=True, yield_per=_FETCHED)
     with connection.execute(streamed, {"object_table": table}) as rows:
         yield from rows

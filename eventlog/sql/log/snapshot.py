@@ -31,19 +31,19 @@ _EVENT_TYPE = COLUMNS.index("event_type")
 
 
 class Fates(NamedTuple):
-    """Pending rows of one fate."""
+    """The number of pending rows of one fate."""
 
     rows: int = 0
     first: str | None = None  # the earliest event_time among them
 
     def and_others(self, rows: int, first: str | None) -> Fates:
-        """These and others of the same fate."""
+        """Return these and others of the same fate."""
         return Fates(self.rows + rows, min(filter(None, (self.first, first)), default=None))
 
 
 @dataclass(frozen=True, slots=True)
 class HeldObjects:
-    """Objects by their hashes, to be asked for by their names."""
+    """The waiting objects by their hashes, to be looked up by their names."""
 
     hashes: frozenset[str]
 
@@ -109,8 +109,11 @@ class Snapshot(Pending):
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """A block whose failing statement costs only itself, not the snapshot. Such blocks only read, so all
-        of them stand in one savepoint until one fails: a pick-up may ask a thousand tables."""
+        """Run a block whose failing statement costs only itself, not the snapshot.
+
+        Such blocks only read, so they share one savepoint until one fails: a pick-up may read a thousand
+        tables.
+        """
         if self._savepoint is None:
             self._savepoint = self._connection.begin_nested()
         try:
@@ -126,7 +129,7 @@ class Snapshot(Pending):
         return list(self._queries.run(self._connection, "resync_keys", holes, **values))
 
     def _expect(self, *, view: bool) -> None:
-        """Have the server refuse a table that became a view since its catalogue was read."""
+        """Make the server refuse a table that became a view since its catalogue was read."""
         if view != self._views:
             refused = literal("" if view else "view")
             self._queries.run_every(self._connection, "expect_kind", refused=refused)
@@ -142,7 +145,7 @@ class Snapshot(Pending):
         yield from rows
 
     def pending_after(self, record_id: int, limit: int) -> list[Cells]:
-        """Pending rows behind a record_id, those that may not go now too."""
+        """Return pending rows after a record_id, including those that may not go now."""
         rows: list[Cells] = []
         for lane in self.done.lanes(between(record_id)):
             holes = self._holes(lane) | {"order": self._queries.piece("by_record_id")}
@@ -153,7 +156,7 @@ class Snapshot(Pending):
         return rows
 
     def fates(self, choice: Selection) -> dict[str, Fates]:
-        """Why pending rows may not go now: how many are loopback, future, held, and how many are free."""
+        """Return why pending rows may not go now: the numbers of loopback, future, held and free rows."""
         user, future = choice.driver_user, choice.future
         late = f"case when {self._queries.piece('not_future')} then 1 else 0 end = 0"
         holes = {
@@ -208,7 +211,7 @@ class Snapshot(Pending):
         return rows
 
     def _holes(self, lane: Lane, *conditions: str) -> dict[str, str]:
-        """What fills the holes of a statement on the pending rows of a lane, in the order of their ids."""
+        """Return the texts for a statement on the pending rows of a lane, in the order of their ids."""
         return {
             "rows": self._queries.relation(lane.rows),
             "conditions": self._queries.pieces(lane.new, *lane.conditions, *conditions),
@@ -225,7 +228,7 @@ class Snapshot(Pending):
     def current_columns(
         self, table: Readable, keys: Sequence[Sequence[str]], bound: int = NO_BOUND
     ) -> tuple[Ints, list[pa.Array]]:
-        """The same by column, also the keys: of which of them each row is, and the texts of each column."""
+        """Return the same by column: the key of each row, and the texts of each column."""
         self._expect(view=table.view)
         return current.current_columns(self._connection, self._queries, table, keys, bound)
 

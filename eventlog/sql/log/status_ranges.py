@@ -1,7 +1,7 @@
-"""Ranges of record ids that have one letter each: joined, cut, and compared with what is on record.
+"""Ranges of record ids with one letter each: joined, cut, and compared with the record.
 
-Only ids that were named make a range; what lies between two ranges is in none, and no range goes beyond a
-block of ids, by which a database finds the range of a row with one look at an index.
+Only named ids make a range; ids between two ranges are in none. No range crosses a block of ids, by which a
+database finds the range of a row with one look at an index.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _new = tuple.__new__  # there are many of them
 
 
 class StatusRange(NamedTuple):
-    """Consecutive record ids of one block with one letter; both ends included."""
+    """A range of consecutive record ids of one block with one letter; both ends are included."""
 
     first_id: int
     last_id: int
@@ -26,7 +26,7 @@ class StatusRange(NamedTuple):
 
 
 class RangeEdit(NamedTuple):
-    """What turns some ranges into others."""
+    """The changes that turn some ranges into others."""
 
     gone: list[StatusRange]
     changed: list[StatusRange]
@@ -46,7 +46,7 @@ def blocks_of(ranges: Iterable[StatusRange]) -> list[int]:
 
 
 def without(ranges: Sequence[StatusRange], taken: Sequence[StatusRange]) -> list[StatusRange]:
-    """What of ranges lies in none of the others; both are ascending, and disjoint in themselves."""
+    """Return the parts of ranges outside the others; both are ascending and disjoint in themselves."""
     remaining: list[StatusRange] = []
     at = 0
     ends = [(low, high) for low, high, _ in taken]
@@ -67,7 +67,7 @@ def without(ranges: Sequence[StatusRange], taken: Sequence[StatusRange]) -> list
 
 
 def joined(ranges: Iterable[StatusRange]) -> list[StatusRange]:
-    """Disjoint ranges, ascending; neighbours of one letter and block that touch are one."""
+    """Return disjoint ranges, ascending; touching neighbours of one letter and block are joined."""
     ranges_joined: list[StatusRange] = []
     first, last = 0, 0
     letter: str | None = None
@@ -83,13 +83,13 @@ def joined(ranges: Iterable[StatusRange]) -> list[StatusRange]:
 
 
 def without_ids(ranges: Sequence[StatusRange], ids: Ids, letters: Collection[str]) -> list[StatusRange]:
-    """Ranges without these ids, where they have one of these letters."""
+    """Return ranges without these ids, if they have one of these letters."""
     unchanged = [status_range for status_range in ranges if status_range.letter not in letters]
     return joined([*unchanged, *without([r for r in ranges if r.letter in letters], status_ranges(ids, ""))])
 
 
 def difference(before: Iterable[StatusRange], after: Iterable[StatusRange]) -> RangeEdit:
-    """What turns the first ranges into the second."""
+    """Return what turns the first ranges into the second."""
     old = {status_range.first_id: status_range for status_range in before}
     new = {status_range.first_id: status_range for status_range in after}
     return RangeEdit(
@@ -100,7 +100,7 @@ def difference(before: Iterable[StatusRange], after: Iterable[StatusRange]) -> R
 
 
 def size_of(ranges: Iterable[StatusRange]) -> int:
-    """How many ids ranges have."""
+    """Return how many ids ranges have."""
     return sum(last - first + 1 for first, last, _ in ranges)
 
 

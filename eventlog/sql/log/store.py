@@ -21,7 +21,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 
 _EVER = datetime(9999, 12, 31)
-_SNAPSHOT = re.compile(r"[0-9A-F]+(-[0-9A-F]+)*").fullmatch  # it stands in statements that bind nothing
+_SNAPSHOT = re.compile(r"[0-9A-F]+(-[0-9A-F]+)*").fullmatch  # it is part of statements that bind nothing
 
 
 class IllegalSnapshot(EventlogError):
@@ -45,7 +45,7 @@ class Store:
 
     @contextmanager
     def shared_snapshot(self, name: str) -> Iterator[Snapshot]:
-        """The view that another session shares under this name, for as long as that one stands."""
+        """Open the view that another session shares under this name, as long as that session keeps it."""
         if not _SNAPSHOT(name):
             raise IllegalSnapshot(name)
         with self.engine.connect() as connection:
@@ -72,39 +72,44 @@ class Store:
         return Leader.elect(self.engine, self.queries, name)
 
     def holder(self) -> Holder | None:
-        """Who holds the lock of the one active publisher, None where nobody does or we may not know."""
+        """Return the holder of the lock of the one active publisher.
+
+        None means that no one holds it, or that we may not know.
+        """
         with self.engine.connect() as connection:
             return holder_of(connection, self.queries)
 
     def remembered(self) -> list[RememberedBatch]:
-        """What was about to go out when a leader stopped, oldest first."""
+        """Return the batches that were about to leave when a leader stopped, oldest first."""
         with self.engine.connect() as connection:
             return [RememberedBatch(*row) for row in self.queries.run(connection, "remembered")]
 
     def waiting(self, until: datetime, limit: int = 1000, beyond: datetime = _EVER) -> list[WaitingEvent]:
-        """The events whose time to be sent again has come, longest waiting first, one of each object; also
-        those whose time is beyond the end of any wait, since the clock was set back."""
+        """Return the events whose time to be sent again has come, longest waiting first, one of each object.
+
+        Events with a time after the end of any wait are included, because the clock was set back.
+        """
         with self.engine.connect() as connection:
             rows = self.queries.run(connection, "retries", until=until, beyond=beyond, most=limit)
             return [_waiting(*row) for row in rows]
 
     def association(self) -> str:
-        """How associations are written, as is on record of this log."""
+        """Return how associations are written, from the record of this log."""
         with self.engine.connect() as connection:
             return str(self.queries.run(connection, "association").scalar() or "as-logged")
 
     def attached(self) -> bool:
-        """Whether the log is one that we did not create."""
+        """Return whether the log is one that we did not create."""
         with self.engine.connect() as connection:
             return bool(self.queries.run(connection, "attached").scalar())
 
     def finish_mode(self) -> FinishMode | None:
-        """How rows are finished, as is on record of this log; None where nobody has said it yet."""
+        """Return how rows are finished, from the record of this log; None if it has none."""
         with self.engine.connect() as connection:
             return mode_named(self.queries.run(connection, "finish_mode").scalar())
 
     def position(self) -> IdPosition:
-        """Where the record ids stand."""
+        """Return the position of the record ids."""
         with self.engine.connect() as connection:
             return read_position(connection, self.log)
 

@@ -1,4 +1,4 @@
-"""What people ask of a log: what failed and why, to try it again or let it go, and how it stands."""
+"""The care of a log: what failed and why, redrive and skip, and the state of the log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FailedRow(NamedTuple):
 
 
 class Relative(NamedTuple):
-    """A row of an object, as far as it tells which insert it belongs to."""
+    """A row of an object, as far as it shows which insert it belongs to."""
 
     record_id: int
     event_type: Cell
@@ -66,7 +66,7 @@ class Unusable(NamedTuple):
 
 
 class LogState(NamedTuple):
-    """What the leader and `pause` left on record."""
+    """The state that the leader and `pause` recorded."""
 
     epoch: int
     leader: str | None
@@ -81,7 +81,7 @@ class LogState(NamedTuple):
 
 
 class Unpublished(NamedTuple):
-    """How much waits to be published, and since when."""
+    """The amount that waits to be published, and since when."""
 
     pending: int
     oldest: datetime | None  # None too where no time can be read
@@ -108,7 +108,7 @@ class Notice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Which:
-    """Which failed rows are meant; all where nothing is said."""
+    """The selection of failed rows; without a condition all of them."""
 
     ids: tuple[int, ...] = ()
     table: str | None = None
@@ -123,7 +123,7 @@ class Upkeep:
         self._queries = queries
 
     def failures(self, which: Which, limit: int = 1000, after: int = 0) -> list[FailedRow]:
-        """The rows with E or F behind a record_id, oldest first."""
+        """Return the rows with E or F after a record_id, oldest first."""
         holes, values = self._failed(which, "after_row")
         rows = self._run("failures", holes, after=after, most=limit, **values)
         return [FailedRow(row, letter, read_integer(kind), *facts) for row, letter, kind, *facts in rows]
@@ -156,16 +156,21 @@ class Upkeep:
         return OvertakenRows(self._connection, self._queries).undone_by(ids, others)
 
     def read_ahead(self, ids: Iterable[int]) -> set[int]:
-        """The per-field rows and deletes among these that later rows would undo which a backlog may have read
-        and not finished: whoever led last was one, and it can be run again. Asked behind `under_way`, so that
-        no other begins meanwhile."""
+        """Return the per-field rows and deletes that a backlog may have read and not finished, and later rows
+        would undo.
+
+        The last leader was a backlog, which can be run again. Call it after `under_way`, so that no other
+        begins meanwhile.
+        """
         if not reads_ahead(self.state().leader):
             return set()
         return OvertakenRows(self._connection, self._queries).to_be_overtaken(ids)
 
     def under_way(self) -> tuple[list[str], list[int]]:
-        """What is remembered of batches on their way, and the rows of events that wait. Nothing is added to
-        either until our transaction ends."""
+        """Return what is remembered of batches on their way, and the rows of events that wait.
+
+        Nothing is added to either until our transaction ends.
+        """
         self._run("lock_state")
         batches = [str(content) for _, _, content in self._run("remembered")]
         waiting = [row for *_, rows in self._run("every_retry") for row in json.loads(rows)]
@@ -199,7 +204,9 @@ class Upkeep:
         return renewed
 
     def skip(self, ids: Sequence[int], reason: str) -> int:
-        """Give rows up, with W and a notice that says why; how many. Whatever waits behind one may go."""
+        """Give rows up, with W and a notice with the reason. Return how many; rows that waited for one may
+        go.
+        """
         done = self._done()
         letters = {"letters": "'N', 'E', 'F'" if done is None else "'E', 'F'"}
         skipped = self._queries.run_by_ids(self._connection, "skip", ids, letters)
@@ -214,8 +221,10 @@ class Upkeep:
         return skipped
 
     def _done(self) -> FinishedRanges | None:
-        """Where letters are written beside the log, kept from all others until our transaction ends; so is
-        the mode in which rows are finished."""
+        """Return the finished ranges, locked against all others until our transaction ends.
+
+        The mode in which rows are finished is locked too.
+        """
         self._run("lock_state")
         if self._run("finish_mode").scalar() != FinishMode.RANGES:
             return None
@@ -249,7 +258,7 @@ class Upkeep:
         return {event: rows for event, rows in rows_of.items() if ids.intersection(rows)}
 
     def pause(self, who: str, reason: str) -> None:
-        """Ask the publisher to rest, and say why."""
+        """Ask the publisher to rest, with a reason."""
         self._run("pause", who=who, reason=keepable(self._connection, reason))
 
     def resume(self) -> None:
@@ -268,11 +277,11 @@ class Upkeep:
         return [Notice(*row) for row in self._run("notices", most=limit)]
 
     def state(self) -> LogState:
-        """What the leader and `pause` left on record."""
+        """Return the state that the leader and `pause` recorded."""
         return LogState(*self._run("state").one())
 
     def backlog(self) -> Unpublished:
-        """How much waits."""
+        """Return how much waits."""
         done = read_finished(self._connection, self._queries, same=False)
         counts = [self._backlog_of(lane) for lane in done.lanes(between())]
         oldest = min((time for _, text, _ in counts if (time := read_time(text))), default=None)
@@ -281,7 +290,7 @@ class Upkeep:
         return Unpublished(pending, oldest, waiting, next_retry, unusable)
 
     def _backlog_of(self, lane: Lane) -> Any:
-        """How many rows of a lane are pending, their earliest time, and how many cannot be finished."""
+        """Return pending rows that cannot be finished, of a table, of an object; the publisher skips them."""
         holes = {
             "rows": self._queries.relation(lane.rows),
             "conditions": self._queries.pieces("newly_written", *lane.conditions),
@@ -289,7 +298,9 @@ class Upkeep:
         return self._run("oldest_pending", holes, **lane.values).one()
 
     def unusable(self, limit: int = 1000, table: str | None = None, key: str | None = None) -> list[Unusable]:
-        """Pending rows that cannot be finished, of a table, of an object; the publisher leaves them alone."""
+        """Return pending rows that cannot be finished, of a table, of an object; the publisher leaves them
+        alone.
+        """
         filters = {"of_table": table, "of_key": key}
         values = {name: value for name, value in filters.items() if value is not None}
         holes = {"conditions": self._queries.pieces("excluded", *values)}
@@ -301,7 +312,7 @@ class Upkeep:
         ]
 
     def failed(self) -> int:
-        """How many rows failed for reasons that are kept."""
+        """Return how many rows failed for reasons that are kept."""
         return int(self._run("failed_count").scalar())
 
     def counts(self) -> list[Count]:
@@ -311,9 +322,11 @@ class Upkeep:
     def purge(
         self, before: datetime, letters: Iterable[str], after: int, limit: int
     ) -> tuple[int, int | None]:
-        """Delete rows with these letters from before that time, one chunk behind a record_id of them:
-        how many, and the record_id to go on behind, None at the end."""
-        # lest a row be deleted that has just become the one by which ranges are known
+        """Delete rows with these letters from before that time, one chunk after a record_id.
+
+        Return how many, and the record_id to go on after; None at the end.
+        """
+        # so that the row that proves the ranges is not deleted
         self._run("lock_state")
         holes = {"letters": ", ".join(literal(Letter(letter)) for letter in letters)}
         rows = self._run("handled_before", holes, before=before, after=after, most=limit)
@@ -328,7 +341,7 @@ class Upkeep:
 
 
 def read_time(text: str | None) -> datetime | None:
-    """The event_time of a text, None where it tells none."""
+    """Return the event_time of a text; None if it contains none."""
     try:
         return None if text is None else datetime.fromisoformat(read_event_time(text))
     except WrongRow:

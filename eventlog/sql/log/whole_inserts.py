@@ -17,7 +17,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 class Outline(NamedTuple):
-    """Rows of the log in their order, as far as they tell where runs of inserts end."""
+    """The rows of the log in their order, as far as they show where runs of inserts end."""
 
     ids: Ints
     kinds: Ints  # their event types, 0 for none
@@ -25,11 +25,11 @@ class Outline(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many rows they are."""
+        """Return how many rows they are."""
         return len(self.ids)
 
     def some(self, which: Ints) -> Outline:
-        """Those at these places."""
+        """Return those at these positions."""
         return Outline(self.ids[which], self.kinds[which], self.objects[which])
 
     def renamed(self, names: Ints) -> Outline:
@@ -43,7 +43,7 @@ def hashes(names: Iterable[str]) -> Ints:
 
 
 class Room(NamedTuple):
-    """What a pick-up may take beside its rows."""
+    """The bytes and rows that a pick-up may take in addition to its rows."""
 
     octets: int  # of further rows of its objects
     inserts: Set[int]  # event types whose rows make one event of an insert
@@ -51,7 +51,7 @@ class Room(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """What completes the rows of a pick-up."""
+    """The rows that complete a pick-up."""
 
     kept: Flags  # whether each of the rows is picked up
     more: list[int]  # the ids of further rows, ascending
@@ -60,7 +60,7 @@ class Completed(NamedTuple):
 
 
 class WholeInserts:
-    """Completes pick-ups of one snapshot. `sizes` tells the bytes of rows by their ids."""
+    """A completer of the pick-ups of one snapshot; `sizes` returns the bytes of rows by their ids."""
 
     def __init__(self, room: Room, ends: Ends, sizes: Callable[[Sequence[int]], list[int]]) -> None:
         self._room, self._ends, self._sizes = room, ends, sizes
@@ -68,10 +68,11 @@ class WholeInserts:
     def complete(
         self, picked: Outline, near: Outline, further_names: Callable[[], Ints], further: Iterator[Outline]
     ) -> Completed:
-        """What is picked up beside these rows, and which of them are left out where that is too much.
+        """Return what is picked up with these rows, and which of them are left out if that is too much.
 
-        `near` are as many rows behind them, `further` those behind these, in which an object has the number
-        that `further_names` has at the place of its number here."""
+        `near` are as many rows after them, `further` the later ones, in which an object has the number that
+        `further_names` has at the position of its number here.
+        """
         along = np.flatnonzero(np.isin(near.objects, picked.objects))
         along = along[: self._fitting(near.ids[along], self._room.octets)]
         together = _joined([picked, near.some(along)])
@@ -84,7 +85,7 @@ class WholeInserts:
         return Completed(np.ones(picked.size, np.bool_), near.ids[along].tolist(), int(picked.ids[-1]))
 
     def _torn(self, rows: Outline) -> Ints:
-        """The objects whose last telling row is of an insert, of which more may follow."""
+        """Return the objects whose last row belongs to an insert that may continue."""
         if not self._inserts(rows.kinds).any():
             return np.zeros(0, np.int64)
         order, first = _by_object(rows.objects, self._telling(rows.kinds))
@@ -94,8 +95,11 @@ class WholeInserts:
         return rows.objects[last[~np.array(is_end, np.bool_)]]
 
     def _whole(self, picked: Outline, ahead: Outline, along: Ints, torn: Ints) -> Completed:
-        """With the rest of torn inserts: the last objects are left out until the others' fits, and if that
-        of the first does not, what fits of it is taken. Of the rows ahead those at `along` are taken."""
+        """Add the rest of torn inserts.
+
+        The last objects are left out until the rest of the others fits. If that of the first does not fit,
+        what fits of it is taken. Of the rows ahead those at `along` are taken.
+        """
         of_torn = np.isin(ahead.objects, torn)
         of_torn[along] = False
         rest = self._until_closed(ahead, of_torn)
@@ -113,8 +117,11 @@ class WholeInserts:
         return Completed(picked_up, sorted(ahead.ids[taken].tolist()), reach, too_much == [0])
 
     def _look_ahead(self, picked: Outline, near: Outline, further: Iterator[Outline]) -> Outline:
-        """The rows behind a pick-up, as many as are gone through. Where runs end is kept, so that it happens
-        once for many pick-ups: it is not left off where the runs of this one have ended."""
+        """Return the rows after a pick-up, as many as are read.
+
+        The ends of runs are kept, so that this happens once for many pick-ups; it does not stop where the
+        runs of this one have ended.
+        """
         outlines, rows_ahead = [near], 0
         while rows_ahead < AHEAD and (rows := next(further, None)) is not None:
             outlines.append(rows)
@@ -148,7 +155,7 @@ class WholeInserts:
         return np.flatnonzero(np.isin(kinds, [*self._room.inserts, *CLOSING]))
 
     def _fitting(self, ids: Ints, octets: int) -> int:
-        """How many of the first of these rows come to no more than that."""
+        """Return how many of the first of these rows have no more than so many bytes."""
         return bisect_right(list(accumulate(self._sizes(ids.tolist()))), octets)
 
 
@@ -172,10 +179,10 @@ def _by_object(objects: Ints, places: Ints) -> tuple[Ints, Flags]:
 
 
 def _lasts(first: Flags) -> Flags:
-    """Which are the last of their objects, where these are the first ones."""
+    """Return which are the last of their objects, if these are the first ones."""
     return np.append(first, True)[1:]
 
 
 def _joined(parts: Sequence[Outline]) -> Outline:
-    """All these rows, one behind the other."""
+    """Return all these rows, joined."""
     return Outline(*(np.concatenate(column) for column in zip(*parts, strict=True)))

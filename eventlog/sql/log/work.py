@@ -1,4 +1,4 @@
-"""What the leader writes: each transaction first makes sure that nobody else leads by now."""
+"""The writes of the leader: each transaction first checks that no one else leads by now."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LeadershipLost(EventlogError):
 
 
 class RememberedBatch(NamedTuple):
-    """What was about to go out: its content is the publisher's own."""
+    """A batch that was about to leave; its content is the publisher's own."""
 
     number: int
     epoch: int
@@ -53,7 +53,7 @@ class WaitingEvent(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why a row has E or F."""
+    """The reason why a row has E or F."""
 
     record_id: int
     event_id: str | None
@@ -63,7 +63,7 @@ class Failure(NamedTuple):
 
 
 class Work:
-    """One transaction of the leader; nothing of it stands before the block ends."""
+    """One transaction of the leader; nothing of it is visible before the block ends."""
 
     def __init__(self, connection: Connection, queries: Queries, epoch: int) -> None:
         self._connection = connection
@@ -91,12 +91,14 @@ class Work:
         self._queries.run(self._connection, "name_leader", leader=name)
 
     def known(self) -> ReceiverState:
-        """What the receiver is known to have, where the log is filled by comparing."""
+        """Return the state of the receiver, if the log is filled by comparing."""
         return ReceiverState(self._connection, self._queries)
 
     def finish(self, letters: Mapping[Letter, Ids]) -> int:
-        """Give rows their letters, in the log or beside it, or, of a log that is finished so, delete those
-        that did not fail; how many were still new."""
+        """Give rows their letters, in the log or outside of it. Return how many were still new.
+
+        In a log that deletes handled rows, those that did not fail are deleted.
+        """
         if self._mode is FinishMode.RANGES:
             return FinishedRanges(self._connection, self._queries).add(letters)
         return sum(
@@ -123,7 +125,7 @@ class Work:
         return met + self._queries.run_by_ids(self._connection, name, rest, **values)
 
     def write_letters(self, most: int) -> bool:
-        """Write letters that stand beside the log into it, of so many rows; whether there may be more."""
+        """Write letters from outside the log into it, for so many rows. Return whether there may be more."""
         done = FinishedRanges(self._connection, self._queries)
         ranges = done.some(most)
         for letter in {letter for *_, letter in ranges}:
@@ -133,7 +135,7 @@ class Work:
         return bool(ranges)
 
     def forget_done(self) -> None:
-        """Forget what stands beside the log."""
+        """Forget the letters outside the log."""
         FinishedRanges(self._connection, self._queries).forget()
 
     def fail(self, failures: Iterable[Failure]) -> None:
@@ -215,7 +217,7 @@ class Work:
         self._queries.run_all(self._connection, "hold_spelling", rows)
 
     def _spellings(self, waiting: Sequence[WaitingEvent]) -> Iterator[Spelling]:
-        """How the rows of events spell their objects."""
+        """Return how the rows of events spell their objects."""
         objects = {row: event.object for event in waiting for row in event.record_ids}
         for event in waiting:
             yield event.object, event.object
@@ -253,7 +255,7 @@ class Work:
             self._queries.run(self._connection, "forget_spellings", object_hash=old)
 
     def record_cycle(self, facts: str) -> None:
-        """Keep what `status` tells of the last cycle."""
+        """Keep the facts of the last cycle for `status`."""
         self._queries.run(self._connection, "record_cycle", facts=facts)
 
     def record_heartbeat(self) -> None:

@@ -53,7 +53,7 @@ _TRUST = (
     "Let an administrator run `set persist log_bin_trust_function_creators = on` (MariaDB: set global, and"
     " the same in its configuration), or install and track as a user with SUPER"
 )
-_GREETING = 10.0  # seconds until a server that took a connection has said who it is
+_GREETING = 10.0  # seconds until a server that took a connection has sent its greeting
 
 
 def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -142,7 +142,7 @@ MYSQL = collated(
         plain_time=f"concat({{column}}, '|') regexp '^{ISO_TIME}[|]$'",  # $ alone lets a line end follow
         quotient="{column} div {by}",
         number_of_text=_NUMBER_OF_TEXT,
-        # a row that is shared, and then written to, is a deadlock with whoever waits for it
+        # a shared row that is written to later would deadlock with a session that waits for it
         share_lock="for update",
         replaces_routines=False,
         hides_triggers=True,

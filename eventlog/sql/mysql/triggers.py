@@ -1,13 +1,10 @@
-"""MySQL and MariaDB: row-level triggers, the only ones there are.
+"""The triggers of MySQL and MariaDB: row-level triggers, the only ones there are.
 
-The order of the rows is right by itself: unique keys are checked row by row, so an update can give a
-row only a key that is free by then, and no trigger may change the table that it stands on.
-
-MySQL replaces no trigger in one step: a trial that does nothing is made first, so that what cannot be made
-leaves the trigger that stands.
-
-A session may choose the next number of a table (`insert_id`), and so use up those of the log: MariaDB's
-triggers take that back; MySQL's cannot, and refuse the change.
+The order of the rows is correct by itself: unique keys are checked row by row, so an update can give a row
+only a free key. No trigger may change its own table. MySQL replaces no trigger in one step: a trial that does
+nothing is made first, so that a trigger that cannot be made leaves the existing one. A session may choose the
+next number of a table (`insert_id`), and so use up numbers of the log: MariaDB's triggers undo that; MySQL's
+cannot, and refuse the change.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ def write(subject: Subject) -> Iterator[Trigger]:
 
 
 def name_of(log: Log, table: str, event: str, parent: str | None) -> str:
-    """Triggers share the names of their schema."""
+    """Return the name of a trigger; triggers share the names of their schema."""
     return object_name(log.dialect, log.table, table, parent, event)
 
 
@@ -127,14 +124,16 @@ class _Writer:
         return Trigger(name, table.schema, table.name, as_told(body), statements)
 
     def _needs_second_mark(self, table: Table) -> bool:
-        """Whether a name stands in other quotes, which sessions of ours do not allow otherwise."""
+        """Return whether a name contains other quotes, which our sessions do not allow otherwise."""
         parent = self.subject.table
         names = (table.schema or "", table.name, *table.columns, parent.name, *parent.columns)
         return self.dialect.second_mark != "" and any(self.dialect.quote_mark in name for name in names)
 
 
 def as_told(body: str) -> str:
-    """The body as `catalogue_triggers` tells it: MySQL's catalogue writes doubled single quotes as one."""
+    """Return the body as `catalogue_triggers` returns it: MySQL's catalogue writes doubled single quotes as
+    one.
+    """
     return body.replace("'", "")
 
 

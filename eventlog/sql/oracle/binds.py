@@ -14,12 +14,12 @@ FETCHED = 1000  # rows of one round trip
 
 
 def listen(engine: Engine) -> None:
-    """Have each statement of the engine tell the driver of what types its values are."""
+    """Make each statement of the engine declare the types of its values to the driver."""
     event.listen(engine, "before_cursor_execute", _prepare)
 
 
 def types_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The parameters of whose type the driver must be told, with its name of that type."""
+    """Return the parameters whose type the driver needs, with its name of that type."""
     types: dict[str, str] = {}
     for row in rows:
         for name, value in row.items():
@@ -43,7 +43,7 @@ def _prepare(
     many: bool,
 ) -> None:
     cursor.arraysize = FETCHED
-    cursor.prefetchrows = FETCHED + 1  # one more tells the driver that there are no others
+    cursor.prefetchrows = FETCHED + 1  # one more shows the driver that there are no others
     rows = parameters if many else [parameters]
     types = types_of(row for row in rows if isinstance(row, Mapping))
     if types:

@@ -53,7 +53,10 @@ def _moments(type_name: str, value: str, parameter: str) -> dict[str, Expression
 
 
 def _spans() -> Iterator[tuple[str, Expression]]:
-    """Intervals by their declared digits, as to_char writes them: its own text depends on the session."""
+    """Return expressions for intervals by their declared digits, as to_char writes them.
+
+    An interval's own text depends on the session.
+    """
     for digits in range(10):
         parts = (("year", "", "0" * digits or "0"), ("month", "-", "00"))
         yield (

@@ -1,5 +1,7 @@
-"""Oracle: the package behind one trigger. It belongs to the log's owner, makes the texts and writes the rows,
-so that the trigger is short, and whoever owns the table needs no right on the log.
+"""The Oracle package of one trigger.
+
+It belongs to the log's owner, makes the texts and writes the rows. So the trigger is short, and the owner of
+the table needs no right on the log.
 """
 
 from __future__ import annotations
@@ -18,14 +20,14 @@ KeyParts = Sequence[tuple[str, Column]]  # the name that the key gives a value, 
 
 
 def package_of(log: Log, schema: str | None, trigger: str) -> str:
-    """The name of the package behind a trigger: nobody can choose names that share one."""
+    """Return the name of the package of a trigger; no one can choose two names that share one."""
     digest = hashlib.sha256(f"{schema}\0{trigger}".encode()).hexdigest()[:16]
     room = log.dialect.max_name - len(digest) - 1
     return f"{trigger.encode()[:room].decode(errors='ignore')}${digest}"
 
 
 class Package:
-    """The package behind one trigger; the types are those of its columns, each once."""
+    """The package of one trigger; its types are those of its columns, each once."""
 
     def __init__(self, log: Log, name: str, table_text: str, key: KeyParts) -> None:
         self.log = log
@@ -37,14 +39,14 @@ class Package:
         self._types: list[Expression] = []
 
     def number(self, column: Column) -> int:
-        """By which number the routines for a column's type are called."""
+        """Return the number by which the routines for a column's type are called."""
         expression = self._expressions.of(column.type)
         if expression not in self._types:
             self._types.append(expression)
         return self._types.index(expression) + 1
 
     def statements(self) -> tuple[str, ...]:
-        """What makes the package: its head and its body."""
+        """Return what makes the package: its head and its body."""
         parts = [self._routines(number, expression) for number, expression in enumerate(self._types, 1)]
         key = [
             (name, self._expressions.of(column.type), f"k{number}")
@@ -62,7 +64,7 @@ class Package:
         return tuple(templates.statements(self.log.dialect, "package", holes))
 
     def _functions(self) -> Iterator[str]:
-        """Those of our functions that the texts call."""
+        """Return those of our functions that the texts call."""
         for name in self._expressions.called_by(expression.text for expression in self._types):
             yield "\n" + indent(templates.statement(self.log.dialect, name), 2)
 

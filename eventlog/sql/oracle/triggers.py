@@ -25,7 +25,7 @@ END = "\n"
 
 
 class ColumnLines(NamedTuple):
-    """What a trigger does with one column, in lines that end with a line end."""
+    """The lines of a trigger for one column, each with a line end."""
 
     given: str = ""  # when a row comes, or comes by another key
     changed: str = ""  # when it changes
@@ -34,7 +34,7 @@ class ColumnLines(NamedTuple):
 
 
 class TriggerShape(NamedTuple):
-    """What the triggers of one table have in common."""
+    """The shared parts of the triggers of one table."""
 
     table: Table
     parent: str | None
@@ -78,15 +78,15 @@ class _Writer:
 
     @property
     def deletes(self) -> bool:
-        """Whether a deleted row is anything to log."""
+        """Return whether a deleted row is logged."""
         return True
 
     def rows(self, package: Package, parts: Sequence[ColumnLines], *, first: bool) -> str:
-        """What is done with a row."""
+        """Return what is done with a row."""
         raise NotImplementedError
 
     def part(self, package: Package, column: Column) -> ColumnLines:
-        """What is done with a column."""
+        """Return what is done with a column."""
         raise NotImplementedError
 
     def call(self, package: Package, kind: int, key: str, name: str, old: str, new: str, moved: str) -> str:
@@ -106,7 +106,7 @@ class _Writer:
         return Package(self.log, package, self.subject.logged_as, self.shape.key)
 
     def _fitting(self, package: Package, columns: Sequence[Column], *, first: bool) -> int:
-        """How many of the columns one trigger holds."""
+        """Return how many of the columns one trigger holds."""
         size = len(self._body(package, (), first=first).encode())
         for place, column in enumerate(columns):
             size += sum(len(indent(text, 8).encode()) + 1 for text in self.part(package, column) if text)
@@ -195,7 +195,7 @@ class _Parent(_Writer):
         )
 
     def _whole(self, package: Package) -> str:
-        """What is logged of a new row as a whole: it, or that none of its columns has a value."""
+        """Return what is logged of a new row as a whole: the row, or that none of its columns has a value."""
         kind = self.subject.choice.insert
         if kind not in PER_FIELD:
             return f"{package.quoted}.note(arrived, moved, {kind}, new_key, null, null, null);\n"
@@ -235,17 +235,17 @@ class _Child(_Writer):
         )
 
     def _linked(self, alias: str) -> str:
-        """Whether a child row names a parent at all."""
+        """Return whether a child row names a parent."""
         return "\nand ".join(f"{self.value(alias, name)} is not null" for name in self.link.columns)
 
 
 def _grant(package: Package, schema: str) -> str:
-    """What lets the trigger of another schema's table call its package, and nothing else."""
+    """Return the grant that lets the trigger of another schema's table call its package, and nothing else."""
     return f"grant execute on {package.quoted} to {package.log.dialect.quote(schema)}"
 
 
 def branches(*cases: tuple[str, str]) -> str:
-    """What is done in the first of these cases that holds."""
+    """Return the branches for these cases; the first one that holds is taken."""
     texts = (f"if {when} then\n{indent(then.removesuffix(END), 2)}\n" for when, then in cases)
     return "els".join(texts) + "end if;\n"
 

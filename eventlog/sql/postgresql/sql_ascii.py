@@ -1,8 +1,8 @@
 """Sessions of a SQL_ASCII database, which stores any bytes and converts none.
 
-The server is told that we speak LATIN1, of which every byte is a letter, so it hands out what it stores
-and takes what we send. We read the bytes as UTF-8; one that is none becomes a lone surrogate, which no
-document can carry, and is written back as the byte that it was.
+We declare LATIN1 to the server, in which every byte is a letter. So it returns the bytes that it stores and
+takes the bytes that we send. We read the bytes as UTF-8. A byte that is not UTF-8 becomes a lone surrogate,
+which no document can carry, and is written back as the same byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAME = "SQL_ASCII"
 
 
 def prepare(connection: psycopg.Connection[Any]) -> None:
-    """Have a new session exchange bytes, where its database is of that encoding."""
+    """Make a new session exchange bytes, if its database has that encoding."""
     if connection.info.parameter_status("server_encoding") != _NAME:
         return
     connection.execute("set client_encoding to 'LATIN1'")

@@ -23,7 +23,7 @@ _ONE_PAIR = f"{OLD} o cross join {NEW} n"
 _OLD_ROW, _NEW_ROW = "(select old.*) o", "(select new.*) n"
 _ROW_PAIR = f"{_OLD_ROW} cross join {_NEW_ROW}"
 _USER = "session_user"
-# A worker of logical replication is nobody's session: who made the change at its source is not known here.
+# A worker of logical replication is no user's session: the author of the change is not known here.
 _USER_OR_NOBODY = (
     "case when exists (select from pg_catalog.pg_stat_get_subscription(null) s"
     " where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end"
@@ -42,14 +42,14 @@ class Bodies:
         self.perpetrator = _USER_OR_NOBODY if subject.choice.replicated else _USER
 
     def of_statements(self) -> Iterator[tuple[str, str]]:
-        """What each event of a statement logs, from its transition tables."""
+        """Return what each event of a statement logs, from its transition tables."""
         yield "insert", self.log(self.rows.inserted("n"), "n", _INSERTED)
         yield "update", self.updates()
         if self.rows.deleted():
             yield "delete", self.deletes(_DELETED)
 
     def of_row(self) -> str:
-        """What one row logs that replication writes: row by row, without transition tables."""
+        """Return what one row logs that replication writes: row by row, without transition tables."""
         return _by_operation(
             self.log(self.rows.inserted("n"), "n", _NEW_ROW),
             self.single_update(_ROW_PAIR),
@@ -57,7 +57,7 @@ class Bodies:
         )
 
     def truncated(self, leaf: Place) -> str:
-        """What a truncate logs, before it empties the table."""
+        """Return what a truncate logs, before it empties the table."""
         return self.log(self.rows.deleted(), "o", f"only {qualified(self.dialect, *leaf)} o")
 
     def of_child_statements(self, child: Child) -> Iterator[tuple[str, str]]:
@@ -76,7 +76,7 @@ class Bodies:
         )
 
     def updates(self) -> str:
-        """Where rows can move to another partition, that one's own trigger may throw them away."""
+        """Return updates of tables whose rows can move to another partition, which may then drop them."""
         if not self.subject.relation.below:
             return self.paired_updates()
         counts = [f"(select pg_catalog.count(*) from {table})" for table in (OLD, NEW)]  # noqa: S608
@@ -91,7 +91,7 @@ class Bodies:
         )
 
     def lossy_updates(self) -> str:
-        """Fewer new rows than old ones: their places do not match, so they are paired by their keys."""
+        """Return updates with fewer new rows than old ones, which are paired by their keys."""
         rows, missing = self.rows, self.rows.expressions.missing
         keys = [f'({rows.key(alias)}) collate "C"' for alias in ("n", "o")]
         pairs = f"{OLD} o\n  full join {NEW} n on {keys[0]} operator(pg_catalog.=) {keys[1]}"
@@ -142,7 +142,9 @@ class Bodies:
         return "\n".join(parts)
 
     def pairs(self, columns: Iterable[str]) -> str:
-        """Each old row of an update beside the new one; no column of the table can be taken for the place."""
+        """Return each old row of an update with the new one; no column of the table can be mistaken for the
+        position.
+        """
         named = dict.fromkeys(columns)
         place = next(name for name in ("eventlog_at" + "_" * n for n in count()) if name not in named)
         listed = ", ".join(f"x.{self.dialect.quote(name)}" for name in named)
@@ -153,7 +155,7 @@ class Bodies:
         )
 
     def moves(self, pairs: str, moved: str, taken: str = "") -> str:
-        """Rows with another key: all deletes before all inserts."""
+        """Return rows with another key: all deletes before all inserts."""
         if not self.subject.relation.below or self.subject.relation.deferrable:
             return self._moves(pairs, moved, taken)
         # a merge that inserts before it updates: the server may show the inserted row as the new one
@@ -171,9 +173,12 @@ class Bodies:
         return "\n".join((*deletes, self.log(self.rows.inserted("n"), "n", pairs, moved)))
 
     def deletes(self, source: str, where: str = "", taken: str = "") -> str:
-        """Old keys, as deleted. Until its transaction ends, a deferrable key may have two rows: of a key that
-        has another one still, the object goes on, and is logged as inserted again, to be read back. Keys that
-        are taken by rows that moved are logged as inserted anyhow."""
+        """Return old keys as deleted.
+
+        Until its transaction ends, a deferrable key may have two rows. If another row still has the key, the
+        object continues, and is logged as inserted again, to be read back. Keys that moved rows have taken
+        are logged as inserted anyway.
+        """
         if not self.rows.deleted():
             return ""
         deleted = self.log(self.rows.deleted(), "o", source, where)
@@ -183,7 +188,7 @@ class Bodies:
         return "\n".join((deleted, self.log([TriggerRow(5)], "o", source, condition)))
 
     def _still(self, taken: str) -> str:
-        """Whether another row has the old key now, but for those that moved to it."""
+        """Return whether another row has the old key now, except those that moved to it."""
         table = qualified(self.dialect, self.subject.table.schema, self.subject.table.name)
         exists = f"exists (select from {table} t where {self._same_row('t', 'o')})"
         if not taken:
@@ -196,7 +201,7 @@ class Bodies:
         return f"(select {names} from {pairs} where {moved})"  # noqa: S608
 
     def _same_row(self, first: str, second: str) -> str:
-        """Whether two rows have one key; a type that is not the server's own has no operator that is safe."""
+        """Return whether two rows have one key; a type that is not built in has no safe operator."""
         expressions, quote = self.rows.expressions, self.dialect.quote
         safe = all(expressions.of(c.type) is not expressions.other for c in self.subject.table.key_columns)
         names = [quote(name) for name in self.subject.table.key]
@@ -206,13 +211,13 @@ class Bodies:
         return f"{rows[0]} operator(pg_catalog.*=) {rows[1]}"
 
     def child_given(self, child: Child, source: str, where: str = "") -> str:
-        """What child rows gave their parents."""
+        """Return what child rows gave their parents."""
         rows, linked = self.rows, self.rows.linked(child, "n")
         conditions = f"({where}) and {linked}" if where else linked
         return self._log(rows.child_rows(child, None, "n"), rows.child_key(child, "n"), source, conditions)
 
     def child_taken(self, child: Child, source: str, where: str = "") -> str:
-        """What child rows took from their parents; the parent's own delete says it all."""
+        """Return what child rows took from their parents; the parent's own delete needs no more."""
         rows = self.rows
         parent = qualified(self.dialect, self.subject.table.schema, self.subject.table.name)
         parent_exists = f"exists (select from {parent} p where {rows.same_key(child, 'o', 'p')})"
@@ -222,7 +227,7 @@ class Bodies:
         return self._log(rows.child_rows(child, "o", None), key, source, " and ".join(conditions))
 
     def child_changed(self, child: Child, pairs: str) -> str:
-        """What changed child rows took, gave and changed."""
+        """Return what changed child rows took, gave and changed."""
         rows, moved = self.rows, self.rows.child_moved(child, "o", "n")
         return "\n".join(
             (

@@ -1,10 +1,9 @@
-"""PostgreSQL: one statement of SQL logs all rows of a statement, from its transition tables.
+"""The triggers of PostgreSQL: one SQL statement logs all rows of a statement, from its transition tables.
 
-Granularity `row` is for tables with row-level triggers of others, which may change the same rows inside
-the statement: the first of the row-level firings, before any other trigger, logs the whole statement.
-
-Replication fires no statement-level triggers and fills no transition tables: what it writes is logged
-by a trigger of its own, row by row, that fires in no other session.
+Granularity `row` is for tables with other row-level triggers, which may change the same rows within the
+statement. Then the first row-level firing, before any other trigger, logs the whole statement. Replication
+fires no statement-level triggers and fills no transition tables. Its writes are logged row by row by a
+separate trigger, which fires in no other session.
 """
 
 from __future__ import annotations
@@ -58,19 +57,22 @@ def write(subject: Subject) -> Iterator[Trigger]:
 
 
 def name_of(log: Log, _: str, event: str, parent: str | None) -> str:
-    """Triggers fire in the order of their names: an exclamation mark comes before letters and digits."""
+    """Return the name of a trigger.
+
+    Triggers fire in the order of their names; an exclamation mark sorts before letters and digits.
+    """
     return object_name(log.dialect, f"!{log.table}_{event}", parent)
 
 
 def dollar_quoted(text: str) -> str:
-    """The text as a constant between marks that do not stand in it."""
+    """Return the text as a constant between marks that it does not contain."""
     marks = chain(["$eventlog$"], (f"$eventlog{number}$" for number in count(1)))
     mark = next(mark for mark in marks if mark not in text)
     return f"{mark}{text}{mark}"
 
 
 def granularity(subject: Subject) -> str:
-    """Row where others' row-level triggers may change the same rows, else statement."""
+    """Return row if other row-level triggers may change the same rows, else statement."""
     if subject.choice.granularity != "auto":
         return subject.choice.granularity
     others = any(trigger.row for trigger in subject.relation.triggers)
@@ -78,7 +80,7 @@ def granularity(subject: Subject) -> str:
 
 
 def firing(subject: Subject, event: str) -> Firing:
-    """In which sessions a trigger fires: a truncate is one statement wherever it comes from."""
+    """Return the sessions in which a trigger fires; a truncate is one statement wherever it comes from."""
     if event == REPLICATED:
         return Firing.REPLICA
     return Firing.ALWAYS if event == "truncate" and subject.choice.replicated else Firing.ORIGIN

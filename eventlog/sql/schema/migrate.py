@@ -94,8 +94,10 @@ def uninstall_script(log: Log, *, attached: bool = False) -> str:
 
 
 def grants_script(log: Log, role: str, *, comparing: bool = False) -> str:
-    """What a publisher that is not the owner must be granted, for a DBA to run; one that compares states
-    needs more."""
+    """Return the grants that a publisher needs that is not the owner, as a script for a DBA.
+
+    A publisher that compares states needs more.
+    """
     names = log.names() | {"role": log.dialect.quote(log.dialect.fold(role))}
     statements = [*templates.statements(log.dialect, "grants", names)]
     if comparing:
@@ -111,12 +113,12 @@ def grants_script(log: Log, role: str, *, comparing: bool = False) -> str:
 
 
 def exists(connection: Connection, log: Log) -> bool:
-    """Whether the log's table is there."""
+    """Return whether the log's table exists."""
     return _exists(connection, log, log.dialect.fold(log.table))
 
 
 def has_companion(connection: Connection, log: Log, name: str) -> bool:
-    """Whether a table that belongs beside the log is there."""
+    """Return whether one of the log's further tables exists."""
     return _exists(connection, log, log.beside(name))
 
 
@@ -128,7 +130,7 @@ def head() -> str:
 
 
 def _scripts() -> ScriptDirectory:
-    from alembic.config import Config  # takes a while to load, and most commands only ask what stands here
+    from alembic.config import Config  # takes a while to load, and most commands only ask what exists
     from alembic.script import ScriptDirectory
 
     config = Config()
@@ -193,7 +195,7 @@ def _execute(connection: Connection, statements: Iterator[str]) -> None:
 
 
 def _own(connection: Connection, log: Log) -> bool:
-    """Whether the log is ours to create and drop: as recorded, else if there is none yet."""
+    """Return whether the log is ours to create and drop: as recorded, else if there is none yet."""
     if _exists(connection, log, log.beside("state")):
         attached = connection.execute(text(f"select attached from {log.names()['state']}")).scalar()  # noqa: S608
         if attached is not None:
@@ -216,7 +218,7 @@ def _refuse_unpublished(connection: Connection, log: Log) -> None:
     if not exists(connection, log):
         return
     if _exists(connection, log, log.beside("done")):
-        names["log"] = names["rows_view"]  # which has the letters that stand beside the log
+        names["log"] = names["rows_view"]  # which has the letters from outside the log
     question = templates.statement(log.dialect, "unpublished", **names)
     count = connection.execute(text(question)).scalar()
     if count:

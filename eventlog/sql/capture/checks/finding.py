@@ -21,7 +21,7 @@ from eventlog.sql.relation import Installed, Relation
 
 
 class Finding(NamedTuple):
-    """Something that is wrong, and what to do about it."""
+    """A fault, and its remedy."""
 
     where: str
     what: str
@@ -41,7 +41,7 @@ class Watched(NamedTuple):
 
 @dataclass(frozen=True)
 class Checked:
-    """What the findings are looked for in."""
+    """The log, tables and triggers that are checked."""
 
     connection: Connection
     log: Log
@@ -73,7 +73,7 @@ class Checked:
         return rows
 
     def backlog(self) -> Unpublished:
-        """How much is pending, and since when."""
+        """Return how much is pending, and since when."""
         return Upkeep(self.connection, Queries(self.log)).backlog()
 
     def of_log(self, what: str, remedy: str, *commands: str) -> Finding:

@@ -34,7 +34,7 @@ def _index(checked: Checked) -> Iterator[Finding]:
 
 
 def _one_line(statements: Iterable[str]) -> Iterator[str]:
-    """Statements as they can be printed, without what is said of them."""
+    """Return statements in printable form, without their comments."""
     for statement in statements:
         lines = (line.partition(" -- ")[0].strip() for line in statement.splitlines())
         yield " ".join(lines).removesuffix(";") + ";"

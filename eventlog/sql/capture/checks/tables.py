@@ -88,7 +88,7 @@ def _before_ours(checked: Checked, watched: Watched) -> Iterator[Finding]:
 
 
 def _renamed(checked: Checked, watched: Watched, trigger: Installed) -> str:
-    """The statement after which a trigger fires behind ours: a tilde sorts after all letters."""
+    """Return the statement after which a trigger fires after ours: a tilde sorts after all letters."""
     quoted, table = checked.log.dialect.quote, watched.relation.table
     quoted_table = qualified(checked.log.dialect, trigger.schema, trigger.table or table.name)
     return f"alter trigger {quoted(trigger.name)} on {quoted_table} rename to {quoted('~' + trigger.name)};"

@@ -1,4 +1,4 @@
-"""The event log and the tables beside it."""
+"""The event log and its further tables."""
 
 from __future__ import annotations
 

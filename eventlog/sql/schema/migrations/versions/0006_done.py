@@ -1,4 +1,4 @@
-"""What is done beside a log that is never updated, and a view of its rows with their letters."""
+"""The finished rows outside a log that is never updated, and a view of its rows with their letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of which object a failed row is, and whether it was overtaken by rows that are gone."""
+"""The object of a failed row, and whether it was overtaken by rows that are gone."""
 
 from __future__ import annotations
 

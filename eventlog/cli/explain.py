@@ -85,7 +85,7 @@ def explain(
 ) -> None:
     """Report the fate of each row of INPUTS; without INPUTS of the rows of the configured log.
 
-    Every row has one outcome: sent (as part of which event), superseded (by which row), without
+    Every row has one outcome: sent (with its event), superseded (by which row), without
     effect, `says nothing`, loopback, future, refused or not new; and the reason.
 
     For change tables and messages it reports the change in each record, the place of the row before it,

@@ -42,7 +42,7 @@ def keys_of(settings: MessageSettings, kafka: KafkaSettings) -> KeyWriter:
     return KeyWriter(settings.logical_types, register_key)
 
 
-# A new or moved partition may refuse a producer's first messages and accept later ones. The first messages then
+# A new or moved partition may refuse a producer's first messages and accept later ones. The first ones then
 # count as repeats when they are sent again, and are lost. So only one request is on its way at a time.
 _IN_ORDER = MappingProxyType({"enable.idempotence": True, "max.in.flight": 1})
 

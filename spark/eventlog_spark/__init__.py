@@ -30,7 +30,7 @@ if "PYSPARK_GATEWAY_PORT" not in os.environ:
 
 
 def __getattr__(name: str) -> object:
-    """What the package offers, loaded when it is first asked for: a job needs other parts of it."""
+    """Return a name of the package, loaded when it is first used, because jobs need different parts."""
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with extra("spark", "eventlog_spark"):

@@ -100,7 +100,7 @@ class _Options:
 
     @cached_property
     def partitions(self) -> int:
-        """In how many tasks a capture is to be read; 1 if no number is given."""
+        """Return the number of tasks that read a capture; 1 if none is given."""
         number = self.given.get("partitions", "1")
         if not (number.isascii() and number.isdigit() and 0 < int(number) <= _MOST):
             raise Misuse(f"partitions is {number!r}: it is a number from 1 to {_MOST}")

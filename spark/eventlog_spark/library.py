@@ -37,10 +37,10 @@ _SOURCES = ("log", "qlik-table", "qlik-message", "gbase", "linter")
 
 
 def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **given: Any) -> Any:
-    """The rows of a log as they are read: each under the one name of its object; with its `fate` if it does
-    not take part, and if it cannot be understood why it is `refused`, and its `record`.
+    """Return the rows of a log as they are read, each under the one name of its object.
 
-    With `unique` rows are known to have a record_id each of their own, which saves a shuffle.
+    A row that takes no part has its `fate`. A row that cannot be understood has the reason in `refused`, and
+    its `record`. `unique` means that each row has a record_id of its own, which saves a shuffle.
     """
     reading = _reading(read_given(given, Rules, LogSettings), tables or Tables(), ())
     read = log_frames.log_rows(rows, reading, unique)
@@ -116,12 +116,12 @@ def changes(
     name: str = "records",
     **given: Any,
 ) -> Any:
-    """The changes that records of a format tell; with `typed` those of one table, with columns of its types.
+    """Return the changes in records of a format; with `typed` those of one table, with columns of its types.
 
-    A log is folded. Other sources are read by one task, for their records say something of each other; `name`
-    is what messages call them, and where a change table's name comes from. Change tables, messages and
-    captures are read in so many `partitions` where that is said; several change tables of a task go in
-    together then, by their names.
+    A log is folded. Other sources are read by one task, because their records depend on each other. `name` is
+    the name of the records in messages; the name of a change table is taken from it. Change tables, messages
+    and captures can be read in `partitions`; then several change tables of a task go in together, by their
+    names.
     """
     if source not in _SOURCES:
         raise Misuse(f"unknown source {source!r}; known are {', '.join(_SOURCES)}")

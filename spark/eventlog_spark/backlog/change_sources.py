@@ -1,9 +1,9 @@
 """Sources that are no log: each change is its own event, so nothing is shuffled.
 
-One task reads one stream from its start: a file of `changes` or `xds`, a stretch of a capture, else all files
-of one input, as change tables and queues go on from file to file. Parts stand in the order of the inputs.
-Where all inputs are to be one sequence, `sequence` reads them in parallel; one task does, and sorts on its
-disk, where the output is one stream of records too.
+One task reads one stream from its start: a file of `changes` or `xds`, a part of a capture, or all files of
+one input. Change tables and queues continue from file to file. Parts are in the order of the inputs. If all
+inputs form one sequence, `sequence` reads them in parallel. If the output is one stream of records too, one
+task reads and sorts them on its disk.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from eventlog_spark.sequence import captures, range_parts
 from eventlog_spark.sequence.captures import Captures, CaptureStretch
 
 _APART = 1 << 20  # bytes of the stretches of a capture, at least, if their number is not given
-SELF_CONTAINED = frozenset(("changes", "xds"))  # formats whose files say nothing about each other
+SELF_CONTAINED = frozenset(("changes", "xds"))  # formats whose files do not depend on each other
 
 
 @dataclass(frozen=True)
 class ChangeSources:
-    """The sources of a job, each of which one task converts."""
+    """The sources of a job; one task converts each."""
 
     source: str
     inputs: Sequence[Sequence[File]]
     task: Task
-    expanding: Job | None = None  # its current rows say what a truncate removed
+    expanding: Job | None = None  # its current rows are those that a truncate removed
     in_sequence: bool = False
     stretches: Sequence[CaptureStretch] | None = None  # of captures, instead of the inputs
 
@@ -99,7 +99,7 @@ def run(
     in_sequence: bool = False,
     partitions: int = 0,
 ) -> list[Summary]:
-    """What the tasks tell; `partitions` is how many there are to be, where inputs can be shared out."""
+    """Return the summaries of the tasks; `partitions` is their number, if inputs can be divided."""
     files = [file for one in inputs for file in one]
     count = partitions or by_size(files, spark.sparkContext.defaultParallelism)
     if in_sequence:

@@ -1,5 +1,7 @@
-"""Sorted rows cut where memory allows: between objects, in a hot object behind a delete, and a life that is
-longer still into a local file, of which nothing but its numbers stays in memory."""
+"""Sorted rows, cut where memory requires it: between objects, and in a hot object after a delete.
+
+A life that is still longer goes to a local file, and only its numbers stay in memory.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ class LifeFile:
         self._ends: list[int] = []  # how many rows there are up to the end of each batch
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """More of the rows, in batches of not too many bytes."""
+        """Take more of the rows, in batches of limited bytes."""
         current = pa.array(batch.column("kind").to_numpy() == CURRENT)
         for row in shuffled_rows([batch.filter(current)]):
             self._answers.add(row)
@@ -96,7 +98,7 @@ def cut(
 
 
 class _Cutter:
-    """What is held back until its life, or its object, is known to be complete: rows of one object."""
+    """The rows of one object that are held until their life, or their object, is complete."""
 
     def __init__(self, tables: Tables, longest: int) -> None:
         self._tables = tables
@@ -118,14 +120,14 @@ class _Cutter:
         yield from self._end()
 
     def _begins(self, batch: pa.RecordBatch) -> Ints:
-        """Where another object than the one that is held begins."""
+        """Return where another object than the held one begins."""
         begins = object_begins(batch)
         if self._held or self._life is not None:
             begins[0] = object_begins(pa.concat_batches([self._last, batch.slice(0, 1)]))[1]
         return np.flatnonzero(begins)
 
     def _complete(self, batch: pa.RecordBatch, begins: Ints) -> Iterator[pa.RecordBatch | LifeFile]:
-        """The held object ends in this batch, and others, but for the last, are whole."""
+        """Complete the held object, which ends in this batch, and all others except the last."""
         first, last = int(begins[0]), int(begins[-1])
         if first and (self._life is not None):
             yield from self._more(batch.slice(0, first))
@@ -141,7 +143,7 @@ class _Cutter:
         yield from self._more(batch.slice(last))
 
     def _more(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch | LifeFile]:
-        """More rows of the held object."""
+        """Take more rows of the held object."""
         if not batch.num_rows:
             return
         self._last = batch.slice(batch.num_rows - 1)
@@ -161,7 +163,7 @@ class _Cutter:
         yield from self._more(batch.slice(end))
 
     def _relieve(self) -> Iterator[pa.RecordBatch | LifeFile]:
-        """Too much of one object is held: its complete lives go, or its life goes to a file."""
+        """Reduce the held rows of one object: its complete lives leave, or its life goes to a file."""
         rows = pa.concat_batches(self._held)
         kinds = rows.column("kind").to_numpy()
         if self._current is None:
@@ -177,7 +179,7 @@ class _Cutter:
             self._life.add(rows)
 
     def _hold(self, rows: pa.RecordBatch) -> None:
-        """Rows of an object whose earlier lives are gone, behind its current rows again."""
+        """Hold rows of an object whose earlier lives have left, after its current rows again."""
         assert self._current is not None
         self._held = [part for part in (self._current, rows) if part.num_rows]
         self._count = rows.num_rows

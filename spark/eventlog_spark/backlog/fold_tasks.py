@@ -40,7 +40,7 @@ EVENTS = pa.schema(
 
 @dataclass(frozen=True)
 class FoldToParts:
-    """Folds and writes; answers its summary."""
+    """A task that folds and writes; it returns its summary."""
 
     task: Task
 
@@ -65,7 +65,7 @@ class FoldToParts:
 
 @dataclass(frozen=True)
 class FoldToEvents:
-    """Folds and keeps the events in a file, to be sorted as they leave; answers its summary."""
+    """A task that folds and keeps the events in a file, to be sorted later; it returns its summary."""
 
     task: Task
 
@@ -110,7 +110,7 @@ def taking_part(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch])
 
 
 class DocumentWriter:
-    """Folds batches of whole lives, many rows at once; writes their documents, and counts their rows."""
+    """A writer that folds batches of whole lives, writes their documents, and counts their rows."""
 
     def __init__(self, task: Task, attempt: Attempt) -> None:
         self._task = task

@@ -42,7 +42,7 @@ class LiveLog:
 
 
 def freeze(spark: Any, source: LiveLog, frozen: FrozenFolder) -> None:
-    """Rows and current rows as they are now; what an interrupted freeze left is dropped."""
+    """Freeze rows and current rows as they are now; the rest of an interrupted freeze is removed."""
     frozen.begin()
     with source.store.snapshot() as snapshot:
         access = _access(source, snapshot)

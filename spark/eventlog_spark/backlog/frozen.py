@@ -24,22 +24,22 @@ LOG = pa.schema(
 
 
 class FrozenFolder:
-    """The folder in that of the output; what stands in it counts once it is complete."""
+    """The folder of frozen rows in the output's folder; its content counts once it is complete."""
 
     def __init__(self, output: Files) -> None:
         self.files = output.below(FROZEN)
 
     def exists(self) -> bool:
-        """Whether it is there still, and complete."""
+        """Return whether it still exists, and is complete."""
         return self.files.text(COMPLETE) is not None
 
     def serves(self, epoch: int) -> bool:
-        """Whether it is complete, and nobody has led the log between us and who noted it last."""
+        """Return whether it is complete, and no one has led the log since it was noted last."""
         noted = self.files.text(_EPOCH)
         return self.exists() and noted is not None and int(noted) == epoch - 1
 
     def note(self, epoch: int) -> None:
-        """We lead the log: what is frozen is still as it was."""
+        """Note that we lead the log, and the frozen rows are as they were."""
         self.files.put(_EPOCH, str(epoch))
 
     @property
@@ -52,12 +52,12 @@ class FrozenFolder:
 
     @property
     def remembered(self) -> str:
-        """What a publisher remembered as about to go out."""
+        """Return the batches that a publisher remembered as about to leave."""
         return self.files.text(_REMEMBERED) or ""
 
     @property
     def first(self) -> str:
-        """The file of the changes of it, which stand before all others."""
+        """Return the file of their changes, which precede all others."""
         return self.files.name(_FIRST)
 
     def begin(self) -> None:
@@ -70,7 +70,7 @@ class FrozenFolder:
         self.files.put(_FIRST, lines)
 
     def finish(self, files: Mapping[str, list[str]]) -> None:
-        """What is named here is all that counts."""
+        """Complete the folder: only the files that are named here count."""
         for name in (name for names in files.values() for name in names):
             self.files.sync(name)
         self.files.put(COMPLETE, json.dumps(files))

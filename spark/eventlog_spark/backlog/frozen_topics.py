@@ -24,7 +24,7 @@ from eventlog_spark.io.output_folder import folder_of, job_id
 
 
 def run_topics(spark: Any, backlog: Backlog, stage: Stage) -> Result:
-    """The output folder of what stood in the topics when the job began."""
+    """Return the output folder of the messages that the topics had when the job began."""
     job = backlog.job
     if job.source_format != "qlik-message":
         raise Misuse(f"--kafka: {job.source_format} does not stand there")
@@ -67,7 +67,7 @@ def _freeze(topics: Topics, encoding: str, frozen: Files) -> None:
 
 
 def _framed(records: Iterable[Object | Refused], encoding: str) -> Iterable[bytes]:
-    """The messages as a file holds them; one that cannot be read is told when the file is."""
+    """Yield the messages as a file contains them; an unreadable one is reported when the file is read."""
     for record in records:
         raw = record.raw or b""
         if encoding == "avro":

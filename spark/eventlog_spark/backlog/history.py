@@ -13,7 +13,7 @@ from eventlog.web.words import count, duration
 
 @dataclass(frozen=True)
 class BacklogRun:
-    """What one run came to."""
+    """The result of one run."""
 
     ended: str
     source: str
@@ -25,7 +25,7 @@ class BacklogRun:
 
     @property
     def speed(self) -> float:
-        """Rows in a second."""
+        """Return rows a second."""
         return self.rows / max(self.seconds, 0.001)
 
 
@@ -63,7 +63,7 @@ def note(path: Path, run: BacklogRun) -> None:
 
 
 def compared(now: BacklogRun, before: BacklogRun) -> list[str]:
-    """How this run differs from the last one, for people."""
+    """Return how this run differs from the last one, as a sentence."""
     rows = f"{count(before.rows)} rows in {duration(before.seconds)}, {count(round(before.speed))} rows/s"
     lines = [f"the last run ({before.ended}): {rows}; this one is {_faster(now.speed, before.speed)}"]
     if now.refused != before.refused:

@@ -31,7 +31,7 @@ from eventlog_spark.io.task import Summary, Task, total
 
 @dataclass(frozen=True)
 class Backlog:
-    """What is to be done: a conversion, and how Spark is to do it."""
+    """A backlog: a conversion, and how Spark does it."""
 
     job: Job
     clock: str
@@ -62,7 +62,7 @@ class Backlog:
 
 @dataclass
 class Result:
-    """What a job did, or had done before."""
+    """The result of a job, now or from an earlier run."""
 
     manifest: Mapping[str, Any]
     folder: OutputFolder
@@ -82,9 +82,9 @@ def run_job(
     answers: CurrentSource | None = None,
     first: str | None = None,
 ) -> Result:
-    """The output folder of a backlog; nothing is done where it stands there already.
+    """Return the output folder of a backlog; nothing is done if it exists already.
 
-    A live log brings its own current rows, and perhaps changes that stand before all others.
+    A live log brings its own current rows, and perhaps changes that precede all others.
     """
     backlog = _as_workers_name_it(spark, backlog)
     job = backlog.job
@@ -144,7 +144,7 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
 
 
 def make_task(backlog: Backlog, folder: OutputFolder, answers: CurrentSource, stores: Stores) -> Task:
-    """What the tasks of this job know."""
+    """Return what the tasks of this job know."""
     target = format_named(backlog.job.target_format)
     layout = _layout(backlog, target, folder.attempts)
     return Task(
@@ -162,7 +162,7 @@ def make_task(backlog: Backlog, folder: OutputFolder, answers: CurrentSource, st
 
 
 def _write_first(task: Task, name: str | None) -> list[Summary]:
-    """A part of changes that stand before all others; none where there are none."""
+    """Write a part of the changes that precede all others; nothing if there are none."""
     files = [] if name is None else expand([name], Shape.OBJECTS, None, task.stores)
     if not files or not files[0].size:
         return []
@@ -190,7 +190,7 @@ def _current_files(job: Job, stores: Stores) -> list[CurrentFile]:
 
 
 def facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFile]) -> dict[str, Any]:
-    """Everything that decides what comes out."""
+    """Return everything that decides the output."""
     job = backlog.job
     given = {name: value for name, value in sorted(job.given.items()) if value is not None}
     return {
@@ -210,7 +210,7 @@ def facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFil
 
 
 def _changed(path: Path) -> tuple[int, int]:
-    """What tells that a file has not changed."""
+    """Return facts that show that a file has not changed."""
     facts = path.stat()
     return facts.st_size, facts.st_mtime_ns
 

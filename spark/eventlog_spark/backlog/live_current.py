@@ -40,17 +40,17 @@ CURRENT_ROWS = pa.schema(
 
 @dataclass(frozen=True)
 class FrozenRows:
-    """Files of current rows that have been asked for, each under the name of its object."""
+    """The files of current rows that were read, each under the name of its object."""
 
     tables: frozenset[Table]
     files: Sequence[str]
 
     def forms(self, tables: Tables) -> Mapping[str, str]:
-        """None: rows of every spelling were asked for."""
+        """Return nothing, because rows of every spelling were read."""
         return {}
 
     def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None, strays: bool) -> Any:
-        """The rows, and the current rows beside them."""
+        """Return the rows together with the current rows."""
         if not self.files:
             return rows
         frozen = spark.read.parquet(*map(uri, self.files))
@@ -65,7 +65,7 @@ def ask(
     folder: Files,
     tasks: int,
 ) -> list[str]:
-    """The files of the current rows that these rows of a log ask for, whatever else they say."""
+    """Return the files of the current rows that these rows of a log need."""
     asking = rows.where("event_type between 5 and 8").select("table_name", "table_key").dropna()
     named = respelled(asking, tables).drop("logged")
     apart = named.repartition(tasks, "table_name", "table_key").dropDuplicates()
@@ -74,7 +74,7 @@ def ask(
 
 
 class _Ask:
-    """Asks the database for the objects of a partition; answers the name of the file of their rows."""
+    """A task that reads the objects of a partition from the database; it returns the name of their file."""
 
     def __init__(
         self, access: Access, tables: Tables, readable: Mapping[Table, ReadableTable], folder: Files
@@ -118,7 +118,7 @@ class _Ask:
                 yield (*name, FIRST + number, CURRENT, *pack_cells(row))
 
     def _needs(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, str], Need]]:
-        """What each object asks for; one whose key says nothing that can be asked is left out."""
+        """Return what each object needs; an object whose key cannot be queried is left out."""
         for name, key in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             try:
                 table = self._tables.find(name)

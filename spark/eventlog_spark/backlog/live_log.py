@@ -133,7 +133,7 @@ def _settle(live: Live, leader: Leader, settlement: Settlement, refused: Mapping
 def _letter(
     work: Work, live: Live, letters: Mapping[Letter, Sequence[int]], refused: Mapping[int, str]
 ) -> int:
-    """Rows get their letters, those that were refused E and the reason."""
+    """Give rows their letters; refused ones get E and the reason."""
     good = {letter: [n for n in ids if n not in refused] for letter, ids in letters.items()}
     failed = [n for ids in letters.values() for n in ids if n in refused]
     good[Letter.ERROR] = [*good.get(Letter.ERROR, ()), *failed]

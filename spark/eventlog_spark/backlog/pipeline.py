@@ -102,7 +102,7 @@ class Pipeline:
         return self.spark.createDataFrame(repeated, "record_id long, times long") if repeated else None
 
     def _unread(self, files: log_rows.LogFiles, summaries: Sequence[Summary]) -> bool:
-        """Whether rows that Spark was in doubt about can be read after all."""
+        """Return whether rows that Spark was in doubt about can be read after all."""
         unread = files.native and any(part.unreadable for part in summaries)
         return bool(unread) and log_rows.readable(self.spark, files, self.clock)
 

@@ -47,7 +47,7 @@ def fold(task: Task, attempt: Attempt, rows: Iterable[ShuffledRow]) -> list[Even
 
 
 class FoldContext(Protocol):
-    """What rows of a log are folded by."""
+    """The rules and tables by which rows of a log are folded."""
 
     @property
     def tables(self) -> Tables: ...
@@ -88,12 +88,12 @@ def entry_of(context: FoldContext, row: ShuffledRow) -> Entry:
 
 
 def size_of(row: ShuffledRow) -> int:
-    """How many characters a row's values have."""
+    """Return how many characters a row's values have."""
     return len(row.old_value or "") + len(row.new_value or "")
 
 
 class FoldToRows:
-    """Folds the rows of whole objects, and the current rows that they ask for stand among them."""
+    """A task that folds the rows of whole objects, with the current rows among them."""
 
     def __init__(self, context: FoldContext, form: FrameForm) -> None:
         self._context = context

@@ -27,7 +27,7 @@ from eventlog_spark.io.storage import File
 _BARS = 120  # of the plot over time
 _LISTED = 20
 _LARGEST = 10  # objects
-_REASONS = 200  # that are told apart
+_REASONS = 200  # that are listed separately
 _SAMPLES = 3  # of each reason
 _SHOWN = 200  # letters of a record or a key
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|[0-9]+")
@@ -104,7 +104,7 @@ def _largest(frame: Any, rows: int) -> Node:
 
 
 def _parts(parts: Sequence[Mapping[str, Any]]) -> Node:
-    """How evenly the parts are filled."""
+    """Show how evenly the parts are filled."""
     if not parts:
         return None
     told = [
@@ -156,8 +156,10 @@ def _counted(frame: Any, length: int) -> dict[str, int]:
 
 
 def over_time(counted: Mapping[str, int]) -> dict[str, int]:
-    """By the minute, hour, day, month or year, whatever is the finest that gives few enough bars; a time in
-    which nothing happened has a bar of none."""
+    """Return counts by minute, hour, day, month or year: the finest unit with few enough bars.
+
+    A time without events has an empty bar.
+    """
     if not counted:
         return {}
     for length, form, step in (_MINUTE, _HOUR, _DAY, _MONTH, _YEAR):
@@ -185,14 +187,14 @@ def _filled(counted: Mapping[str, int], form: str, step: int) -> dict[str, int]:
 
 
 class Reason(NamedTuple):
-    """Why records were refused, and some of them: where they stood, what was said, and how they begin."""
+    """The reason for which records were refused, with some of them: their places, messages and beginnings."""
 
     number: int
     samples: list[tuple[str, str, str]]
 
 
 def reasons(lines: Iterable[str]) -> dict[str, Reason]:
-    """The refused records by their reason, of which the values are left out; the most frequent first."""
+    """Return the refused records by their reason without its values, the most frequent first."""
     found: dict[str, Reason] = {}
     for line in map(json.loads, lines):
         reason = _VALUE.sub("…", line["reason"])

@@ -1,4 +1,4 @@
-"""A backlog from start to end, told to a person: session, stages, summary."""
+"""A backlog from start to end, as a person sees it: session, stages, summary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Say = Callable[[str], None]
 
 
 class Pages(NamedTuple):
-    """The files that a run writes beside its output."""
+    """The files that a run writes next to its output."""
 
     report: Path | None = None
     refused: Path | None = None
@@ -31,7 +31,7 @@ class Pages(NamedTuple):
 
 
 class Clock:
-    """What took how long."""
+    """The durations of stages."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
@@ -40,13 +40,13 @@ class Clock:
         self._phases: dict[str, float] = {}
 
     def stage(self, name: str) -> None:
-        """What comes next begins."""
+        """Begin the next stage."""
         self._say(f"{name} ({time.monotonic() - self._begun:.0f} s)")
         self._end()
         self._name = name
 
     def phases(self) -> dict[str, float]:
-        """How long each took until now."""
+        """Return how long each stage took until now."""
         self._end()
         return dict(self._phases)
 
@@ -109,7 +109,7 @@ def _done(backlog: Backlog, result: Result, clock: Clock) -> BacklogRun:
 
 
 def sentences(result: Result, seconds: float) -> list[str]:
-    """What was done, for people."""
+    """Yield sentences about what was done."""
     counts = result.manifest["counts"]
     rows = quantity(counts["rows"], "row")
     finished = [] if result.finished is None else [f"{quantity(result.finished, 'row')} finished in the log"]

@@ -36,9 +36,9 @@ _SECONDS = len("yyyy-mm-dd hh:mm:ss")
 
 @dataclass(frozen=True)
 class Access:
-    """What a task must know to see the log; it travels in pickled code only, for it holds the password."""
+    """The access of a task to the log; it travels in pickled code only, because it contains the password."""
 
-    url: URL  # which hides its password from whoever prints it
+    url: URL  # which hides its password when it is printed
     connection_init: tuple[str, ...] = field(repr=False)
     log: Log
     shared: str | None  # the driver's snapshot; None where the database shares none
@@ -56,13 +56,13 @@ class Access:
 
 
 class Share(Protocol):
-    """Some of the pending rows."""
+    """A part of the pending rows."""
 
     def cells(self, snapshot: Snapshot, choice: Selection, folder: Files) -> Iterator[Cells]: ...
 
 
 class Range(NamedTuple):
-    """The rows behind one record_id, up to another."""
+    """The rows after one record_id, up to another."""
 
     after: int | None
     until: int | None
@@ -91,7 +91,7 @@ class FreezeShare:
     now: str | None  # rows of a later time wait
     without: frozenset[int]  # rows that another has frozen
     folder: Files
-    held: HeldObjects  # objects that wait, of which rows may have spellings that are not on record yet
+    held: HeldObjects  # waiting objects, whose rows may have spellings that are not on record yet
 
     def __call__(self, share: Share) -> Iterator[pa.RecordBatch]:
         with self.access.snapshot() as snapshot:
@@ -115,7 +115,7 @@ def _sure(cells: Cells) -> Cells:
 
 
 def _due(time: object, now: str) -> bool:
-    """Whether the row's time has come; one that tells none is refused with the others that cannot be read."""
+    """Return whether the row's time has come; a row without a time is refused with the unreadable ones."""
     try:
         return read_event_time(str(time)) <= now
     except EventlogError:

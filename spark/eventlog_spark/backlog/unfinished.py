@@ -1,7 +1,8 @@
-"""What a publisher remembered when it stopped: it may have been delivered, so it keeps its event-ids.
+"""The batches that a publisher remembered when it stopped: they may be delivered, so they keep their event-
+ids.
 
-Its events become part of the output as the publisher would send them again: the same rows under the
-same event-ids, from the part on that comes next, with the values of now. --finish settles them.
+Their events become part of the output as the publisher would send them again. They have the same rows under
+the same event-ids, from the next part on, with the present values. --finish settles them.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ Document = tuple[str, Sequence[Remembered]]
 
 @dataclass(frozen=True)
 class Settlement:
-    """How --finish settles what was remembered."""
+    """The way in which --finish settles what was remembered."""
 
     batches: Sequence[RememberedBatch] = ()
     letters: Mapping[Letter, Sequence[int]] = field(default_factory=dict)
     failures: Sequence[Failure] = ()
-    objects: Sequence[tuple[str, str, str]] = ()  # with the event-ids of which they wait no longer
+    objects: Sequence[tuple[str, str, str]] = ()  # with the event-ids that they no longer wait for
 
     @property
     def rows(self) -> frozenset[int]:
@@ -77,7 +78,7 @@ def settle(
     rules: Rules,
     config: Config,
 ) -> tuple[Settlement, list[str]]:
-    """What becomes of the remembered rows, and the changes that must be out again, a line each."""
+    """Return the fates of the remembered rows, and the changes that must be sent again, a line each."""
     documents = [document for batch in batches for document in read_memory(batch.content)]
     facts = still_to_go(documents, _known(documents, config))
     reader = Reader(tables, readable, rules, XdsSettings(), _AsChanges())

@@ -19,7 +19,7 @@ PREFIX = "eventlog.backlog."
 
 
 class Counts(NamedTuple):
-    """What was done; each is a gauge of that name."""
+    """The counts of what was done; each is a gauge of that name."""
 
     rows: int = 0  # rows of a log, or changes of another source
     events: int = 0  # in the output
@@ -43,18 +43,18 @@ class Gauges:
         self.tally: Tally = context.accumulator(Counts(), _Adding(self.show))
 
     def begin(self) -> None:
-        """Nothing is done yet."""
+        """Set all counts to zero."""
         self.tally.value = Counts()
         self.show(self.tally.value)
 
     def show(self, counts: Counts) -> None:
-        """This is done."""
+        """Add these counts."""
         for gauge, count in zip(self._shown, counts, strict=True):
             gauge.setValue(count)
 
 
 class _Adding(AccumulatorParam[Counts]):
-    """Adds counts; `heard` is told of each sum, and stays on the driver."""
+    """An accumulator of counts; `heard` is called with each sum, on the driver."""
 
     def __init__(self, heard: Callable[[Counts], None] = lambda counts: None) -> None:
         self._heard = heard

@@ -33,7 +33,7 @@ class NoJava(EventlogError):
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Path:
-    """The home of the first Java that is new enough, behind a launcher of our own."""
+    """Return the home of the first Java that is new enough, with a launcher of our own before it."""
     for home in _homes(environment):
         if (version(home) or 0) >= OLDEST:
             return _wrapped(home)

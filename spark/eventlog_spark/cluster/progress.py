@@ -1,4 +1,4 @@
-"""How far a job is, told while Spark works: in rows, as the executors count them."""
+"""The progress of a job while Spark works, in rows, as the executors count them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GROUP = "spark.jobGroup.id"
 
 
 class Far(NamedTuple):
-    """How far a job is, as far as more is not known yet: Spark plans as it goes."""
+    """The progress of a job as far as it is known; Spark plans as it goes."""
 
     share: float
     read: int  # rows that are on their way to their objects
@@ -24,7 +24,7 @@ Tell = Callable[[Far], None]
 
 @contextmanager
 def watched(spark: Any, tell: Tell, shuffled: bool = True, every: float = _EVERY) -> Iterator[None]:
-    """Tell every so often how far the block's jobs are, and at its end that they are done."""
+    """Report regularly how far the block's jobs are, and at its end that they are done."""
     over = threading.Event()
     context = spark.sparkContext
     earlier = set(context.statusTracker().getJobIdsForGroup(None))
@@ -45,7 +45,7 @@ def watched(spark: Any, tell: Tell, shuffled: bool = True, every: float = _EVERY
 
 @contextmanager
 def aside(spark: Any) -> Iterator[None]:
-    """Jobs that are no part of the work, and so of no progress."""
+    """Exclude the block's jobs from the progress, because they are no part of the work."""
     context = spark.sparkContext
     context.setLocalProperty(_GROUP, "aside")
     try:
@@ -62,8 +62,11 @@ class _Stage(NamedTuple):
 
 
 def far(context: Any, earlier: Collection[int], shuffled: bool = True) -> Far:
-    """How far the jobs are that are not among the earlier. Where rows are shuffled half of it is reading, and
-    small jobs before that, as for a schema, are no part of it."""
+    """Return how far the jobs are that are not among the earlier ones.
+
+    If rows are shuffled, reading counts as half. Small jobs before that, such as one for a schema, do not
+    count.
+    """
     stages = list(_stages(context, earlier))
     written, read = (sum(stage[at] for stage in stages) for at in (2, 3))
     reading = [stage for stage in stages if not stage.read] or stages

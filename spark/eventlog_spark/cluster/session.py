@@ -1,4 +1,4 @@
-"""A Spark session that starts by itself and talks to nobody but its own machine unless told to."""
+"""A Spark session that starts by itself and only uses its own machine unless it is configured otherwise."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _MASTER = re.compile(r"(local(-cluster)?(\[[^\]]*\])?|yarn|(spark|k8s)://.+)")
 
 
 def is_local(master: str) -> bool:
-    """Whether every process of this master runs on this machine."""
+    """Return whether every process of this master runs on this machine."""
     return master.startswith("local")
 
 
@@ -74,8 +74,10 @@ def session(master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
 
 
 def _stop(spark: Any) -> None:
-    """The session ends, whatever runs; what is cut off by that has nothing to say, nor has a JVM that died of
-    the same signal as we did."""
+    """End the session, whatever runs.
+
+    Errors of what it cuts off are ignored, and those of a JVM that died of the same signal.
+    """
     with suppress(Exception), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         spark.sparkContext.setLogLevel("OFF")
@@ -113,7 +115,7 @@ def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """What a worker said, or Spark itself, in place of their tracebacks."""
+    """Replace tracebacks of workers and of Spark by their messages."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -128,7 +130,7 @@ def translated() -> Iterator[None]:
 
 
 def _first_words(told: str) -> str:
-    """The first line, or what a Java exception says behind it."""
+    """Return the first line, or the message of a Java exception in it."""
     lines = told.splitlines() or ["it is gone"]
     return next((line[2:] for line in lines if line.startswith(": ")), lines[0])
 
@@ -138,7 +140,7 @@ _OWN_ERROR = re.compile(r"^eventlog(?:_spark)?\.[\w.]+: (.*)$", re.MULTILINE)
 
 
 def _sources() -> list[str]:
-    """Where workers import our packages from: the same folders as this process."""
+    """Return the folders from which workers import our packages: those of this process."""
     import eventlog
     import eventlog_spark
 

@@ -1,7 +1,7 @@
-"""Stores that a name with a scheme reaches: S3, HDFS and others, as Python sees them.
+"""The stores of names with a scheme: S3, HDFS and others, as Python reads them.
 
-Workers of Python have no JVM, so they go through Arrow's file systems; what Hadoop's configuration says of a
-store is translated for them on the driver.
+Workers in Python have no JVM, so they use Arrow's file systems. The driver translates Hadoop's configuration
+of a store for them.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ Setting = Callable[[str], str | None]
 
 
 class StoreLost(RuntimeError):
-    """A store that does not answer, or says no: no record is at fault, so a task that meets it fails."""
+    """An error: a store does not answer, or refuses. No record is at fault, so the task fails."""
 
 
 def is_remote(name: str) -> bool:
-    """Whether a name is of a store, and not of a file that the machine has."""
+    """Return whether a name is of a store, and not of a local file."""
     found = _NAMED.match(name)
     return found is not None and found[1].lower() != "file"
 
@@ -77,7 +77,7 @@ class ObjectStore:
         return _opened(self)
 
     def place(self, name: str) -> str:
-        """What Arrow calls a name of this store."""
+        """Return Arrow's name for a name of this store."""
         rest = name[len(self.root) :].strip("/")
         scheme, _, host = self.root.partition("://")
         return f"/{rest}" if scheme == "hdfs" else f"{host.partition('@')[0]}/{rest}".rstrip("/")
@@ -107,7 +107,7 @@ class ObjectStore:
         return sorted(files, key=lambda file: file[0])
 
     def look(self, name: str) -> fs.FileInfo:
-        """What stands under the name."""
+        """Return what exists under the name."""
         with lost(name):
             return self.files.get_file_info(self.place(name))
 
@@ -140,7 +140,7 @@ def _opened(store: ObjectStore) -> fs.FileSystem:
 
 @contextmanager
 def lost(name: str) -> Iterator[None]:
-    """What a store says, with the name of what was asked for."""
+    """Add the requested name to an error of a store."""
     try:
         yield
     except (OSError, ImportError, NotImplementedError) as fault:
@@ -148,7 +148,7 @@ def lost(name: str) -> Iterator[None]:
 
 
 class _Reached(io.RawIOBase):
-    """A file of a store, of which what goes wrong is no fault of a record."""
+    """A file of a store, whose errors are no fault of a record."""
 
     def __init__(self, file: Any, name: str) -> None:
         self._file = file
@@ -194,7 +194,7 @@ class Stores:
 
     @classmethod
     def reached(cls, spark: Any, names: Iterable[str]) -> Self:
-        """Those of these names, as the session is configured."""
+        """Return the stores of these names, as the session is configured."""
 
         def setting(name: str) -> str:
             configured = spark.sparkContext._jsc.hadoopConfiguration()
@@ -204,7 +204,7 @@ class Stores:
 
     @classmethod
     def told(cls, names: Iterable[str], setting: Setting) -> Self:
-        """Those of these names, as Hadoop is told of them: `setting` gives the text of a whole name."""
+        """Return the stores of these names by Hadoop's settings; `setting` gives the text of a whole name."""
         roots = sorted({root_of(name) for name in names if is_remote(name)})
         return cls(tuple(store_said(root, setting) for root in roots))
 
@@ -219,12 +219,12 @@ class Stores:
         return found
 
     def open(self, name: str) -> IO[bytes]:
-        """The bytes of a file, wherever it stands."""
+        """Open a file as bytes, wherever it is."""
         store = self.of(name)
         return open(name, "rb") if store is None else store.open(name)
 
     def opener(self, name: str) -> Callable[[str], IO[bytes]] | None:
-        """What opens a file of a store; None for one that every machine has."""
+        """Return what opens a file of a store; None for a file that every machine has."""
         store = self.of(name)
         return None if store is None else store.open
 
@@ -242,7 +242,7 @@ def root_of(name: str) -> str:
 
 
 def s3_settings(spark: Any) -> dict[str, str]:
-    """All that a session's configuration says of S3A, for processes that have no JVM to ask."""
+    """Return the S3A configuration of a session, for processes without a JVM."""
     context = getattr(spark, "_sc", None)
     if context is None:
         return {}
@@ -257,13 +257,13 @@ def s3_settings(spark: Any) -> dict[str, str]:
 
 
 def store_said(root: str, setting: Setting) -> ObjectStore:
-    """The store that names begin with, as Hadoop is told of it: `setting` gives the text of a whole name."""
+    """Return the store of names from Hadoop's settings; `setting` returns the text of a whole name."""
     scheme, _, bucket = root.partition("://")
     if scheme not in _S3:
         return ObjectStore(root)
 
     def said(name: str) -> str | None:
-        """What is said of this bucket, else of all."""
+        """Return the setting of this bucket, else of all."""
         found = (setting(f"{_PREFIX}{of}{name}") for of in (f"bucket.{bucket}.", ""))
         return next((text.strip() for text in found if text and text.strip()), None)
 
@@ -275,8 +275,9 @@ def store_said(root: str, setting: Setting) -> ObjectStore:
 
 
 def arrow_s3_options(said: Setting) -> dict[str, Any]:
-    """What Arrow is told of a bucket, by what Hadoop's S3A is: `said` gives the setting of a name without
-    `fs.s3a.`."""
+    """Return Arrow's options for a bucket from Hadoop's S3A settings; `said` returns a setting without
+    `fs.s3a.`.
+    """
     for name in _ENCRYPTION:
         if said(name):
             raise Misuse(f"fs.s3a.{name}: tasks leave encryption to the bucket, which has a default for it")
@@ -309,9 +310,9 @@ def _credentials(said: Setting) -> dict[str, Any]:
 
 
 def create_new(spark: Any, name: str, text: str) -> bool:
-    """Whether a small file was written that nobody had written before; in one step, where the store can.
+    """Write a small file unless it exists. Return whether it was written; in one step, if the store can.
 
-    Hadoop's own client does it: Arrow's cannot put on a condition.
+    Hadoop's own client does it, because Arrow's has no such condition.
     """
     context = spark.sparkContext
     path = context._jvm.org.apache.hadoop.fs.Path(name)

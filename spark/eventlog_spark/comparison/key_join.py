@@ -1,7 +1,7 @@
-"""Both sides meet by key: Spark leaves out what is the same on both, and tasks say what the rest is.
+"""Both sides meet by key: Spark removes equal rows, and tasks report the differences.
 
-All rows of a key come to one task, one behind the other. Spark only sieves: whatever is not surely the same
-is judged by what judges on one machine, so the differences are the same.
+All rows of a key come to one task, in order. Spark only filters. What is not certainly equal is judged by the
+code that judges on one machine, so the differences are the same.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _sieved(frame: Any, width: int) -> Any:
 
 @dataclass(frozen=True)
 class _Judge:
-    """Says what the rows of keys differ in, and in which order that leaves."""
+    """A judge of the differences of keys, and of the order in which they leave."""
 
     table: Table
     number: int
@@ -96,7 +96,7 @@ class _Judge:
                 yield self._row_of_each(told)
 
     def _row_of_each(self, told: DifferenceLine) -> pa.RecordBatch:
-        """Differences as rows of SCHEMA."""
+        """Yield differences as rows of SCHEMA."""
         same = (int(told.phase), self.ranks.place(told.phase, self.table), self.number)
         phase, rank, number = (pa.repeat(pa.scalar(value), len(told.keys)) for value in same)
         columns = [phase, rank, told.keys, number, told.heads, told.refused]

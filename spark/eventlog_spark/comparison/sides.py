@@ -1,7 +1,7 @@
-"""The two sides of a table as one DataFrame: the key and the values of each row, and which side it is of.
+"""The two sides of a table as one DataFrame: the key and the values of each row, and its side.
 
-Where both sides have a column in one type, Spark compares its values as they are; where their types differ
-and are not plain, all values become texts first, by the reader of one machine.
+If a column has one type on both sides, Spark compares its values as they are. If the types differ and are not
+plain, all values first become texts, by the reader of one machine.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class TableState(NamedTuple):
 
 
 def both(table: Table, old: TableState, new: TableState) -> Any:
-    """The rows of both sides: `side`, then the key's columns and the others, called v0, v1 ….
+    """Return the rows of both sides: `side`, then the key's columns and the others, called v0, v1 ….
 
-    Nothing is read yet; what no state can hold is told at once.
+    Nothing is read yet; what a state cannot contain is reported at once.
     """
     frames = [_columns(table, side) for side in (old, new)]
     if not all(map(_alike, *map(_types, frames))):
@@ -62,8 +62,11 @@ def both(table: Table, old: TableState, new: TableState) -> Any:
 
 
 def comparable(frame: Any, name: str) -> Any:
-    """A column of `both` so that two values are equal only where their texts are: not by a collation, nor as
-    numbers of which -0 is 0; None where they are as they stand."""
+    """Return a column of `both` such that two values are equal only if their texts are.
+
+    Collations and numbers such as -0 would differ from that. None means that they can be compared as they
+    are.
+    """
     kind = frame.schema[name].dataType
     if isinstance(kind, t.StringType) and kind != t.StringType():
         return f.col(name).cast("binary")
@@ -97,7 +100,7 @@ def _as_texts(frame: Any) -> Any:
 
 
 class _Texts(NamedTuple):
-    """Turns all values into texts."""
+    """A task that turns all values into texts."""
 
     schema: pa.Schema
 

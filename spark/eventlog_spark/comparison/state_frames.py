@@ -30,9 +30,12 @@ _OPS = {Phase.GONE: Op.DELETE, Phase.NEW: Op.INSERT, Phase.CHANGED: Op.UPDATE}
 def compare(
     old: Mapping[str, Any], new: Mapping[str, Any], tables: Tables, *, typed: str | None = None
 ) -> Any:
-    """The changes that make the one state the other, each table's rows being a DataFrame under its name; a
-    row for each, as `changes` has them, `order` being their order; with `typed` those of one table alone,
-    with columns of its types."""
+    """Return the changes that turn one state into the other; each table's rows are a DataFrame under its
+    name.
+
+    The result has a row for each change, as `changes` has them, with the column `order`. With `typed` it has
+    the changes of one table, with columns of its types.
+    """
     pairs = _pairs(old, new, tables)
     model = Tables(among(list(pairs)), tables.dialect)
     form = Changes.of(model, typed)

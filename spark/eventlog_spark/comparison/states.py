@@ -1,4 +1,4 @@
-"""States that stand in Parquet on any storage Spark reads, by the names that the command line gives them."""
+"""States in Parquet on any storage that Spark reads, by the names on the command line."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _named_after(spark: Any, name: str, tables: Tables) -> dict[Table, str]:
 
 
 def _children(spark: Any, name: str) -> list[str]:
-    """What stands in a folder of any storage; nothing in a file. Misuse where there is neither."""
+    """Return the content of a folder of any storage; nothing for a file. Raise Misuse if neither exists."""
     jvm = spark.sparkContext._jvm
     path = jvm.org.apache.hadoop.fs.Path(name if "://" in name else f"file://{Path(name).resolve()}")
     storage = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())

@@ -34,7 +34,7 @@ _ROWS = pa.schema(
     [("asked", pa.string()), ("place", pa.int64()), ("lengths", pa.string()), ("cells", pa.string())]
 )
 _OBJECTS = pa.schema([(name, pa.string()) for name in ("table_name", "table_key", "asked")])
-FIRST = -(1 << 62)  # current rows stand before the rows of their object, in the order of their files
+FIRST = -(1 << 62)  # current rows precede the rows of their object, in the order of their files
 
 
 class CurrentFile(NamedTuple):
@@ -75,11 +75,11 @@ def asked(table: Table, key: QueryKey) -> str:
 
 
 class CurrentSource(Protocol):
-    """Where the current rows of a job come from."""
+    """The source of the current rows of a job."""
 
     @property
     def tables(self) -> frozenset[Table]:
-        """The tables whose current rows can be told."""
+        """Return the tables whose current rows can be read."""
 
     def forms(self, tables: Tables) -> Mapping[str, str]:
         """The patterns of the keys by which objects find their current rows unless these are `strays`, by the
@@ -92,7 +92,7 @@ class CurrentSource(Protocol):
 
 @dataclass(frozen=True)
 class GivenRows:
-    """Files of whole tables, as people give them."""
+    """The files of whole tables that users name."""
 
     files: Sequence[CurrentFile]
     limits: Limits = LIMITS
@@ -163,7 +163,7 @@ def _native(spark: Any, piece: CurrentFile, number: int) -> Any:
 
 
 def _spelled_alike(piece: CurrentFile, tables: Tables, stores: Stores) -> bool:
-    """Whether Spark can spell the keys and cells of a file as we do, and the table's name finds it."""
+    """Return whether Spark can spell the keys and cells of a file as we do, and the table's name finds it."""
     table, file = piece
     if file.container != "parquet" or key_form(table, table.key) is None or not _finds(tables, table):
         return False
@@ -192,7 +192,7 @@ def _plain(kind: pa.DataType) -> bool:
 
 
 def _null_keys(metadata: pq.FileMetaData, table: Table) -> bool:
-    """Whether a key may be null, which the reader of ours reports."""
+    """Return whether a key may be null, which our own reader reports."""
     for group in range(metadata.num_row_groups):
         for at in range(metadata.num_columns):
             column = metadata.row_group(group).column(at)
@@ -210,7 +210,7 @@ def _forms(files: Sequence[CurrentFile]) -> dict[Table, str]:
 
 
 def _spelled(files: Sequence[CurrentFile]) -> Any:
-    """Whether a row spells its table and key as Spark does."""
+    """Return whether a row spells its table and key as Spark does."""
     forms = _forms(files).items()
     return reduce(
         or_, ((f.col("table_name") == t.name) & f.col("table_key").rlike(form) for t, form in forms)
@@ -228,7 +228,7 @@ def _objects_asked(rows: Any, tables: Tables) -> Any:
 
 
 class _Ask:
-    """What each object asks for; one whose key says nothing that can be asked is left out."""
+    """A task that returns what each object needs; an object whose key cannot be queried is left out."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables

@@ -115,7 +115,7 @@ def _located(found: tuple[Entry, str, bytes] | Refused) -> tuple[Any, ...]:
 
 
 def _unspeakable(entry: Entry) -> str | None:
-    """Why no UTF-8 can hold the row: JSON can write half of a character."""
+    """Return why UTF-8 cannot hold the row: JSON can contain half of a character."""
     for text in entry[5:]:
         if text is not None and (found := _SURROGATE.search(text)):
             return str(IllegalCharacter(ord(found[0]), found.start() + 1))

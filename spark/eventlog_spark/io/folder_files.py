@@ -103,7 +103,7 @@ class StoreFiles:
         self.store.put(self.name(name), text)
 
     def sync(self, name: str) -> None:
-        """It is kept as it stands."""
+        """Do nothing, because a store keeps the file as it is."""
 
     def clear(self) -> None:
         self.store.drop(name for name, _ in self.store.below(self.path))

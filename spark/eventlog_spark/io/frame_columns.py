@@ -52,7 +52,7 @@ _MESSAGE_COLUMNS = {
 
 
 def messages_of(frame: Any) -> Any:
-    """Messages as Kafka's DataFrames have them; of their columns only `value` must be there."""
+    """Return messages as Kafka's DataFrames have them; only the column `value` is required."""
     columns = [
         needed(frame, name, name == "value").cast(kind).alias(name) for name, kind in _MESSAGE_COLUMNS.items()
     ]
@@ -60,7 +60,7 @@ def messages_of(frame: Any) -> Any:
 
 
 def message_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    """Messages as `messages_of` has them."""
+    """Yield messages as `messages_of` has them."""
     return named_rows(batches, _MESSAGE_COLUMNS)
 
 
@@ -72,7 +72,7 @@ def source_named(row: Mapping[str, Any]) -> tuple[str | None, int | None]:
 def source_of(
     name: str, encoding: str, at: tuple[str | None, int | None], rows: Iterable[Mapping[str, Any]]
 ) -> Source[Object]:
-    """Messages of one partition of a topic; where they are of none, the source has this name."""
+    """Return the messages of one partition of a topic as a source; without a topic it has this name."""
     topic, partition = at
     called, stem = (name, name) if topic is None else (f"{topic}[{partition}]", topic)
     return Source(called, stem, (), (_message(called, encoding, *one) for one in enumerate(rows, 1)))

@@ -1,4 +1,4 @@
-"""What a DataFrame of ours tells: documents or changes, a row each, and what was refused among them."""
+"""The rows of our DataFrames: documents or changes, a row each, with the refused records among them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _CHANGE = [
 
 
 class FrameForm(Protocol):
-    """How a DataFrame tells events or changes: its columns, and their rows."""
+    """The form of events or changes in a DataFrame: its columns, and their rows."""
 
     @property
     def schema(self) -> pa.Schema: ...

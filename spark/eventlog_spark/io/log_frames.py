@@ -46,7 +46,7 @@ _PLAIN = ("record_id", "kind", "event_type", *_TEXTS)
 
 @dataclass(frozen=True)
 class LogReading:
-    """What the rows of a log are read by."""
+    """The rules by which the rows of a log are read."""
 
     tables: Tables
     rules: Rules
@@ -56,10 +56,10 @@ class LogReading:
 
 
 def log_rows(frame: Any, reading: LogReading, unique: bool) -> Any:
-    """The rows of a log as SCHEMA has them: under the one name of their object, and of which kind each is.
+    """Return the rows of a log as SCHEMA has them: under the one name of their object, with their kind.
 
-    A row that cannot be read has the reason in the place of old_value, and its cells in that of new_value; so
-    has one whose record_id stands again, unless they are `unique`.
+    An unreadable row has the reason in old_value, and its cells in new_value. So does a row with a repeated
+    record_id, unless ids are `unique`.
     """
     where = log.places(frame.columns, "the log")
     kinds = [field.dataType for field in frame.schema.fields]
@@ -85,7 +85,7 @@ def log_rows(frame: Any, reading: LogReading, unique: bool) -> Any:
 
 
 def _beside(frame: Any, name: str) -> Any:
-    """A column in which our own data source says what it refused; null where there is none."""
+    """Return a column in which our own data source reports refused rows; null if there is none."""
     at = frame.columns.index(name) if {"refused", "record", "position"} <= set(frame.columns) else None
     return f.lit(None).cast("string") if at is None else f.col(f"c{at}").cast("string")
 
@@ -121,7 +121,7 @@ def _once(rows: Any) -> Any:
 
 
 class _Read:
-    """Rows that Spark has read, and those that it has left to us."""
+    """A task for rows that Spark has read, and for those that it left to us."""
 
     def __init__(self, reading: LogReading, columns: tuple[str, ...]) -> None:
         self._reading = reading
@@ -205,7 +205,7 @@ def keyed_rows(
 
 
 def check_columns(table: Table, frame: Any) -> None:
-    """InvalidTables if a DataFrame lacks a column of the table whose current rows it holds."""
+    """Raise InvalidTables if a DataFrame of current rows lacks a column of the table."""
     for _ in read_current(table, Source(f"current {table}", table.name, tuple(frame.columns), [])):
         pass
 
@@ -217,7 +217,7 @@ def current_rows(frame: Any, table: Table) -> Any:
 
 
 class _ReadCurrent:
-    """Packs current rows; those of one object stay in the order in which they come."""
+    """A task that packs current rows; those of one object stay in their order."""
 
     def __init__(self, table: Table, columns: tuple[str, ...]) -> None:
         self._table = table

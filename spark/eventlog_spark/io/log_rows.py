@@ -57,7 +57,7 @@ def sort_out(
     limits: Limits = LIMITS,
     stores: Stores = NO_STORES,
 ) -> LogFiles:
-    """Which files Spark reads; `careful` reads all row by row."""
+    """Return which files Spark reads; `careful` reads all row by row."""
     native: dict[pa.Schema, list[File]] = {}
     own = []
     for file in files:
@@ -79,8 +79,11 @@ def read(
     tables: Tables,
     spelled: bool,
 ) -> Any:
-    """The rows that take part, and others that are there to be counted, without their contents. Each stands
-    under the one name of its object; what Spark reads does if it is `spelled`, or names its objects so."""
+    """Return the rows that take part, and others that are only counted, without their contents.
+
+    Each has the one name of its object. Rows that Spark reads have it if they are `spelled`, or if they name
+    their objects so.
+    """
     frames = [_native(spark, group, rules, clock, now, wide) for group in files.native]
     if spelled:
         frames = [respelled(frame, tables) for frame in frames]
@@ -96,7 +99,7 @@ def read(
 
 
 def first(spark: Any, files: LogFiles, rules: Rules, tables: Tables) -> pa.Table:
-    """Some of the rows that Spark reads, as far as they name objects."""
+    """Return some of the rows that Spark reads, with the names of their objects."""
     sample = read(spark, files._replace(own=()), rules, "", None, False, tables, False).limit(_SAMPLE)
     return sample.select("kind", packed_name().alias("name"), "table_key").toArrow()
 
@@ -144,27 +147,27 @@ def _parquet(spark: Any, group: Sequence[File]) -> Any:
 
 
 def count(files: LogFiles) -> int | None:
-    """How many rows the log has, where its files tell."""
+    """Return how many rows the log has, if its files contain the number."""
     if files.own:
         return None
     return sum(int(read_metadata(file, files.stores).num_rows) for group in files.native for file in group)
 
 
 def readable(spark: Any, files: LogFiles, clock: str) -> bool:
-    """Whether rows that Spark was in doubt about can be read after all."""
+    """Return whether rows that Spark was in doubt about can be read after all."""
     none = spark.createDataFrame([], "record_id long, reason string")
     doubtful = located(spark, files._replace(own=()), clock, none)
     return bool(doubtful.where("reason is null").limit(1).collect())
 
 
 def read_metadata(file: File, stores: Stores) -> pq.FileMetaData:
-    """What a Parquet file says of itself."""
+    """Read the metadata of a Parquet file."""
     with stores.open(file.name) as opened:
         return pq.read_metadata(opened)
 
 
 def _path(uri: str) -> str:
-    """What tells a file by its URI, of which that of a local one may have one slash or three."""
+    """Return what identifies a file in its URI; that of a local file may have one slash or three."""
     parts = urlsplit(uri)
     return parts.netloc + unquote(parts.path)
 
@@ -221,7 +224,7 @@ def _native_located(spark: Any, group: Sequence[File], clock: str, refused: Any)
 
 
 class _Locate:
-    """Positions and reasons of rows that Spark read from Parquet."""
+    """A task for the positions and reasons of rows that Spark read from Parquet."""
 
     def __init__(self, names: dict[str, str], columns: tuple[str, ...], clock: str) -> None:
         self._names = names
@@ -252,9 +255,9 @@ class _Locate:
 
 
 def log_cells(given: Given, clock: str) -> dict[str, Any]:
-    """The cells as columns of the types that an entry has, and `sure`: whether they are one without doubt.
+    """Return the cells as columns of the types of an entry, and `sure`: whether they certainly are one.
 
-    `clock` is the event_time of a log that has none. In doubt the other cells of a row say nothing.
+    `clock` is the event_time of a log without one. In doubt the other cells of a row mean nothing.
     """
     cell = {name: _text(*given[name]) if name in given else f.lit(None).cast("string") for name in COLUMNS}
     for name in _NUMBERS:
@@ -280,7 +283,7 @@ def _text(column: Any, kind: t.DataType) -> Any:
 
 
 def _integer(column: Any, kind: t.DataType) -> Any:
-    """Whole numbers; null for what is none, and for types that Python reads."""
+    """Return integers; null for other values, and for types that Python reads."""
     if isinstance(kind, _INTEGERS):
         return column.cast("long")
     if isinstance(kind, t.DecimalType):
@@ -307,7 +310,7 @@ def _moment(text: str) -> Any:
 
 
 def _sure(cell: Mapping[str, Any], sure_time: Any) -> Any:
-    """Whether a row is an entry without doubt; doubts are left to the reader that `convert` has."""
+    """Return whether a row is certainly an entry; doubtful rows go to the reader of `convert`."""
     named = (cell["column_name"] != "") | cell["event_type"].isin(4, 5, 6)
     sure = (cell["record_id"] > 0) & cell["event_type"].between(1, 8) & named
     sure &= cell["table_name"].isNotNull() & cell["table_key"].isNotNull() & sure_time

@@ -1,4 +1,4 @@
-"""What a finished output folder says of itself; whoever reads one reads what its manifest names."""
+"""The manifest of a finished output folder; a reader of the folder reads the files that it names."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ class ManifestChanged(EventlogError):
 
 
 def seal(manifest: str) -> str:
-    """What `_SUCCESS` says of a manifest, where it says anything."""
+    """Return the content of `_SUCCESS` for a manifest, if it has any."""
     return f"{hashlib.sha256(manifest.encode()).hexdigest()}\n"
 
 
 def delivered(folder: str, text: Text, sizes: Mapping[str, int]) -> dict[str, Any] | None:
-    """The manifest of a folder of a backlog, None if it has not said that it is done. `sizes` are of the
-    files that stand there."""
+    """Return the manifest of a backlog's folder; None if it is not complete.
+
+    `sizes` are those of the files in the folder.
+    """
     success = text(SUCCESS)
     if success is None:
         return None
@@ -41,7 +43,7 @@ def delivered(folder: str, text: Text, sizes: Mapping[str, int]) -> dict[str, An
 
 
 def read(folder: str, text: str | None, sealed: str, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """The manifest, if it is whole and the files are as it says."""
+    """Return the manifest, if it is whole and the files agree with it."""
     if text is None or (sealed and seal(text).strip() != sealed):
         raise ManifestChanged(folder)
     try:

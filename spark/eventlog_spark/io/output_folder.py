@@ -1,12 +1,12 @@
 """The output folder of a job: it appears whole, once, or not at all.
 
-On this machine, tasks write under names of their own in `_temporary`; the files of those attempts whose
-summaries reached the driver are moved to their places, then the manifest appears, then `_SUCCESS`. What a
-killed job left is known by its marker, and only that is ever removed.
+On this machine, tasks write under names of their own in `_temporary`. The files of attempts whose summaries
+reached the driver are moved to their places. Then the manifest appears, then `_SUCCESS`. The leftovers of a
+killed job have its marker, and only they are ever removed.
 
 In a store nothing can be moved or locked. Every run writes under `run=<id>/`, and each attempt of its tasks
-under names of its own. The driver puts the manifest in one piece, if there is none yet, and `_SUCCESS` last.
-What another run of the same job left, or still writes, is in no manifest.
+under names of its own. The driver writes the manifest in one piece, if there is none yet, and `_SUCCESS` last.
+Files of another run of the same job are in no manifest.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ class OutputFolder(Protocol):
 
     @property
     def files(self) -> Files:
-        """What stands in it."""
+        """Return its files."""
 
     @property
     def attempts(self) -> Files:
-        """Where tasks write."""
+        """Return where tasks write."""
 
     def manifest(self) -> dict[str, Any] | None:
-        """What this job delivered before, None if it has not."""
+        """Return what this job delivered before; None if it has not."""
 
     def claim(self) -> None:
-        """Say whose the folder is, before anything stands in it."""
+        """Mark the folder as the job's before it contains anything."""
 
     def writing(self) -> Any:
         """The folder while this process writes to it."""
@@ -81,7 +81,7 @@ class OutputFolder(Protocol):
     def commit(
         self, parts: Sequence[PartFile], refused: Sequence[PartFile], facts: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Everything in its place, and the manifest that says so."""
+        """Put everything in its place, and write the manifest."""
 
     def refused(self) -> Iterator[str]:
         """The refused records, a line each."""
@@ -98,7 +98,7 @@ class LocalFolder:
         self.attempts: Files = LocalFiles(str(self._temporary))
 
     def manifest(self) -> dict[str, Any] | None:
-        """What this job delivered before, None if it has not."""
+        """Return what this job delivered before; None if it has not."""
         self._check()
         if not (self.path / SUCCESS).exists():
             return None
@@ -106,7 +106,7 @@ class LocalFolder:
         return manifest.delivered(str(self.path), self.files.text, sizes)
 
     def claim(self) -> None:
-        """Say whose the folder is, before anything stands in it."""
+        """Mark the folder as the job's before it contains anything."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_whole(self.path / MARKER, json.dumps({"job": self.job}) + "\n")
 
@@ -125,7 +125,7 @@ class LocalFolder:
     def commit(
         self, parts: Sequence[PartFile], refused: Sequence[PartFile], facts: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Everything in its place, and the manifest that says so."""
+        """Put everything in its place, and write the manifest."""
         listed = [self._place(part) for part in sorted(parts, key=lambda part: part.name)]
         if refused:
             (self.path / REFUSED).mkdir()
@@ -153,7 +153,7 @@ class LocalFolder:
         (self._temporary / written.file).replace(place)
 
     def _check(self) -> None:
-        """Whether the folder is free, or this job's own."""
+        """Check that the folder is free, or this job's own."""
         if not self.path.exists():
             return
         if not self.path.is_dir():
@@ -188,7 +188,7 @@ class StoreFolder:
         self.attempts: Files = self.files.below(self._run)
 
     def manifest(self) -> dict[str, Any] | None:
-        """What this job delivered before, None if it has not."""
+        """Return what this job delivered before; None if it has not."""
         sizes = self._check()
         told = manifest.delivered(self._path, self.files.text, sizes)
         if told is None and MANIFEST in sizes:  # a driver ended between the two
@@ -197,7 +197,7 @@ class StoreFolder:
         return told
 
     def claim(self) -> None:
-        """Say whose the folder is, before anything stands in it."""
+        """Mark the folder as the job's before it contains anything."""
         if not create_new(self._spark, self.files.name(MARKER), json.dumps({"job": self.job}) + "\n"):
             self._check()
 
@@ -232,7 +232,7 @@ class StoreFolder:
         return listed_as(f"{self._run}/{file.file}", file)
 
     def _finish(self, whole: dict[str, Any], text: str) -> dict[str, Any]:
-        """Say that it is done, and drop what the manifest does not name."""
+        """Mark the job as done, and remove what the manifest does not name."""
         self.files.put(SUCCESS, manifest.seal(text))
         named = {self.files.name(file["name"]) for file in [*whole["parts"], *whole["refused"]]}
         found = (name for name, _ in self._store.below(self._path))
@@ -240,7 +240,7 @@ class StoreFolder:
         return whole
 
     def _check(self) -> dict[str, int]:
-        """The files that stand there, with their sizes; if the folder is free, or this job's own."""
+        """Return the files in the folder with their sizes, if it is free, or this job's own."""
         if self._path != self._store.root and self._store.look(self._path).is_file:
             raise Misuse(f"{self._path} is a file; a backlog writes a folder")
         found = {name[len(self._path) + 1 :]: file.size for name, file in self._store.below(self._path)}
@@ -253,7 +253,7 @@ class StoreFolder:
 
 
 def job_of(marker: str) -> str:
-    """The name of the job that a marker tells."""
+    """Return the name of the job in a marker."""
     try:
         return str(json.loads(marker)["job"])
     except (ValueError, TypeError, KeyError):
@@ -261,7 +261,7 @@ def job_of(marker: str) -> str:
 
 
 def listed_as(name: str, file: PartFile) -> dict[str, Any]:
-    """A file as the manifest tells of it."""
+    """Return the entry of a file in the manifest."""
     return {"name": name, "records": file.records, "bytes": file.size, "sha256": file.sha256}
 
 

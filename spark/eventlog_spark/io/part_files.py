@@ -28,7 +28,7 @@ WORK = "_work"  # files that only the job itself reads
 
 @dataclass
 class PartFile:
-    """One file of a part, as the manifest tells of it."""
+    """A file of a part, as the manifest describes it."""
 
     file: str  # where the attempt left it, in the folder of the job's attempts
     part: int
@@ -49,7 +49,7 @@ class PartFile:
 
 @dataclass(frozen=True)
 class PartLayout:
-    """How the records of a format are put into files."""
+    """The layout of the records of a format in files."""
 
     folder: Files
     shape: Shape
@@ -94,7 +94,7 @@ class PartFiles:
             self._next(sheet)
 
     def write_lines(self, lines: memoryview | bytes, records: int) -> None:
-        """So many records that are lines already."""
+        """Write so many records that are lines already."""
         file = self._file(None)
         file.stream.write(lines)
         file.written.records += records
@@ -173,7 +173,7 @@ class Summed(io.BufferedIOBase):
 
 
 def document_rows(changes: Iterable[Change], write: Callable[[Change], Iterator[Any]]) -> Iterator[Any]:
-    """A row for each document of each change; the record ids stand as text, with commas."""
+    """Yield a row for each document of each change; the record ids are text, with commas."""
     for change in changes:
         ids = change.fact("record_ids")
         listed = ",".join(map(str, ids)) if isinstance(ids, tuple) else None

@@ -25,7 +25,7 @@ class InputPiece(InputPartition):
 
 
 class PieceReader(DataSourceReader):
-    """Shares out pieces among tasks, and reads each as batches."""
+    """A reader that divides pieces among tasks, and reads each as batches."""
 
     def __init__(self, pieces: Sequence[Any], read: ReadPiece) -> None:
         self._pieces = pieces

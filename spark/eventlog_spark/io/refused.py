@@ -27,7 +27,7 @@ _WINDOW = 4_000_000  # ids compared at a time
 def explain(
     spark: Any, task: Task, clock: str, files: log_rows.LogFiles, summaries: Sequence[Summary], again: Any
 ) -> list[PartFile]:
-    """The files of the rows that the tasks left out without knowing where they stand."""
+    """Return the files of the rows that the tasks left out without knowing their places."""
     if not any(part.refused or part.unreadable for part in summaries) and again is None:
         return []
     reasons = _reasons(spark, task.layout.work, summaries, again)

@@ -1,9 +1,9 @@
-"""How rows travel through the shuffle, and where the rows of one object meet.
+"""The rows of the shuffle, and the keys by which the rows of one object meet.
 
 Each column of the transfer to Python costs. So a row's table and column are one text: the table, and "="
 and the column if there is one. If the table's name contains "=" or is empty, "=", the number of its
-characters and a blank precede it. The cells of a current row are one text too, and their lengths in bytes
-another, because lists cost more: decimal numbers with commas between them, of which -1 is a null.
+characters and a blank precede it. The cells of a current row are one text too, because lists cost more. Their
+lengths in bytes are another text: decimal numbers with commas between them; -1 is a null.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def few_tasks(rows: Any) -> int | None:
 
 
 def by_object() -> Any:
-    """Rows of one object meet; those of none are spread."""
+    """Bring the rows of one object together; rows without an object are spread."""
     of_object = f.xxhash64("table_name", "table_key")
     return f.when(f.col("kind").between(0, 8), of_object).otherwise(f.xxhash64("record_id"))
 
 
 def by_current_row() -> Any:
-    """Likewise, and objects that ask for one current row meet each other and that row."""
+    """Bring the rows of one object together, and objects that need one current row to that row."""
     return f.when(f.col("meets").isNotNull(), f.xxhash64("meets")).otherwise(by_object())
 
 
@@ -122,16 +122,16 @@ def object_begins(rows: pa.RecordBatch) -> Flags:
 # --- current rows
 
 _CELLS = 64  # more than are ever filled in, so that the object takes the plain way
-_MARK = "\0untold"  # NUL cannot stand in a value, so no real row ends like this
+_MARK = "\0untold"  # NUL cannot be in a value, so no real row ends like this
 
 
 def unreadable_row(reason: str) -> CurrentRow:
-    """What stands in the place of the cells."""
+    """Return what takes the place of the cells."""
     return (reason, *[None] * _CELLS, _MARK)
 
 
 def fault_of(cells: CurrentRow) -> WrongRow | None:
-    """Why the row cannot be told, if that is so."""
+    """Return why the row has no cells, if it has none."""
     real = len(cells) != _CELLS + 2 or cells[-1] != _MARK
     return None if real else WrongRow(cells[0] or "")
 
@@ -199,7 +199,7 @@ class ShuffledRow(NamedTuple):
 
     @property
     def current(self) -> CurrentRow:
-        """The cells of a current row, which stand in the place of values."""
+        """Return the cells of a current row, which are in the place of values."""
         return unpack_cells(self.old_value or "", self.new_value or "")
 
     @property

@@ -1,8 +1,8 @@
-"""Every row under the one name of its object, so that the rows of an object meet; its own is kept beside.
+"""Every row under the one name of its object, so that the rows of an object meet; its own name is kept too.
 
-Most logs spell theirs in that one way, and ask for current rows in the way in which Spark can spell those.
-The first rows tell whether that is to be expected, and every task watches whether it is so; only else are
-rows respelled: Spark tells which need not be, Python looks at the others.
+Most logs spell objects in one way, and query current rows in a way that Spark can spell. The first rows show
+whether to expect that, and every task checks it. If it fails, rows are respelled: Spark marks those that need
+it, and Python handles them.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ def spell(tables: Tables, table_name: str, table_key: str, column_name: str | No
 
 
 class Noticed(NamedTuple):
-    """What rows tell of the way in which they were brought together."""
+    """The facts from rows about how they were brought together."""
 
     spelled_otherwise: bool = False  # rows name their object in another way than its one name
     asked_otherwise: bool = False  # a query-back row names it in another way than its current row does
 
     def also(self, other: Noticed) -> Noticed:
-        """What either tells."""
+        """Return what either noticed."""
         return Noticed(*map(or_, self, other))
 
 
 class Watch:
-    """Looks at the names of sorted rows; `asked` are the patterns of the keys of current rows, by table."""
+    """A check of the names of sorted rows; `asked` are the patterns of the keys of current rows, by table."""
 
     def __init__(self, tables: Tables, asked: Mapping[str, str]) -> None:
         self._tables = tables
@@ -69,7 +69,7 @@ class Watch:
         self._spellings = tables.spellings()
 
     def look(self, rows: pa.RecordBatch) -> Noticed:
-        """What these rows tell."""
+        """Return what these rows show."""
         if not rows.num_rows:
             return Noticed()
         first = np.flatnonzero(object_begins(rows))
@@ -88,7 +88,7 @@ class Watch:
         return any(spell(self._tables, name, key, None).logged is not None for key in keys.to_pylist())
 
     def _asks_otherwise(self, name: str, keys: pa.Array) -> bool:
-        """Whether one of these keys asks for a current row that is told under another name."""
+        """Return whether one of these keys needs a current row that has another name."""
         try:
             table = self._tables.find(name)
         except EventlogError:
@@ -113,7 +113,7 @@ def _unlike(keys: pa.Array, form: str | None) -> pa.Array:
 
 
 def _asks(table: Table, key: str) -> bool:
-    """Whether a current row can be asked for by this key."""
+    """Return whether a current row can be looked up by this key."""
     try:
         return bool(query_key(table, tablekey.read(key)))
     except EventlogError:
@@ -132,7 +132,7 @@ def respelled(rows: Any, tables: Tables) -> Any:
 
 
 def alike(tables: Tables) -> Any:
-    """Whether a row surely names its object as we do, or none that is known; of null it says so too."""
+    """Return whether a row certainly names its object as we do, or no known object; null counts as such."""
     forms: dict[str, list[str]] = {}
     for table in tables:
         if table.key:
@@ -145,7 +145,7 @@ def alike(tables: Tables) -> Any:
 
 
 class _Spell:
-    """Spells the rows of batches."""
+    """A task that spells the rows of batches."""
 
     def __init__(self, tables: Tables, columns: list[str]) -> None:
         self._tables = tables

@@ -1,4 +1,4 @@
-"""Names on the command line become files: folders and globs are told apart into what stands in them."""
+"""Names on the command line become files: folders and globs are resolved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_STORES = Stores()
 
 
 class File(NamedTuple):
-    """One input: its name as messages give it, what it holds, and what tells that it has not changed."""
+    """An input: its name in messages, its content, and facts that show that it has not changed."""
 
     name: str
     container: str
@@ -39,8 +39,11 @@ class _Found(NamedTuple):
 def expand(
     names: Iterable[str], shape: Shape, container: str | None, stores: Stores = NO_STORES
 ) -> list[File]:
-    """The files of names, folders and globs; hidden ones and those that begin with _ are left out, and of a
-    folder that a backlog wrote all that its manifest does not name."""
+    """Return the files of names, folders and globs.
+
+    Hidden files and those that begin with _ are left out. Of a folder that a backlog wrote, only the files in
+    its manifest are used.
+    """
     found = [file for name in names for file in _found(plain(name), stores)]
     for name, *_ in found:
         if name.lower().removesuffix(".gz").endswith(".tsv"):
@@ -55,7 +58,7 @@ def expand(
 
 
 def partitions(files: Iterable[File], fewest: int) -> int:
-    """How many partitions these files are worth, at least so many."""
+    """Return how many partitions these files are worth, at least so many."""
     size = sum(file.size * (8 if file.name.endswith((".gz", ".parquet")) else 1) for file in files)
     return int(max(_FEWEST, fewest, -(-size // _PART)))
 
@@ -123,7 +126,7 @@ def _remote(store: ObjectStore, name: str) -> list[_Found]:
 
 
 def _fits(path: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether a path fits a pattern, as glob has it: ** is any number of folders, none of them hidden."""
+    """Return whether a path fits a glob pattern: ** is any number of folders that are not hidden."""
     reached = {0}
     for part in path:
         after = set()

@@ -41,7 +41,7 @@ _FIRST = 20  # reasons that are kept as examples
 
 @dataclass
 class Summary:
-    """What a task answers to the driver when it is done: its files and its counts."""
+    """The summary that a task returns to the driver: its files and its counts."""
 
     rows: int = 0  # log rows, or changes where the source is no log
     fates: Counter[str] = field(default_factory=Counter)
@@ -51,7 +51,7 @@ class Summary:
     reasons: list[tuple[str, str]] = field(default_factory=list)
     files: list[PartFile] = field(default_factory=list)
     refused: str | None = None  # a file of record_ids and reasons, if there are any
-    explained: list[PartFile] = field(default_factory=list)  # of records that are refused as they stand
+    explained: list[PartFile] = field(default_factory=list)  # of records that are refused as they are
     ids: str | None = None  # a file of all record_ids
     kept: str | None = None  # a file of events that are still to be sorted
 
@@ -109,8 +109,8 @@ class Task:
     strict: bool = False
     first_part: int = 0  # the number of the shuffle's first part
     longest: int = LONGEST  # rows of a life that are held in memory
-    stores: Stores = NO_STORES  # where the inputs stand
-    tally: Tally | None = None  # hears of what tasks did
+    stores: Stores = NO_STORES  # where the inputs are
+    tally: Tally | None = None  # is called with what tasks did
 
     @property
     def format(self) -> Format:
@@ -122,7 +122,7 @@ class Task:
 
     @property
     def writes_lines(self) -> bool:
-        """Whether documents are lines of one event each, as the columnar fold makes them."""
+        """Return whether documents are lines of one event each, as the columnar fold makes them."""
         if self.target != "xds" or self.layout.container != "blob" or self.layout.per_file:
             return False
         xds = self.target_settings
@@ -138,7 +138,7 @@ class Task:
         return document_rows(changes, lambda change: write([change], self.tables, self.target_settings))
 
     def operation(self, change: Change) -> str:
-        """What the change is called in a summary."""
+        """Return the name of the change in a summary."""
         as_modify = change.current and change.fields and self.rules.insert_query_back == "modify"
         if change.op is Op.INSERT and as_modify:
             return _OPERATIONS[Op.UPDATE]
@@ -195,18 +195,18 @@ class Attempt:
             self._tally.add(self.summary.counts)
 
     def see(self, ids: Ids) -> None:
-        """Rows whose record_ids must stand nowhere else."""
+        """Note record_ids that must occur only once."""
         self._ids.append(ids)
 
     def refuse_row(self, record_id: int, reason: str) -> None:
-        """A row that says nothing that holds; where it stood is looked up afterwards."""
+        """Refuse a row by its record_id; its place is looked up afterwards."""
         self._tell(f"record_id {record_id}", reason)
         self._held.append((record_id, reason))
         if len(self._held) >= _HELD:
             self._flush_refused()
 
     def refuse(self, refused: Refused, record_ids: Sequence[int] = ()) -> None:
-        """A record that is known as it came; what is said without a fault only counts."""
+        """Refuse a known record; a notice without a fault only counts."""
         if not refused.fault:
             self.summary.fates[refused.reason] += 1
             return
@@ -241,7 +241,7 @@ class Attempt:
                 self.parts.write(numbered_apart(record, self.part))
 
     def keep(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Events in a file that only the job reads."""
+        """Keep events in a file that only the job reads."""
         writer = None
         for batch in batches:
             if writer is None:

@@ -46,7 +46,7 @@ class CaptureStretch(NamedTuple):
 
 @dataclass(frozen=True)
 class Captures:
-    """Files of captures, and how they are read."""
+    """The files of captures, and how they are read."""
 
     tables: Tables
     given: Mapping[str, Any]
@@ -128,7 +128,7 @@ def between(file: File, cuts: Iterable[Cut]) -> Iterator[CaptureStretch]:
 
 @dataclass(frozen=True)
 class _FindCuts:
-    """Answers the number of a file and its cuts."""
+    """A task that returns the number of a file and its cuts."""
 
     captures: Captures
     apart: int
@@ -165,7 +165,7 @@ STREAM: Final = ("path", "content")
 
 
 def streams_of(frame: Any) -> Any:
-    """Streams as the `binaryFile` source has them: `content`, and `path` if it is there."""
+    """Return streams in the form of the `binaryFile` source: `content`, and `path` if it is there."""
     return frame.select([needed(frame, name, name == "content").alias(name) for name in STREAM])
 
 
@@ -184,7 +184,7 @@ def changes_of(
 
 @dataclass(frozen=True)
 class _Cut:
-    """Cuts streams."""
+    """A task that cuts streams."""
 
     reading: GbaseSettings
     parts: int

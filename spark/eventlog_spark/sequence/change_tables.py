@@ -47,7 +47,7 @@ class ChangeTables:
         self._sequencer = RowSequencer(tables, settings)
 
     def describes_others(self, stem: str) -> bool:
-        """Whether a source of this name is a control table, which describes the others."""
+        """Return whether a source of this name is a control table, which describes the others."""
         return bool(control_table(self._settings.table or stem))
 
     def read_control(self, source: Source[Any]) -> Iterator[Refused]:
@@ -55,7 +55,7 @@ class ChangeTables:
         return (record for record in self._sequencer.parse(0, source) if isinstance(record, Refused))
 
     def reading(self) -> ReadRows:
-        """What reads a source."""
+        """Return what reads a source."""
         return ReadRows(self._tables, self._settings, self._sequencer.control)
 
     def add_piece(self, piece: int, facts: bytes) -> list[GroupPlaces]:
@@ -75,13 +75,15 @@ class ChangeTables:
         return self._sequencer.tasks
 
     def join(self, ordered: Any) -> RangeJoin:
-        """What joins the rows of a range."""
+        """Return what joins the rows of a range."""
         return join_rows(self._sequencer, self._tables, ordered, partial(unpacked, SequencedRow))
 
 
 def join_rows(sequencer: RowSequencer, tables: Tables, ordered: Any, records: RecordsOf) -> RangeJoin:
-    """Return what joins these sorted rows. If only U rows beside their B rows prove the byte order of some
-    masks, look at all of them first."""
+    """Return what joins these sorted rows.
+
+    If only U rows with their B rows prove the byte order of some masks, read all of them first.
+    """
     if sequencer.needs_pairs:
         for seen in answers_of(ordered, LookAtPairs(sequencer, records)):
             for table, proof in enumerate(seen):

@@ -51,7 +51,7 @@ def shared_out(files: Sequence[File], cores: int) -> Groups:
 
 @dataclass(frozen=True)
 class Opened:
-    """Files of one format."""
+    """The open files of one format."""
 
     source: str
     task: Task
@@ -67,7 +67,7 @@ class Opened:
         )
 
     def may_hold_metadata(self, file: File) -> bool:
-        """Whether a look at its bytes cannot rule out that a file has metadata messages."""
+        """Return whether a file may contain metadata messages, from a look at its bytes."""
         end = b""
         opener = self.task.stores.opener(file.name)
         try:
@@ -111,7 +111,7 @@ def items_of(spark: Any, opened: Opened, groups: Groups, reading: ReadRows | Rea
 
 @dataclass(frozen=True)
 class _ReadMetadata:
-    """Answers the metadata among the messages of a group of files."""
+    """A task that returns the metadata among the messages of a group of files."""
 
     opened: Opened
     reading: ReadMessages

@@ -1,9 +1,9 @@
 """DataFrames of change tables and of messages as one sequence.
 
-Rows of a change table are in no order, so those without a change_seq come before all others. Spark sorts the
-rows as they are, and Python reads each once. Messages are read in blocks of a partition's offsets. A row of a
-full load comes after the greatest changeSequence that its partition had before it: a window completes what a
-block knows of that, over those rows and over what each block reports of all of its messages.
+Rows of a change table are in no order, so those without a change_seq come first. Spark sorts the rows as they
+are, and Python reads each once. Messages are read in blocks of a partition's offsets. A row of a full load
+follows the greatest changeSequence that its partition had before it. A window adds what a block does not know
+of that.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _look_at_masks(frame: Any, at: int, sequencer: RowSequencer, settings: Table
 
 @dataclass(frozen=True)
 class _LookAtMasks:
-    """Answers what masks prove, of rows without their data."""
+    """A task that returns what masks prove, from rows without their data."""
 
     sequencer: RowSequencer
     at: int
@@ -197,7 +197,7 @@ def messages(
 
 
 def _may_be_metadata(encoding: str) -> Any:
-    """Whether a look at the bytes of a message cannot rule out that it is a metadata message."""
+    """Return whether a message may be a metadata message, from a look at its bytes."""
     value = f.col("value")
     if encoding == "avro":
         return f.startswith(value, f.lit(avro.METADATA))
@@ -221,7 +221,7 @@ def _after_greatest(items: Any, partitions: int) -> Any:
 
 @dataclass(frozen=True)
 class _ReadMetadata:
-    """Answers the metadata among messages, in the order of their sources."""
+    """A task that returns the metadata among messages, in the order of their sources."""
 
     reading: ReadMessages
     name: str

@@ -1,4 +1,4 @@
-"""Sources whose records say something of each other, read as one sequence by one task."""
+"""Sources whose records depend on each other, read as one sequence by one task."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Counts = list[Mapping[str, tuple[int, list[str]]]]  # the totals of each tally
 
 @dataclass(frozen=True)
 class RangeJoin:
-    """Joins the sorted records of a range to changes."""
+    """A task that joins the sorted records of a range to changes."""
 
     sequencer: RowSequencer | MessageSequencer
     records: RecordsOf
@@ -47,11 +47,11 @@ class RangeJoin:
 
     @property
     def counted(self) -> Counts:
-        """What this range counted, to be reported with that of the other ranges."""
+        """Return the counts of this range, to be reported with those of the others."""
         return [tally.totals for tally in self.sequencer.tallies]
 
     def warnings(self, counted: Iterable[Counts]) -> Iterator[Refused]:
-        """What is to be reported of all ranges together."""
+        """Yield the warnings of all ranges together."""
         for totals, tally in zip(zip(*counted, strict=True), self.sequencer.tallies, strict=True):
             for total in totals:
                 tally.merge(total)
@@ -60,7 +60,7 @@ class RangeJoin:
 
 @dataclass(frozen=True)
 class JoinToRows:
-    """Joins the records of a range to the rows of a DataFrame."""
+    """A task that joins the records of a range to the rows of a DataFrame."""
 
     join: RangeJoin
     form: FrameForm
@@ -71,7 +71,7 @@ class JoinToRows:
 
 @dataclass(frozen=True)
 class LookAtPairs:
-    """Answers what U rows with their B rows prove of the byte order of masks, table by table."""
+    """A task that returns what U rows with their B rows prove of the byte order of masks, table by table."""
 
     sequencer: RowSequencer
     records: RecordsOf

@@ -30,12 +30,12 @@ from eventlog_spark.sequence.range_join import RangeJoin
 from eventlog_spark.sequence.sorted_items import FACTS, ITEM, in_sequence
 from eventlog_spark.sequence.topic_messages import Messages
 
-_INDEPENDENT: Final = frozenset(("changes", "xds"))  # formats whose records say nothing of each other
+_INDEPENDENT: Final = frozenset(("changes", "xds"))  # formats whose records do not depend on each other
 _WAYS: Final = {"qlik-table": ChangeTables, "qlik-message": Messages}
 
 
 def fits(source: str, task: Task) -> bool:
-    """Whether ranges of the sequence can be converted apart from each other."""
+    """Return whether ranges of the sequence can be converted independently."""
     if source not in _WAYS or task.target not in _INDEPENDENT:
         return False
     return task.target != "xds" or settings.build(XdsSettings, task.given).batch_size == 1
@@ -95,7 +95,9 @@ def _before(counts: Iterable[tuple[int, int]]) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class _WritePart:
-    """Joins the sorted items of a range, and writes its part; answers its summary and its counts."""
+    """A task that joins the sorted items of a range and writes its part; it returns its summary and its
+    counts.
+    """
 
     task: Task
     join: RangeJoin
@@ -122,7 +124,7 @@ class _WritePart:
 
 @dataclass(frozen=True)
 class _CountChanges:
-    """Answers the number of a range and how many changes it has."""
+    """A task that returns the number of a range and its number of changes."""
 
     join: RangeJoin
 

@@ -26,7 +26,7 @@ ITEMS = pa.schema(
         ("behind", pa.bool_()),
         ("source", pa.int32()),  # in its piece
         ("number", pa.int64()),
-        ("alone", pa.bool_()),  # records without a sequence of its source say nothing of each other
+        ("alone", pa.bool_()),  # records without a sequence of its source do not depend on each other
         ("item", pa.binary()),
     ]
 )
@@ -66,7 +66,7 @@ def placed(piece: int, group: int, place: SequencePlace, alone: bool, rest: tupl
 
 
 def refused(piece: int, number: int, record: Refused) -> SequenceItem:
-    """A record that is none, which stands before all others."""
+    """Return the item of a bad record, which precedes all others."""
     return SequenceItem(piece, REFUSED, number=number, item=pack(record))
 
 

@@ -38,7 +38,7 @@ class ReadMessages:
     settings: MessageSettings
 
     def items(self, piece: int, source: Source[Object]) -> Iterator[SequenceItem]:
-        """The changes with their places, then of which tables and tasks they are."""
+        """Yield the changes with their places, then their tables and tasks."""
         groups: dict[MessageTable, int] = {}
         for number, record in enumerate(self.changes(self.reader(), source, self.stretch())):
             if isinstance(record, Refused):
@@ -51,11 +51,11 @@ class ReadMessages:
         yield SequenceItem(piece, FACTS, item=pack(list(groups)))
 
     def reader(self) -> MessageReader:
-        """What reads messages, and knows the metadata."""
+        """Return what reads messages, with the metadata."""
         return MessageReader(self.tables, self.settings)
 
     def stretch(self) -> WantedStretch:
-        """What gives the messages of a source their places."""
+        """Return what gives the messages of a source their places."""
         return WantedStretch(0, 0, "", self.settings.until)
 
     @staticmethod
@@ -107,7 +107,7 @@ class Messages:
         self._settings = replace(self._settings, published=(*self._settings.published, *metadata))
 
     def reading(self) -> ReadMessages:
-        """What reads a source."""
+        """Return what reads a source."""
         return ReadMessages(self._tables, self._settings)
 
     def add_piece(self, piece: int, facts: bytes) -> list[GroupPlaces]:
@@ -128,7 +128,7 @@ class Messages:
         return self._numbers.tasks
 
     def join(self, ordered: Any) -> RangeJoin:
-        """What joins the messages of a range; each contains all that is needed to read it."""
+        """Return what joins the messages of a range; each contains all that is needed to read it."""
         sequencer = MessageSequencer(self._tables, self._settings)
         records = partial(unpacked, SequencedMessage)
         return RangeJoin(sequencer, records, self._tables, self._settings.whole_transactions)

@@ -1,9 +1,9 @@
 """Messages of a task, batch after batch: what is handed out, and what waits in the state.
 
-One sequence runs through all topics and partitions of a task. A transaction goes out when all of it came and
-every partition was read past its end, or to an end that was taken after its last message came: a partition
-of which a batch brings nothing was read so far. A partition is read no further than a message in Avro whose
-metadata did not come yet: that message and those behind it wait.
+One sequence runs through all topics and partitions of a task. A transaction leaves when all of it came and
+every partition was read past its end, or to an end taken after its last message. A partition without messages
+in a batch counts as read. A partition is read no further than an Avro message without its metadata: that
+message and the later ones wait.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NAMED = 100  # open transactions that are named
 
 
 class Released(NamedTuple):
-    """What a batch hands out: a message of a transaction, or something that is told."""
+    """An item that a batch hands out: a message of a transaction, or a notice."""
 
     kind: str
     turn: int = 0  # the transaction
@@ -65,7 +65,7 @@ class Holding:
     kept: KeptTransactions
 
     def step(self, messages: Iterable[TopicMessage], now: int) -> Iterator[Released]:
-        """What goes out with these messages, at a moment in milliseconds; behind a STOP nothing is kept."""
+        """Yield what leaves with these messages, at a time in milliseconds; after a STOP nothing is kept."""
         self._progress = StreamProgress.load(self.kept.progress())
         self._progress.round += 1
         self._now = now
@@ -100,7 +100,7 @@ class Holding:
 
     @property
     def waits(self) -> bool:
-        """Whether something is to be looked at again, though no message may come."""
+        """Return whether something must be looked at again, even if no message comes."""
         return bool(self._waiting.open or self._progress.halted)
 
     # --- reading
@@ -153,14 +153,16 @@ class Holding:
     # --- handing out
 
     def _ready(self, came: Set[str]) -> set[Key]:
-        """The transactions of which all came, and all that stands before them."""
+        """Return the complete transactions whose predecessors are complete too."""
         complete = [one for one in self._waiting.open.values() if one.facts.complete]
         ready = {one.key for one in complete if self._passed(one, came)}
         wait = min((one.facts.last for one in complete if one.key not in ready), default=None)
         return {key for key in ready if wait is None or self._waiting.open[key].facts.last <= wait}
 
     def _passed(self, one: WaitingTransaction, came: Set[str]) -> bool:
-        """Whether every partition was read behind a transaction, or to an end taken after all of it came."""
+        """Return whether every partition was read past a transaction, or to an end taken after all of it
+        came.
+        """
         greatest = self._progress.greatest
         known = came if one.round < self._progress.round else greatest
         return all(greatest[name] >= one.facts.last for name in known)

@@ -53,7 +53,10 @@ def files_of(options: Mapping[str, str], said: Mapping[str, str]) -> Files:
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Answers Spark. It is made in several processes; only the one that is asked for offsets leads."""
+    """A reader of a log for Spark.
+
+    It is made in several processes; only the one that is asked for offsets leads.
+    """
 
     def __init__(self, options: Mapping[str, str], said: Mapping[str, str]) -> None:
         self._options = dict(options)
@@ -63,7 +66,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             files_of(self._options, said)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing: tasks read what their partition says, and need no password of the log."""
+        """Return nothing, because tasks read only their partition, and need no password of the log."""
         return {}
 
     @cached_property
@@ -75,11 +78,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamFolder(files_of(self._options, self._said))
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        """Where a new stream begins."""
+        """Return where a new stream begins."""
         return self._following.begin()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Nothing that comes from now on is taken."""
+        """Take nothing that comes from now on."""
         self._following.end_with_what_is_there()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802

@@ -1,8 +1,8 @@
 """The messages of a batch, partition by partition, and the metadata by which they are read.
 
-Metadata stay in the state for as long as the stream runs. In Avro those of a whole batch are learnt before
-it is read, wherever they stand. A message in Avro means nothing without its own: its partition halts there,
-until they come or the bounds of what may be open are reached.
+Metadata stay in the state for as long as the stream runs. In Avro those of a whole batch are learned before
+it is read. An Avro message cannot be read without its metadata: its partition halts there, until they come or
+the limits are reached.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RegistryFailed(Exception):
 
 
 class BatchReading:
-    """What is read of the messages of one batch; what is kept of it is kept by `keep`."""
+    """The messages of one batch that were read; `keep` keeps the rest."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class BatchReading:
         return came
 
     def _over(self, halted: Halted, came: list[TopicMessage], now: int) -> bool:
-        """Whether a partition has waited beyond the bounds."""
+        """Return whether a partition has waited beyond the limits."""
         size = sum(one.size for one in self._progress.halted.values()) + _size(came)
         late = halted.since < now - 1000 * self._bounds.open_time
         known = halted.schema_id in self._sequencer.reader.known
@@ -149,7 +149,7 @@ class BatchReading:
         return over
 
     def _halt(self, name: str, halted: Halted, came: list[TopicMessage]) -> None:
-        """Messages wait."""
+        """Make messages wait."""
         packed = pack([OrderedMessage(0, "", 0, one) for one in came])
         round_ = self._progress.round
         halted.size += _size(came)
@@ -159,17 +159,17 @@ class BatchReading:
 
 
 def dump_metadata(known: Metadata) -> str:
-    """Metadata as a text."""
+    """Return metadata as a text."""
     return json.dumps([metadata.payload(known), known.message_schema])
 
 
 def load_metadata(text: str) -> Metadata:
-    """Those of a text."""
+    """Return the metadata of a text."""
     return metadata.read(*json.loads(text))
 
 
 def name_of(at: tuple[str, int]) -> str:
-    """What messages call a partition of a topic."""
+    """Return the name of a topic's partition in messages."""
     return f"{at[0]}[{at[1]}]"
 
 

@@ -1,6 +1,6 @@
-"""The folder of a stream: how far the stream is, and the frozen events of the one pick-up that is on its way.
+"""The folder of a stream: its progress, and the frozen events of the one pick-up that is on its way.
 
-What is there counts once the state names it, and the state is put in one piece behind everything else.
+A file counts once the state names it, and the state is written in one piece after everything else.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Altered(EventlogError):
 
 @dataclass(frozen=True)
 class FrozenPickUp:
-    """A pick-up as it stands in the folder."""
+    """A pick-up in the folder."""
 
     number: int
     file: str
@@ -63,11 +63,11 @@ class FrozenPickUp:
 
 @dataclass(frozen=True)
 class FolderState:
-    """How far a stream is."""
+    """The progress of a stream."""
 
     stream: str  # its name, which its checkpoint knows
     epoch: int  # the last one in which it led
-    done: int = 0  # the last pick-up of which Spark said that it is out
+    done: int = 0  # the last pick-up that Spark reported as out
     last: FrozenPickUp | None = None
 
     @property
@@ -101,7 +101,7 @@ class StreamFolder:
         return self._files.name("").rstrip("/")
 
     def state(self) -> FolderState | None:
-        """How far its stream is; None where no stream has begun."""
+        """Return the progress of its stream; None if no stream has begun."""
         told = self._files.text(STATE)
         if told is None:
             return None
@@ -141,7 +141,7 @@ class FrozenFile:
     sha256: str
 
     def digest(self) -> str:
-        """What its bytes come to."""
+        """Return the digest of its bytes."""
         found = hashlib.sha256()
         with self.files.open(self.file) as file:
             while piece := file.read(_PIECE):
@@ -149,7 +149,7 @@ class FrozenFile:
         return found.hexdigest()
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Its rows, once it is known to be what was frozen."""
+        """Return its rows, after checking that they are the frozen ones."""
         try:
             whole = self.digest() == self.sha256
         except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""How a live log is followed: pick-ups by their numbers, in a log, in a folder, and in Spark's checkpoint.
+"""Pick-ups of a followed log by number, in the log, in a folder, and in Spark's checkpoint.
 
-A pick-up is frozen in the folder, remembered in the log, then told to Spark, which keeps its number as an
-offset. Spark asks for what is behind a pick-up only when that one is out: then its rows are finished. So no
-two pick-ups are on their way, and a checkpoint is at the last one, or at the one before.
+A pick-up is frozen in the folder, remembered in the log, then given to Spark, which keeps its number as an
+offset. Spark asks for the next one only when it is out; then its rows are finished. So at most one pick-up is
+on its way, and a checkpoint is at the last one or the one before.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ class Following:
         self._config = config
         self._folder = folder
         self._patience = patience
-        self._until: int | None = None  # no pick-up begins behind this record_id
+        self._until: int | None = None  # no pick-up begins after this record_id
         self._finished = -1  # the last pick-up whose rows this process has finished
         self._checked = 0  # the last pick-up that is known to be remembered
         self._stack = ExitStack()
         self._at_work: tuple[Store, Leader, PickUps] | None = None
 
     def begin(self) -> Offset:
-        """Where a new stream begins; the folder is its own from now on."""
+        """Begin a new stream, which owns the folder from now on."""
         self._lead()
         state = self._folder.state()
         if state is None:
@@ -130,7 +130,7 @@ class Following:
         return state.last
 
     def done(self, end: Offset) -> None:
-        """Finish the rows of what Spark says is out."""
+        """Finish the rows of what Spark reports as out."""
         self._lead()
         number, state = self._at(end)
         if number == state.taken:
@@ -142,7 +142,7 @@ class Following:
         self._stack.close()
 
     def _lead(self) -> tuple[Store, Leader, PickUps]:
-        """The log; whoever leads it is told if he does not go."""
+        """Return the log; another leader is logged if it does not stop."""
         if self._at_work is not None:
             return self._at_work
         with ExitStack() as stack:
@@ -208,7 +208,7 @@ class Following:
         return {**start, _PICK_UP: last.number}
 
     def _exhausted(self, pickups: PickUps) -> bool:
-        """Whether everything was taken that was there when the end was set."""
+        """Return whether everything was taken that was there when the end was set."""
         return self._until is not None and (not pickups.full or pickups.first > self._until)
 
     def _freeze(self, number: int, taken: Taken) -> None:

@@ -35,7 +35,7 @@ _ROWS = 10_000  # that leave together
 
 
 class _State:
-    """What outlives a batch, in Spark's state."""
+    """The state of a stream, in Spark's state store."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
         self.at = handle.getValueState("at", "moment long")
@@ -88,7 +88,9 @@ class _State:
 
 
 class TransactionProcessor(StatefulProcessor):
-    """Messages in, whole transactions out; where something waits, a timer brings the next batch."""
+    """A processor with messages in and whole transactions out; a timer brings the next batch if something
+    waits.
+    """
 
     def __init__(self, tables: Tables, reading: MessageSettings, bounds: StreamSettings) -> None:
         self._given = tables, reading, bounds

@@ -1,7 +1,7 @@
 """A stream of messages becomes rows of tables: each batch whole, once, in the order of the source.
 
-The target remembers the stream and its batch in its own transactions, a Delta table in each of its commits,
-so that a batch that Spark gives again is passed over where it was applied.
+The target notes the stream and its batch in its own transactions, a Delta table in each of its commits. So a
+batch that Spark repeats is passed over where it was applied.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class OtherBatch(EventlogError):
 
 
 class StreamPosition(NamedTuple):
-    """How far a target is: the last batch of a stream, what it was, and the sequence up to there."""
+    """The progress of a target: the last batch of a stream, its digest, and the sequence up to there."""
 
     query: str
     batch: int
@@ -68,7 +68,7 @@ class StreamPosition(NamedTuple):
 
 @dataclass
 class TableSink:
-    """Applies the batches of a stream to the tables of a database or of a folder."""
+    """A sink that applies the batches of a stream to the tables of a database or of a folder."""
 
     tables: Tables
     chosen: ApplySettings
@@ -80,7 +80,7 @@ class TableSink:
     open: Sequence[Refused] = ()  # the transactions that waited at the end of the last batch
     idle: int = 0  # batches in a row that had nothing to read
     busy: bool = False  # whether a batch is being applied
-    _described: SourceSchema = field(default_factory=SourceSchema)  # what metadata tell of tables
+    _described: SourceSchema = field(default_factory=SourceSchema)  # the tables as metadata describe them
     _published: Sequence[Metadata] = ()  # the metadata of a batch
     _target: TableStore | None = None
     _run: TableWriter | None = None
@@ -177,7 +177,7 @@ class TableSink:
             yield delivery
 
     def _deliveries(self, rows: Iterable[Any], target: TableStore) -> Iterator[Delivery | Refused]:
-        """The transactions of a batch; behind each the same state, for they are applied together."""
+        """Yield the transactions of a batch, all with the same state, because they are applied together."""
         published, heard = tuple(self._published), self._described.add_description
         reading = replace(self.reading, published=published, heard=heard, schema_of=None)
         reader = MessageReader(self.tables, reading)
@@ -200,7 +200,7 @@ class TableSink:
         yield from repeated.warnings()
 
     def tell(self, found: Refused) -> None:
-        """Something was left out, or is only said; what nobody hears of is no small matter: RecordRefused."""
+        """Report what was left out; without a receiver of reports a fault raises RecordRefused."""
         if self.refused is not None:
             self.refused(found)
         elif found.fault:
@@ -208,7 +208,9 @@ class TableSink:
 
 
 def _check(last: StreamPosition, here: StreamPosition) -> bool:
-    """Whether the target has a batch, or a part of it; an error if it is neither its last nor the next."""
+    """Return whether the target has a batch, or a part of it; raise an error if it is neither its last nor
+    the next.
+    """
     if last.query != here.query:
         raise TargetOfAnother
     if last.batch > here.batch:
@@ -219,7 +221,7 @@ def _check(last: StreamPosition, here: StreamPosition) -> bool:
 
 
 def _at(name: str, state: str | None) -> StreamPosition | None:
-    """Where a target is by its state; OtherStream if something else wrote it."""
+    """Return the position of a target from its state; raise OtherStream if something else wrote it."""
     read = read_state(name, state)
     if read is None:
         return None
@@ -229,7 +231,7 @@ def _at(name: str, state: str | None) -> StreamPosition | None:
 
 
 def _digest(rows: Iterable[Any]) -> str:
-    """What tells a batch from another."""
+    """Return what distinguishes a batch from another."""
     digest = hashlib.sha256()
     for row in rows:
         digest.update(json.dumps([row.turn, row.topic, row.partition, row.offset]).encode())

@@ -34,7 +34,7 @@ _BOUNDS = {"open_transactions", "open_time", "open_bytes"}
 _REGISTRY = {field.name for field in settings.declared(KafkaSettings) if "registry" in field.name}
 _SETTINGS = _MESSAGES | _BOUNDS | _REGISTRY
 _LOOK = 0.2  # seconds between two looks at a stream that is to end
-_IDLE = 2  # batches without messages; the first may be one that an earlier run had begun
+_IDLE = 2  # batches without messages; an earlier run may have begun the first
 # One sequence needs one task; state on disk; and batches for what waits, though no message comes.
 _CONF = {
     "spark.sql.shuffle.partitions": "1",
@@ -57,11 +57,12 @@ def into_tables(
     available_now: bool = False,
     **given: Any,
 ) -> Any:
-    """The running query that applies a stream of Qlik messages to the tables of a database or of a folder of
-    Delta tables; with `available_now` it has ended, and all that was there is applied.
+    """Return the running query that applies a stream of Qlik messages to tables of a database or to Delta
+    tables.
 
-    `messages` is what Spark's Kafka source gives. What cannot be applied goes to `refused`; without it, it
-    ends the query. Other settings are those of `eventlog apply`.
+    With `available_now` it has ended, and everything that was there is applied. `messages` is what Spark's
+    Kafka source returns. Changes that cannot be applied go to `refused`; without it, they end the query.
+    Other settings are those of `eventlog apply`.
     """
     sink = _sink(tables, to_url, to_delta, refused, given)
     key = f.col("key") if "key" in messages.columns else f.lit(None)  # schemas of a registry ask for it

@@ -25,7 +25,7 @@ class TopicMessage(NamedTuple):
 
 
 class OrderedMessage(NamedTuple):
-    """A message of a transaction, behind what orders it there."""
+    """A message of a transaction, after its sort key."""
 
     counter: int
     seq: str
@@ -34,7 +34,7 @@ class OrderedMessage(NamedTuple):
 
 
 class KeptTransactions(Protocol):
-    """What outlives a batch, by the name of a transaction."""
+    """The store of what outlives a batch, by the name of a transaction."""
 
     def progress(self) -> str | None: ...
     def keep_progress(self, text: str, /) -> None: ...
@@ -54,7 +54,7 @@ class WaitingTransaction(Waiting):
     """A transaction of messages that waits; its moment is in milliseconds."""
 
     size: int = 0
-    rounds: list[int] = field(default_factory=list)  # whose messages stand in the state
+    rounds: list[int] = field(default_factory=list)  # whose messages are in the state
     schemas: set[str] = field(default_factory=set)  # the metadata of its messages
     new: list[OrderedMessage] = field(default_factory=list)  # of this round
 
@@ -97,7 +97,7 @@ class Halted:
     since: int  # the moment when it was met, in milliseconds
     count: int = 0
     size: int = 0
-    rounds: list[int] = field(default_factory=list)  # whose messages stand in the state
+    rounds: list[int] = field(default_factory=list)  # whose messages are in the state
 
     @property
     def where(self) -> str:
@@ -106,13 +106,13 @@ class Halted:
 
     @property
     def why(self) -> str:
-        """Why it does, in words."""
+        """Return a sentence about why it halts."""
         return f"{self.where} names schemaId {self.schema_id}, of which no metadata message came"
 
 
 @dataclass(slots=True)
 class StreamProgress:
-    """What of a stream is known beside the transactions that wait."""
+    """The progress of a stream besides the waiting transactions."""
 
     round: int = 0
     number: int = 0  # of the message that came last
@@ -129,7 +129,7 @@ class StreamProgress:
 
     @classmethod
     def load(cls, text: str | None) -> StreamProgress:
-        """What was kept, if anything was."""
+        """Return what was kept, if anything was."""
         if text is None:
             return cls()
         found: dict[str, Any] = json.loads(text)
@@ -153,7 +153,7 @@ _PACKED = pa.schema(
 
 
 def pack(messages: Sequence[OrderedMessage]) -> bytes:
-    """Messages as bytes."""
+    """Return messages as bytes."""
     rows = [(*one[:3], *one.message) for one in messages]
     columns = [
         pa.array(list(cells), f.type) for cells, f in zip(zip(*rows, strict=True), _PACKED, strict=True)
@@ -166,7 +166,7 @@ def pack(messages: Sequence[OrderedMessage]) -> bytes:
 
 
 def unpack(packed: bytes) -> list[OrderedMessage]:
-    """Messages that were packed."""
+    """Return messages that were packed."""
     table = pa.ipc.open_stream(packed).read_all()
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     return [OrderedMessage(counter, seq, number, TopicMessage(*rest)) for counter, seq, number, *rest in rows]

@@ -5,7 +5,7 @@ reached the driver are moved to their places. Then the manifest appears, then `_
 killed job have its marker, and only they are ever removed.
 
 In a store nothing can be moved or locked. Every run writes under `run=<id>/`, and each attempt of its tasks
-under names of its own. The driver writes the manifest in one piece, if there is none yet, and `_SUCCESS` last.
+under names of its own. The driver writes the manifest in one piece, if there is none, and `_SUCCESS` last.
 Files of another run of the same job are in no manifest.
 """
 

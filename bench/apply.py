@@ -1,4 +1,5 @@
-"""Changes become rows: inserts beside a bare `copy` of the same rows into an empty table, and mixed changes.
+"""Changes become rows: inserts, compared with a bare `copy` of the same rows into an empty table, and mixed
+changes.
 
 Judge ratios within one run: machines differ, and so do minutes on one machine.
 
@@ -55,7 +56,7 @@ def inserts(count: int) -> list[Change]:
 
 
 def mixed(count: int, rows: int) -> Iterator[Change]:
-    """Inserts, complete and sparse updates, and deletes, most of them of some hot rows."""
+    """Yield inserts, complete and sparse updates, and deletes, mostly of some hot rows."""
     dice = random.Random(7)
     there = set(range(rows))
     for place in range(count):

@@ -1,4 +1,4 @@
-"""What comparing costs, a table of ten columns: a poll of a log that it fills, and two states on Spark.
+"""The cost of comparing a table of ten columns: a poll of a log that it fills, and two states on Spark.
 
 `database`: an embedded PostgreSQL; the floor is one ordered scan of the table with its digests, read and
 dropped. The base is made by `startup-option = "future"`, above a million rows by one statement. `spark`: two

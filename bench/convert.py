@@ -1,4 +1,4 @@
-"""A log of files as documents: by column, beside the same row by row.
+"""A log of files as documents: by column, compared with the same row by row.
 
 Judge ratios within one run: machines differ, and so do minutes on one machine.
 
@@ -40,7 +40,7 @@ TABLES = tablesfile.read(
 
 
 def log(rows: int) -> Iterator[pa.RecordBatch]:
-    """Three rows of type 2 for each object, as a trigger logs them."""
+    """Yield three rows of type 2 for each object, as a trigger logs them."""
     names = ("fname", "lname", "mail")
     for start in range(0, rows, STEP):
         numbers = range(start, min(start + STEP, rows))

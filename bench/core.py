@@ -1,6 +1,7 @@
-"""The core on one thread: the XDS writer beside an element tree and bare joining, and fold with write.
+"""The core on one thread: the XDS writer compared with an element tree and plain joining, and fold with
+write.
 
-Judge ratios within one run: machines differ, and so do minutes on one machine.
+Judge ratios within one run, because machines differ, and so do minutes on one machine.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TABLES = tablesfile.read(
 
 
 def changes() -> list[Change]:
-    """Updates of three attributes, one of which needs escaping."""
+    """Return updates of three attributes; one needs escaping."""
     return [
         Change(
             Op.UPDATE,
@@ -54,7 +55,7 @@ def changes() -> list[Change]:
 
 
 def entries() -> list[Entry]:
-    """Three rows of type 2 for each object, as a trigger logs them."""
+    """Return three rows of type 2 for each object, as a trigger logs them."""
     time_text = "2025-03-23T10:57:19"
     rows = []
     for n in range(EVENTS // 3):

@@ -1,4 +1,4 @@
-"""How fast a stream is decoded on one core, beside the least that any reader must do.
+"""The speed of decoding a stream on one core, compared with the least that any reader must do.
 
 The floor unpacks the same headers and cuts out each payload, and does nothing with them.
 """
@@ -54,7 +54,7 @@ TABLES: dict[str, tuple[str, Callable[[int], tuple[object, ...]]]] = {
 
 
 def make_stream(text: str, values: Callable[[int], tuple[object, ...]]) -> bytes:
-    """Transactions of inserts into one table."""
+    """Return transactions of inserts into one table."""
     schema = read_schema(text, Text())
     parts = [write_schema(1, schema)]
     sequence = 0
@@ -70,7 +70,7 @@ def make_stream(text: str, values: Callable[[int], tuple[object, ...]]) -> bytes
 
 
 def run_floor(stream: bytes, variable: int) -> int:
-    """Unpacks every header and slices every payload."""
+    """Unpack every header and slice every payload."""
     at = rows = 0
     heads = {int(number): layout.struct for number, layout in LAYOUTS.items()}
     sizes = struct.Struct(f">{variable}I")
@@ -88,7 +88,7 @@ def run_floor(stream: bytes, variable: int) -> int:
 
 
 def run_stream(stream: bytes) -> int:
-    """Decodes every row to its values, and makes no changes of them."""
+    """Decode every row to its values, without changes."""
     reader = Stream()
     return sum(type(item) is RowRecord for piece in cut(stream) for item in reader.feed(piece))
 
@@ -98,13 +98,13 @@ def cut(stream: bytes) -> Iterator[bytes]:
 
 
 def run_reader(stream: bytes) -> int:
-    """Decodes the stream to changes."""
+    """Decode the stream to changes."""
     found = FORMAT.read([Source("bench", "bench", (), cut(stream))], Tables(), GbaseSettings())
     return sum(isinstance(change, Change) for change in found)
 
 
 def best(work: Callable[[], int]) -> float:
-    """Seconds of processor time of the fastest of some rounds."""
+    """Return the processor seconds of the fastest of some rounds."""
     return min(_timed(work) for _ in range(ROUNDS))
 
 

@@ -1,12 +1,12 @@
-"""A backlog on Spark as it grows, beside what somebody would write by hand for the same rows.
+"""A backlog on Spark as it grows, compared with code by hand for the same rows.
 
     eventlog bench growth [--least 1000000] [--most 10000000] [--by-hand 100000] [--heap 1g]
 
 Three rows an object, as `eventlog bench spark` has them. Each point is measured in a session of its own,
-which has done a small job before, so that its peak of memory is its own. Java's heap may grow to what it is
-given, whether it needs it or not: `--heap` says how much, else it is what `backlog` gives it. By hand,
-documents hold the first old and the last new value of each column: no rules of event types, no event-ids, no
-order across objects, nothing refused, no query-backs, no markup but what stands in a pattern.
+which has done a small job before, so that its peak of memory is its own. Java's heap may grow to its limit,
+whether it needs it or not: `--heap` sets it, else it is that of `backlog`. The documents by hand contain the
+first old and the last new value of each column. They have no rules of event types, no event-ids, no order
+across objects, no refused rows, no query-backs, and only markup from a pattern.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Way = Callable[[Any, list[str], Path], None]
 
 
 def by_backlog(spark: Any, names: list[str], out: Path) -> None:
-    """With as many tasks as the size of the log asks for."""
+    """Run with as many tasks as the size of the log asks for."""
     job = Job("log", "xds", tuple(names), str(out), tables=TABLES)
     run_job(spark, Backlog(job, "2025-01-01 00:00:00"))
 
@@ -77,7 +77,7 @@ def in_lists(spark: Any, names: list[str], out: Path) -> None:
 
 
 def in_windows(spark: Any, names: list[str], out: Path) -> None:
-    """Window functions and `concat_ws`: SQL alone."""
+    """Run window functions and `concat_ws`: SQL alone."""
     field = Window.partitionBy(*OBJECT, "column_name").orderBy("record_id")
     every = field.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     rows = spark.read.parquet(*names).select(
@@ -112,7 +112,7 @@ WAYS: dict[str, Way] = {
 
 
 class Point(NamedTuple):
-    """What a job took."""
+    """The measurements of a job."""
 
     seconds: float
     worked: float  # seconds of CPU, of Java and Python
@@ -189,7 +189,7 @@ def by_hand(events: int, heap: str) -> None:
 
 
 def main() -> None:
-    """Print how it grows, then what stands beside it."""
+    """Print how it grows, then the job by hand."""
     show_pandas()
     parser = argparse.ArgumentParser(
         prog="eventlog bench growth", description="A backlog on Spark as it grows."

@@ -1,4 +1,4 @@
-"""The publisher on an embedded PostgreSQL: rows to documents on disk beside the floor, and latency.
+"""The publisher on an embedded PostgreSQL: rows to documents on disk, compared with the floor, and latency.
 
 The floor reads the same rows in the same chunks and finishes them by their ids, by update, nothing else.
 Judge ratios within one run: machines differ, and so do minutes on one machine.
@@ -6,8 +6,8 @@ Judge ratios within one run: machines differ, and so do minutes on one machine.
     eventlog bench publisher [rows] [batch-size] [transactions a second] [COMMIT]
 
 Each case runs in every mode of finishing, and once by ranges with one in a hundred ids rolled back. With a
-commit, its own bench runs in turn with this one, five times each, and the medians are told: of each mode
-beside the one way that the commit has.
+commit, its own bench runs in turn with this one, five times each, and the medians are printed: of
+each mode, with those of the commit.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Bench:
             connection.execute(text(statement))
 
     def fill(self, kind: str, epoch: int, mode: FinishMode, *, rolled_back: bool = False) -> int:
-        """Pending rows; objects follow one another. How many they are."""
+        """Insert pending rows, object after object. Return how many they are."""
         self.run("truncate eventlog")
         with self.store.work(epoch) as work:
             work.forget_done()
@@ -162,14 +162,14 @@ class Bench:
         )
 
     def ranges(self) -> str:
-        """How many ranges stand beside the log."""
+        """Return how many ranges there are."""
         with self.engine.connect() as connection:
             found = connection.execute(text("select count(*) from eventlog_done")).scalar()
         return f"   {found} ranges" if found else ""
 
 
 def latency(engine: Engine, url: str, rate: int) -> None:
-    """From commit to document, with the publisher as a process of its own and wake-up by the triggers."""
+    """Measure from commit to document, with the publisher as a process of its own, woken by the triggers."""
     log = Log(POSTGRESQL)
     Store(engine, log)
     with engine.begin() as connection:

@@ -1,4 +1,4 @@
-"""Qlik's formats beside the floor: the JSON or Avro library alone, on the same bytes, on one core."""
+"""Qlik's formats compared with the JSON or Avro library alone, on the same bytes, on one core."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
 
 def changes(wanted: int) -> list[Change]:
-    """Of ten changes seven are updates, two inserts, one is a delete."""
+    """Yield changes: of ten, seven are updates, two are inserts, one is a delete."""
     return [_change(i) for i in range(1, wanted + 1)]
 
 
@@ -82,7 +82,7 @@ def _change(i: int) -> Change:
 
 
 def main() -> None:
-    """Prints one line for each direction of each form."""
+    """Print one line for each direction of each form."""
     made = changes(COUNT)
     for name, floor, ours, records in (*_json(made), *_avro(made), *_rows(made)):
         print(Result(name, records / _best(ours), records / _best(floor)))
@@ -185,7 +185,7 @@ def _drain(items: Iterable[object]) -> None:
 
 
 def _best(run: Callable[[], object]) -> float:
-    """Seconds of the processor in the fastest of some rounds: the others were disturbed."""
+    """Return the processor seconds of the fastest of some rounds, because the others were disturbed."""
     taken = []
     gc.collect()
     gc.freeze()  # the bench's own data, which no converter holds

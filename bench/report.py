@@ -2,10 +2,9 @@
 
     eventlog bench report [--quick | --scale] [--runs 5] [--only NAME] [-o FOLDER] [--page FILE]
 
-A figure of the report is the median of the runs, and behind each line stands how far its first figure went
-apart, as a share of its median. Ratios are those that the benchmarks tell of one run. What cannot run here is
-named with the reason. `--quick` has small sizes, `--scale` the largest, once each. `--page` writes the report
-between two lines of a page that has them, as docs/performance.md does. It begins with a paragraph to quote.
+A figure of the report is the median of the runs, and after each line is the spread of its first figure, as a
+share of its median. Ratios are those of one run. What cannot run here is listed with the reason. `--quick` has small sizes, `--scale` the largest, once each. `--page` writes the report
+between two lines of a page that has them, such as docs/performance.md. It begins with a paragraph to quote.
 """
 
 from __future__ import annotations
@@ -56,10 +55,10 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
 }
 PACKAGES = ("lxml", "numpy", "psycopg", "pyarrow", "pyspark", "sqlalchemy")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
-_MANY = 3  # lines from which on a plot says more than they do
+_MANY = 3  # lines from which on a plot is clearer
 
 
-# The sentences of the paragraph to quote: of which benchmark, the line, and what its figures say.
+# The sentences of the paragraph to quote: the benchmark, the line, and the meaning of its figures.
 QUOTED = (
     (
         "publisher",
@@ -87,7 +86,7 @@ class Line(NamedTuple):
 
 
 class Section(NamedTuple):
-    """What a benchmark said."""
+    """The output of a benchmark."""
 
     command: str
     runs: int
@@ -97,7 +96,9 @@ class Section(NamedTuple):
 
 
 def medians(runs: Sequence[str]) -> list[Line]:
-    """The lines that all runs printed alike but for their figures, each figure the median of the runs."""
+    """Return the lines that all runs printed alike except for their figures; each figure is the median of the
+    runs.
+    """
     columns = zip_longest(*(run.splitlines() for run in runs), fillvalue="")
     return [_median(lines) for lines in columns if len(set(map(_words, lines))) == 1]
 
@@ -175,7 +176,7 @@ def within(page: str, report: str) -> str:
 
 
 def page(sections: Sequence[Section], about: Mapping[str, str]) -> str:
-    """The report as a page that stands alone, with a plot of each benchmark's figures."""
+    """Return the report as a single page, with a plot of each benchmark's figures."""
     content: list[Markup] = [facts(about.items())]
     for section in sections:
         figures = {line.text.strip(): round(line.first) for line in section.lines if line.first is not None}
@@ -186,7 +187,7 @@ def page(sections: Sequence[Section], about: Mapping[str, str]) -> str:
 
 
 def measured(form: str, runs: int, only: Sequence[str]) -> Iterator[list[Section]]:
-    """After each run of all benchmarks, what they said so far."""
+    """Yield, after each run of all benchmarks, their output so far."""
     plan = {name: sizes[form] for name, sizes in SIZES.items() if form in sizes and name in (only or SIZES)}
     heard: dict[str, list[tuple[str, float]]] = {name: [] for name in plan}
     faults: dict[str, str] = {}
@@ -216,7 +217,7 @@ def _section(name: str, size: str, heard: Sequence[tuple[str, float]], fault: st
 
 
 def this_machine() -> dict[str, str]:
-    """What the figures were measured on."""
+    """Return a description of this machine."""
     told = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     model = re.search(r"model name\s*: (.*)", told)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
@@ -245,7 +246,7 @@ def main() -> None:
     parser.add_argument("--page", type=Path, help="a page of Markdown that has the report between two lines")
     given = parser.parse_args()
     if given.page is not None:
-        within(given.page.read_text(), "")  # told before anything is measured
+        within(given.page.read_text(), "")  # reported before anything is measured
     chosen = given.form or "full"
     about = this_machine() | {"form": chosen}
     sections: list[Section] = []

@@ -1,10 +1,10 @@
-"""What work costs as it grows: more rows, wider tables, longer lives of objects, more tables.
+"""The cost of work as it grows: more rows, wider tables, longer lives of objects, more tables.
 
     eventlog bench scale [--most 1000000] [--only AXIS]
 
 The pending rows of a log on an embedded PostgreSQL become documents in a folder; `files` are logs in CSV.
-Each point is measured in a process and a database of its own, so that its peak of memory is its own. Behind
-each stands its rate beside the best of its axis: where the cost is linear it stays near that.
+Each point is measured in a process and a database of its own, so that its peak of memory is its own. Its
+rate is compared with the best of its axis, and stays near that if the cost is linear.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ COLUMNS = "event_type, table_name, table_key, column_name, old_value, new_value"
 
 
 class Filled(NamedTuple):
-    """What a point has to do."""
+    """The work of a point."""
 
     tables: int
     units: int  # rows or cells
 
 
 class Axis(NamedTuple):
-    """Something that grows."""
+    """A dimension that grows."""
 
     what: str
     unit: str
@@ -127,7 +127,7 @@ FILES = "files"
 
 
 class Point(NamedTuple):
-    """What was measured."""
+    """The measurements of a point."""
 
     seconds: float
     units: int

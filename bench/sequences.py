@@ -1,8 +1,8 @@
-"""Change tables, messages and captures on Spark: many tasks beside the one that reads them all.
+"""Change tables, messages and captures on Spark: many tasks, compared with one that reads them all.
 
     eventlog bench sequences [CHANGES] [ROUNDS] [CORES] [CASE…]
 
-Each is read to `changes`. Change tables and messages stand in four files in no order; a capture is one file.
+Each is read to `changes`. Change tables and messages are in four files in no order; a capture is one file.
 Judge ratios within one run: machines differ, and so do minutes on one machine.
 """
 
@@ -46,7 +46,7 @@ CASES = {"qlik-table": "usr__ct.csv", "qlik-message": "usr.jsonl", "gbase": "usr
 
 
 def changes(wanted: int) -> Iterator[str]:
-    """Of ten changes seven are updates, two inserts, one is a delete."""
+    """Yield changes: of ten, seven are updates, two are inserts, one is a delete."""
     for i in range(1, wanted + 1):
         row = {
             "idu": i,

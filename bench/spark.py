@@ -1,10 +1,10 @@
-"""A backlog on two cores, beside the floor: the same read, shuffle and sort, plain concatenation, text write.
+"""A backlog on two cores, compared with a floor: the same read, shuffle and sort, plain concatenation, text write.
 
     eventlog bench spark [EVENTS] [ROUNDS] [CASE…]
 
-Judge ratios within one run: machines differ, and so do minutes on one machine. Where others work on the
-machine too, the ratio of CPU time says more than that of time. Memory is the peak of this process's
-children, Python workers and JVM each, as the kernel tells it.
+Judge ratios within one run: machines differ, and so do minutes on one machine. If others work on the
+machine too, the ratio of CPU time is more reliable than that of time. Memory is the peak of this process's
+children, Python workers and JVM each, as the kernel reports it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ PARTS = 8
 
 
 def rows(events: int, case: str) -> Iterator[pa.Table]:
-    """Three rows for each object, two million objects apart; or as the case says: `differing` are lives of
-    random columns and nulls, of which hardly two are alike."""
+    """Yield three rows for each object, two million objects apart, or as the case requires.
+
+    `differing` are lives of random columns and nulls, hardly two alike.
+    """
     import numpy as np
 
     random = np.random.default_rng(7)
@@ -106,7 +108,7 @@ def make_current(path: Path, events: int) -> tuple[tuple[str, str], ...]:
 
 
 def floor(spark: Any, names: list[str], out: Path, hashed: bool) -> None:
-    """What any such job must do."""
+    """Do what any such job must do."""
     frame = spark.read.parquet(*names)
     keys = ["table_name", "table_key", "record_id"]
     if hashed:
@@ -141,7 +143,7 @@ class Peak:
         self.python = self.java = 0
 
     def look(self) -> None:
-        """Linux tells of each process its parent, its name and its memory."""
+        """Read parent, name and memory of each process from Linux."""
         told = {}
         for path in Path("/proc").glob("[0-9]*/status"):
             try:
@@ -156,7 +158,7 @@ class Peak:
 
 
 def cpu_seconds() -> float:
-    """What this process's children have worked so far, those that are gone included."""
+    """Return how long this process's children have worked so far, including those that ended."""
     told: dict[int, dict[str, Any]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -169,7 +171,7 @@ def cpu_seconds() -> float:
 
 
 def _descends(pid: int, told: dict[int, dict[str, Any]]) -> bool:
-    """Whether a process is a child of this one, however far."""
+    """Return whether a process descends from this one."""
     while pid in told:
         pid = int(told[pid]["PPid"])
         if pid == os.getpid():
@@ -178,7 +180,7 @@ def _descends(pid: int, told: dict[int, dict[str, Any]]) -> bool:
 
 
 class Measured(NamedTuple):
-    """Medians of some rounds, in thousands of events."""
+    """The medians of some rounds, in thousands of events."""
 
     rate: float  # a second
     work: float  # a second of CPU time
@@ -189,7 +191,7 @@ class Measured(NamedTuple):
 
 
 def measure(name: str, events: int, rounds: int, work: Callable[[Path], None], folder: Path) -> Measured:
-    """How fast that is."""
+    """Measure the speed of some work."""
     import threading
 
     seconds, busy = [], []

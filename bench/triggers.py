@@ -1,9 +1,9 @@
-"""What capture costs on PostgreSQL: bulk inserts and updates, and single durable updates.
+"""The cost of capture on PostgreSQL: bulk inserts and updates, and single durable updates.
 
     eventlog bench triggers [ROWS] [URL]
 
-Without a URL the embedded server is measured. PgQ's trigger in C, pgq.logutriga, is measured beside
-ours where its extension is installed. Each figure is the best of several rounds; ratios are of one run.
+Without a URL the embedded server is measured. PgQ's trigger in C, pgq.logutriga, is measured with
+ours if its extension is installed. Each figure is the best of several rounds; ratios are of one run.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _bulk(engine: Engine, log: Log, rows: int) -> None:
 
 
 def _single(engine: Engine, log: Log) -> None:
-    """Updates of the two tables take turns, so that whatever else the machine does meets both alike."""
+    """Measure updates; the two tables take turns, so that other work on the machine affects both alike."""
     untrack(engine, log, TABLE)
     _run(engine, f"drop table if exists {BARE}", f"create table {BARE} (like {TABLE} including all)")
     _run(engine, f"insert into {BARE} select * from {TABLE}")

@@ -1,4 +1,4 @@
-"""Our decoder of capture streams beside the vendor's own, on the same bytes.
+"""Our decoder of capture streams compared with the vendor's own, on the same bytes.
 
     eventlog bench vendor [--seed 1] [--rows 400]
 
@@ -40,7 +40,7 @@ from eventlog.gbase.schema import read_schema
 from eventlog.gbase.writer import write_head, write_row, write_schema
 from eventlog.sources import jdbc
 
-# Where the vendor's client is known to say something else, and why ours stays as it is.
+# Known differences from the vendor's client, and why ours stays as it is.
 KNOWN = {
     "boolean": "it reads the second byte alone, and not the null flag that captured bytes have before it",
     "interval": "it decodes no interval",
@@ -140,7 +140,7 @@ def stream_of(declared: str, value: Any) -> bytes:
 
 
 def ours(stream: bytes) -> Any:
-    """What our reader makes of it."""
+    """Return the result of our reader."""
     (change,) = [found for found in StreamReader(Tables()).feed(stream) if isinstance(found, Change)]
     return change.after["c"]
 
@@ -186,7 +186,7 @@ def _random_row(dice: random.Random) -> tuple[Any, ...]:
 
 
 def compare_rows(vendor: Vendor, stream: bytes, kinds: dict[str, str]) -> tuple[int, list[str]]:
-    """How many values of a stream's rows both decode alike, and what they do not."""
+    """Return how many values of a stream's rows both decode alike, and the differences."""
     mine, theirs = our_rows(stream), vendor.rows(stream)
     if len(mine) != len(theirs):
         return 0, [f"a stream has {len(mine)} rows of ours, {len(theirs)} of theirs"]
@@ -206,7 +206,7 @@ def captured() -> bytes:
 
 
 def alike(declared: str, mine: Any, theirs: str | None) -> bool:
-    """Whether both mean the same; texts of times differ in form only."""
+    """Return whether both mean the same; texts of times differ in form only."""
     if mine is None or theirs is None:
         return mine is theirs
     if isinstance(mine, bool):
@@ -225,7 +225,7 @@ def _digits(text: str) -> str:
 
 
 def compare(vendor: Vendor) -> tuple[int, list[str]]:
-    """How many values and records both understand alike, and what they do not."""
+    """Return how many values and records both understand alike, and the differences."""
     same, differ = 0, list[str]()
     facts = [(declared, value) for declared, _, value in json.loads(FACTS.read_text("utf-8"))]
     for declared, value in [*facts, *((name, None) for name in dict.fromkeys(name for name, _ in facts))]:
@@ -233,7 +233,7 @@ def compare(vendor: Vendor) -> tuple[int, list[str]]:
         mine = ours(stream)
         try:
             theirs = vendor.value(stream)
-        except Exception as fault:  # whatever Java throws is what it says of the value
+        except Exception as fault:  # an exception of Java is its result for the value
             differ.append(f"{declared}: ours {mine!r}, theirs fails: {_cause(fault)}")
             continue
         if alike(declared, mine, theirs):

@@ -1,10 +1,10 @@
-"""Run a command beside a PostgreSQL of its own, which holds the log: for tables that may only be read.
+"""Run a command with a PostgreSQL of its own for the log, for tables that may only be read.
 
     python examples/own_log.py FOLDER COMMAND…
 
-The server comes from the extra `embedded` and stands in FOLDER, which is made where it is missing. It runs
-for as long as the command does, is reached by a socket in FOLDER alone, and is named to the command by
-EVENTLOG_URL. What the log holds stays in FOLDER. The exit code is the command's,
+The server comes from the extra `embedded` and is in FOLDER, which is made if it is missing. It runs
+for as long as the command does, and is reached by a socket in FOLDER alone. The command finds it in
+EVENTLOG_URL. The content of the log stays in FOLDER. The exit code is the command's,
 or 128 and the number of the signal that ended it.
 """
 
@@ -27,7 +27,7 @@ def main(words: list[str]) -> int:
     folder, *command = words
     with embedded_postgres(folder) as server:
         process = subprocess.Popen(command, env=os.environ | {"EVENTLOG_URL": server.url})
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells the command, too
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal signals the command, too
         signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
         code = process.wait()
         return code if code >= 0 else 128 - code

@@ -2,7 +2,7 @@
 
     python examples/stream.py MESSAGES LAKE
 
-MESSAGES is a folder of JSON lines with topic, partition, offset and value; it stands here for a topic of
+MESSAGES is a folder of JSON lines with topic, partition, offset and value; it takes the place of a topic of
 Kafka: with `spark.readStream.format("kafka")` everything else is the same.
 """
 

@@ -1,10 +1,10 @@
-"""Ours beside its peers: the same table, the same changes, the same machine, in turn.
+"""Ours and its peers: the same table, the same changes, the same machine, in turn.
 
     eventlog bench peers [ROWS] [--rounds 3] [--only capture|mariadb|jobs|messages]
 
 What is not part of this environment is installed into the folder that EVENTLOG_PEERS names, the first time,
-from Debian, PyPI and Maven Central; without it those are skipped. Each figure is the median of the rounds;
-ratios are of one round. A peer that cannot run here says SKIPPED and why.
+from Debian, PyPI and Maven Central; without that folder it is skipped. Each figure is the median of the rounds;
+ratios are of one round. A peer that cannot run here is listed as SKIPPED with the reason.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def captured(rows: int, rounds: int) -> None:
-    """Writers and readers on one PostgreSQL."""
+    """Measure writers and readers on one PostgreSQL."""
     with peers_server() as url:
         print(_version(url))
         _captures(url, [Nothing(), *EVENTLOGS, *_at_hand()], rows, rounds)
@@ -108,7 +108,7 @@ def _lacks(words: str) -> str:
 
 
 def queued(rows: int, rounds: int) -> None:
-    """Jobs, put in and finished: not more than the slowest bears."""
+    """Measure jobs, put in and finished: not more than the slowest peer bears."""
     rows = min(rows, JOBS)
     took: dict[str, list[jobs.Took]] = {}
     with peers_server() as url:
@@ -129,7 +129,7 @@ def queued(rows: int, rounds: int) -> None:
 
 
 def converted(rows: int, rounds: int) -> None:
-    """Messages and change tables, into lines of JSON."""
+    """Measure messages and change tables, converted to lines of JSON."""
     numbers = count()
     print(f"{rows} changes as lines of JSON                                   (what the result lacks)")
     with tempfile.TemporaryDirectory() as name:

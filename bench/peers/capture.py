@@ -1,6 +1,7 @@
-"""Who captures the changes of a table, what that costs its writers, and how fast the changes are out.
+"""Programs that capture the changes of a table: their cost for writers, and how fast the changes are out.
 
-Each reads a backlog, whole: from its first change to its last in a file. What it does not do stands beside.
+Each reads a whole backlog: from its first change to its last in a file. The table of results has what each
+leaves out.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Capture(Protocol):
         """The table's changes are captured, as long as the block."""
 
     def rate(self, engine: Engine, changes: int) -> float | None:
-        """Changes a second, of those that were captured; None where nothing is read."""
+        """Return changes a second, of those that were captured; None if nothing is read."""
 
 
 class Nothing:
@@ -148,7 +149,7 @@ class PgQ:
 
 
 def _batches(connection: Connection) -> Iterator[list[str | None]]:
-    """The events of all batches, each batch finished behind its last event."""
+    """Yield the events of all batches; each batch is finished after its last event."""
     following = text(f"select pgq.next_batch('{QUEUE}', '{READER}')")
     events = text("select ev_type, ev_data, ev_extra1, ev_extra2 from pgq.get_batch_events(:batch)")
     while (batch := connection.execute(following).scalar()) is not None:
@@ -160,7 +161,7 @@ def _batches(connection: Connection) -> Iterator[list[str | None]]:
 
 @contextmanager
 def _ticking(engine: Engine) -> Iterator[None]:
-    """What pgqd does: a tick now and then, where there is something new."""
+    """Tick now and then if there is something new, as pgqd does."""
     stop = threading.Event()
 
     def work() -> None:
@@ -177,13 +178,13 @@ def _ticking(engine: Engine) -> Iterator[None]:
 
 
 def _tick(engine: Engine) -> None:
-    """Everything so far belongs to a batch."""
+    """Close the batch of everything so far."""
     _run(engine, f"select pgq.force_tick('{QUEUE}')")
     _run(engine, f"select pgq.ticker('{QUEUE}')")
 
 
 class Debezium:
-    """Debezium's engine, reading the server's log of writes."""
+    """Debezium's engine, which reads the server's write-ahead log."""
 
     name = f"Debezium {DEBEZIUM_VERSION}"
     lacks = (
@@ -203,7 +204,7 @@ class Debezium:
             debezium.end(engine)
 
     def rate(self, engine: Engine, changes: int) -> float | None:
-        """From the end of its first batch on: before, the engine starts."""
+        """Return the rate from the end of its first batch on, because the engine starts before."""
         with tempfile.TemporaryDirectory() as folder:
             engine_of_theirs = debezium.Debezium(engine.url, self._jars, [TABLE], Path(folder) / "changes")
             try:

@@ -19,7 +19,7 @@ NAME = "debezium"  # of the publication and the slot
 
 
 def begin(engine: Engine, tables: Sequence[str]) -> None:
-    """From now on the server keeps what happens to these tables, with whole rows before and after."""
+    """Make the server keep the changes of these tables, with whole rows before and after."""
     with engine.begin() as connection:
         for table in tables:
             connection.execute(text(f"alter table {table} replica identity full"))
@@ -55,7 +55,7 @@ class Debezium:
             thread.start()
 
     def wait(self, count: int) -> list[tuple[int, int]]:
-        """Until so many changes have been read: how many there were after each batch, and when."""
+        """Wait until so many changes were read. Return how many there were after each batch, and when."""
         with self._more:
             self._more.wait_for(lambda: self._ended() or self._read() >= count, PATIENCE)
             if self._read() < count:
@@ -63,7 +63,7 @@ class Debezium:
             return list(self._batches)
 
     def stop(self) -> None:
-        """End it, as a server is told to end."""
+        """End it by a signal."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -78,7 +78,7 @@ class Debezium:
             pipe.close()
 
     def changes(self) -> Iterator[dict[str, Any]]:
-        """What it has read, in its order."""
+        """Yield what it has read, in its order."""
         with self._output.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
 

@@ -2,8 +2,8 @@
 
     python -m bench.peers.installing [NAME…]
 
-fetches those that are named, or all, and says of each RUN or SKIPPED with the reason; where CI_FULL is set a
-skip is an error. What is there already is used as it is. Nothing of it is a dependency of the product.
+fetches those that are named, or all, and prints RUN or SKIPPED with the reason for each. If CI_FULL is set, a
+skip is an error. Existing installations are used as they are. Nothing of it is a dependency of the product.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PACKAGES = {
 
 
 class Skipped(Exception):
-    """Why a peer cannot run here."""
+    """The reason why a peer cannot run here."""
 
 
 def jars(name: str) -> list[str]:
@@ -110,7 +110,7 @@ def _place() -> Path:
 
 
 def _run(folder: Path, *words: str) -> str:
-    """What a program says; its last line is the reason where it fails."""
+    """Return a program's output; its last line is the reason if it fails."""
     try:
         done = subprocess.run(
             words, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE

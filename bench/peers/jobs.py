@@ -26,7 +26,7 @@ PATIENCE = 600
 
 
 class Took(NamedTuple):
-    """Seconds."""
+    """A duration in seconds."""
 
     putting: float
     finishing: float
@@ -49,7 +49,7 @@ def by_hand(engine: Engine, count: int) -> Took:
 
 
 def eventlog(mode: FinishMode) -> Callable[[Engine, int], Took]:
-    """Rows of type 3, one an object."""
+    """Insert rows of type 3, one an object."""
 
     def measure(engine: Engine, count: int) -> Took:
         log = log_named(POSTGRESQL, "peer_log")

@@ -133,7 +133,7 @@ def pandas_table(path: Path, target: Path) -> None:
 
 
 class OnSpark:
-    """A session of PySpark, which stands before anything is measured."""
+    """A session of PySpark, which is open before anything is measured."""
 
     def __init__(self) -> None:
         with extra("spark", "PySpark"):
@@ -155,7 +155,7 @@ class OnSpark:
 
 
 def ways() -> Iterator[tuple[str, str, Way, str]]:
-    """What is read, by whom, how, and what the result lacks."""
+    """Yield what is read, by which program, how, and what the result lacks."""
     for kind in FILES:
         yield kind, "eventlog convert", ours(kind, "sequence"), ""
         yield kind, "eventlog convert --order as-is", ours(kind, "as-is"), "the order of the source"
@@ -172,7 +172,7 @@ def ways() -> Iterator[tuple[str, str, Way, str]]:
 
 
 def rate(work: Way, kind: str, folder: Path, count: int, number: int) -> float:
-    """Changes a second."""
+    """Return changes a second."""
     begun = time.perf_counter()
     work(folder / FILES[kind][0], folder / f"out-{number}")
     return count / (time.perf_counter() - begun)

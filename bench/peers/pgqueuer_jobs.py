@@ -20,7 +20,7 @@ BATCH = 100
 
 
 async def nothing(job: Job) -> None:
-    """Finished at once."""
+    """Finish at once."""
 
 
 async def main(address: str, count: int) -> None:

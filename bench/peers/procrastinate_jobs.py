@@ -17,7 +17,7 @@ CONCURRENCY = 10
 
 
 async def nothing(number: int) -> None:
-    """Finished at once."""
+    """Finish at once."""
 
 
 async def main(address: str, count: int) -> None:

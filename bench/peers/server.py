@@ -34,7 +34,7 @@ SETTINGS = embedded.FAST | {
 
 
 class Debian(embedded.Server):
-    """A server of programs that stand elsewhere than in the wheel."""
+    """A server whose programs are in another place than in the wheel."""
 
     def __init__(self, folder: Path, programs: Path, settings: dict[str, str]) -> None:
         super().__init__(folder, None, settings)
@@ -43,7 +43,7 @@ class Debian(embedded.Server):
 
 @contextmanager
 def peers_server(settings: dict[str, str] | None = None) -> Iterator[URL]:
-    """Its URL, over TCP."""
+    """Yield the server's URL, over TCP."""
     chosen = SETTINGS | (settings or {}) | {"port": str(_free_port())}
     try:
         programs = pgq()

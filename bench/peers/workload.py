@@ -42,5 +42,5 @@ def change(engine: Engine, rows: int) -> float:
 
 
 def changes(rows: int) -> int:
-    """How many changes of rows that is."""
+    """Return how many changes of rows that is."""
     return 2 * rows + rows // 10

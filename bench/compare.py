@@ -1,9 +1,9 @@
 """The cost of comparing a table of ten columns: a poll of a log that it fills, and two states on Spark.
 
 `database`: an embedded PostgreSQL; the floor is one ordered scan of the table with its digests, read and
-dropped. The base is made by `startup-option = "future"`, above a million rows by one statement. `spark`: two
-states in Parquet beside a hand-written `exceptAll` both ways, on two cores. Judge ratios within one run:
-machines differ, and so do minutes on one machine.
+dropped. The base is made by `startup-option = "future"`, above a million rows by one statement. `spark`:
+two states in Parquet compared with a hand-written `exceptAll` both ways, on two cores. Judge ratios within
+one run: machines differ, and so do minutes on one machine.
 
     eventlog bench compare [ROWS] [database|spark|both] [RUNS]
 """

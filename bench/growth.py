@@ -3,10 +3,10 @@
     eventlog bench growth [--least 1000000] [--most 10000000] [--by-hand 100000] [--heap 1g]
 
 Three rows an object, as `eventlog bench spark` has them. Each point is measured in a session of its own,
-which has done a small job before, so that its peak of memory is its own. Java's heap may grow to its limit,
-whether it needs it or not: `--heap` sets it, else it is that of `backlog`. The documents by hand contain the
-first old and the last new value of each column. They have no rules of event types, no event-ids, no order
-across objects, no refused rows, no query-backs, and only markup from a pattern.
+which has done a small job before, so that its peak of memory is its own. Java's heap may grow to its
+limit, whether it needs it or not: `--heap` sets it, else it is that of `backlog`. The documents by hand
+contain the first old and the last new value of each column. They have no rules of event types, no event-
+ids, no order across objects, no refused rows, no query-backs, and only markup from a pattern.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Judge ratios within one run: machines differ, and so do minutes on one machine.
     eventlog bench publisher [rows] [batch-size] [transactions a second] [COMMIT]
 
 Each case runs in every mode of finishing, and once by ranges with one in a hundred ids rolled back. With a
-commit, its own bench runs in turn with this one, five times each, and the medians are printed: of
-each mode, with those of the commit.
+commit, its own bench runs in turn with this one, five times each, and the medians are printed: of each
+mode, with those of the commit.
 """
 
 from __future__ import annotations

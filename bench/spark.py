@@ -1,4 +1,4 @@
-"""A backlog on two cores, compared with a floor: the same read, shuffle and sort, plain concatenation, text write.
+"""A backlog on two cores, compared with a floor: the same read, shuffle and sort, joined texts, text write.
 
     eventlog bench spark [EVENTS] [ROUNDS] [CASE…]
 

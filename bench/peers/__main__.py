@@ -2,9 +2,9 @@
 
     eventlog bench peers [ROWS] [--rounds 3] [--only capture|mariadb|jobs|messages]
 
-What is not part of this environment is installed into the folder that EVENTLOG_PEERS names, the first time,
-from Debian, PyPI and Maven Central; without that folder it is skipped. Each figure is the median of the rounds;
-ratios are of one round. A peer that cannot run here is listed as SKIPPED with the reason.
+What is not part of this environment is installed into the folder that EVENTLOG_PEERS names, the first
+time, from Debian, PyPI and Maven Central; without that folder it is skipped. Each figure is the median of
+the rounds; ratios are of one round. A peer that cannot run here is listed as SKIPPED with the reason.
 """
 
 from __future__ import annotations

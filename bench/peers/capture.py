@@ -71,7 +71,7 @@ class Nothing:
 
 
 class Eventlog:
-    """Our triggers, and the publisher into a folder of documents."""
+    """The way of eventlog: triggers, and the publisher into a folder of documents."""
 
     def __init__(self, name: str, choice: Choice, mode: FinishMode, lacks: str) -> None:
         self.name, self.lacks = f"eventlog, {name}", lacks
@@ -115,7 +115,7 @@ def published(store: Store, epoch: int, folder: Path) -> float:
 
 
 class PgQ:
-    """PgQ's trigger in C, its ticker and a reader of batches."""
+    """The way of PgQ: a trigger in C, its ticker and a reader of batches."""
 
     name = "PgQ 3, pgq.logutriga"
     lacks = "the row's values as URL-encoded text, without types; consumers retry events by themselves"
@@ -161,7 +161,7 @@ def _batches(connection: Connection) -> Iterator[list[str | None]]:
 
 @contextmanager
 def _ticking(engine: Engine) -> Iterator[None]:
-    """Tick now and then if there is something new, as pgqd does."""
+    """Close batches now and then if there is something new, as pgqd does."""
     stop = threading.Event()
 
     def work() -> None:
@@ -184,7 +184,7 @@ def _tick(engine: Engine) -> None:
 
 
 class Debezium:
-    """Debezium's engine, which reads the server's write-ahead log."""
+    """The way of Debezium: its engine reads the server's write-ahead log."""
 
     name = f"Debezium {DEBEZIUM_VERSION}"
     lacks = (

@@ -2,8 +2,9 @@
 
     python -m bench.peers.installing [NAME…]
 
-fetches those that are named, or all, and prints RUN or SKIPPED with the reason for each. If CI_FULL is set, a
-skip is an error. Existing installations are used as they are. Nothing of it is a dependency of the product.
+fetches those that are named, or all, and prints RUN or SKIPPED with the reason for each. If CI_FULL is
+set, a skip is an error. Existing installations are used as they are. Nothing of it is a dependency of the
+product.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 A figure of the report is the median of the runs, and after each line is the spread of its first figure, as
 a share of its median. Ratios are those of one run. What cannot run here is listed with the reason.
 `--quick` has small sizes, `--scale` the largest, once each. `--page` writes the report between two lines
-of a page that has them, such as docs/performance.md. It begins with a paragraph to quote.
+of a page that has them, such as docs/benchmarks.md. It begins with a paragraph to quote.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def _told(chunks: list[bytes]) -> list[tuple[str, str, bytes]]:
 
 
 def check_split(data: bytes) -> None:
-    """The same is refused in any chunks; of the rest, only what stands before a fault may be lost."""
+    """Check that all chunks refuse the same, and that only what precedes a fault is read."""
     whole = _told([data])
     pieces = _told([data[at : at + _PIECE] for at in range(0, len(data), _PIECE)])
     assert [where for where, reason, _ in whole if reason] == [where for where, reason, _ in pieces if reason]
@@ -79,7 +79,7 @@ def check_csv(data: bytes) -> None:
 def check_json_lines(data: bytes) -> None:
     """Every byte is in a value or a refusal, and every value is written on a line and read again."""
     told = list(jsonlines.read(io.BytesIO(data), "f"))
-    arrays = any(line.lstrip().startswith(b"[") for line in data.split(b"\n"))  # told by their elements
+    arrays = any(line.lstrip().startswith(b"[") for line in data.split(b"\n"))  # known by their elements
     if not arrays:
         assert _without_blanks(b"".join(found.raw or b"" for found in told)) == _without_blanks(data)
     lines = [jsonlines.dump_line(found.value) for found in told if isinstance(found, Object)]
@@ -102,7 +102,7 @@ def check_query_back_key(data: bytes) -> None:
 
 
 def check_import_config(data: bytes) -> None:
-    """What is written for an export is TOML."""
+    """Check that the output for an export is TOML."""
     with suppress(EventlogError):
         tomllib.loads(write("driver.xml", translate(export.read("driver.xml", data))))
 

@@ -43,8 +43,10 @@ def own_name(text: str) -> str:
 
 
 def settle(topic: str, address: str) -> None:
-    """Wait until each transaction of the topic is over for readers too: a broker answers that one is
-    committed or aborted before it has told its partitions."""
+    """Wait until each transaction of the topic is over for readers too.
+
+    A broker reports a commit or abort before its partitions know of it.
+    """
     deadline = time.monotonic() + 30
     while _ends(topic, address, "read_committed") != _ends(topic, address, "read_uncommitted"):
         assert time.monotonic() < deadline, f"a transaction of {topic} is open"
@@ -52,7 +54,7 @@ def settle(topic: str, address: str) -> None:
 
 
 def _ends(topic: str, address: str, isolation: str) -> list[int]:
-    """How far each partition can be read."""
+    """Return how far each partition can be read."""
     from confluent_kafka import Consumer, TopicPartition
 
     reading = Consumer({"bootstrap.servers": address, "group.id": topic, "isolation.level": isolation})

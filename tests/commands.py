@@ -52,7 +52,7 @@ for line in iter(sys.stdin.readline, ""):
 
 
 class Done(NamedTuple):
-    """How a command ended, and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     stdout: str
@@ -60,7 +60,7 @@ class Done(NamedTuple):
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Ours, without settings of eventlog."""
+    """Return our environment, without settings of eventlog."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG")}
     return kept | {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"} | more
 
@@ -78,7 +78,7 @@ def start(within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
 
 @cache
 def shared() -> subprocess.Popen[bytes]:
-    """The parent of all shells of this process that stand within nothing."""
+    """Return the parent of all shells of this process without a folder of their own."""
     made = start()
     atexit.register(made.communicate)
     return made

@@ -1,8 +1,8 @@
 """The databases at hand: every conformance test runs on each of them, and asks the dialect, never its name.
 
-An embedded PostgreSQL is always there. EVENTLOG_TEST_URLS names further servers, separated by commas, and
-where a Docker engine answers, containers are started. What is not there is told of once, at the top of the
-run and at its end; with EVENTLOG_TEST_ALL it is an error.
+An embedded PostgreSQL is always there. EVENTLOG_TEST_URLS names further servers, separated by commas. If a
+Docker engine answers, containers are started. Missing databases are listed once, at the top of the run and at
+its end; with EVENTLOG_TEST_ALL they are an error.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def keep_bytecode() -> None:
-    """Keep bytecode, where nobody wants it beside the sources in the environment of this Python."""
+    """Keep bytecode in the environment of this Python if it is not wanted next to the sources."""
     if sys.dont_write_bytecode:
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(sys.prefix) / "bytecode")
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -1,7 +1,7 @@
-"""The wheel as a user has it: built from what is committed, and installed beside chosen packages only.
+"""The wheel as a user has it: built from the commit, and installed with chosen packages only.
 
-An installation is a folder of links to the packages of this environment. What is left out is not there: no
-import hook, nothing of ours replaced.
+An installation is a folder of links to the packages of this environment. What is left out does not exist:
+there is no import hook, and nothing of ours is replaced.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ class Installation:
 
 
 def everything() -> dict[str, Path]:
-    """All that is installed here, but for what an editable install of ours put there."""
+    """Return all installed packages, except what an editable install of ours added."""
     found = (_entries(known) for known in metadata.distributions() if "eventlog" not in known.name)
     return {name: path for entries in found for name, path in entries}
 
 
 def without(packages: dict[str, Path], names: tuple[str, ...]) -> dict[str, Path]:
-    """These packages less some, by the names they are imported by."""
+    """Return these packages without some, by the names under which they are imported."""
     gone = re.compile(rf"({'|'.join(names)})([-_.].*)?", re.IGNORECASE)
     return {name: path for name, path in packages.items() if not gone.fullmatch(name)}
 
 
 def base() -> dict[str, Path]:
-    """What pip installs with the wheel alone: its requirements, and theirs."""
+    """Return what pip installs with the wheel alone: its requirements, and theirs."""
     told = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     wanted, found = [Requirement(text) for text in told], dict[str, Path]()
     for requirement in wanted:
@@ -89,12 +89,12 @@ def base() -> dict[str, Path]:
 
 
 def _asks(requirement: Requirement, further: Requirement) -> bool:
-    """Whether this requirement of a distribution holds here, for the extras that are asked of it."""
+    """Return whether this requirement of a distribution applies here, for the requested extras."""
     marker = further.marker
     return marker is None or any(marker.evaluate({"extra": name}) for name in requirement.extras or {""})
 
 
 def _entries(known: metadata.Distribution) -> Iterator[tuple[str, Path]]:
-    """What stands in site-packages of a distribution: packages, modules, and what tells of them."""
+    """Return the entries of a distribution in site-packages: packages, modules, and metadata."""
     tops = {file.parts[0] for file in known.files or () if file.parts[0] not in ("..", "__pycache__")}
     return ((top, Path(str(known.locate_file(top)))) for top in tops)

@@ -1,7 +1,7 @@
-"""Outside judges: programs of others that say the same as ours of the same bytes and rows.
+"""Outside judges: other programs that read the same bytes and rows as ours, with the same result.
 
-`.ci/judges` fetches them into the folder that EVENTLOG_PEERS names. Without its judge a test is skipped
-with the reason; it fails where CI_FULL is set.
+`.ci/judges` fetches them into the folder that EVENTLOG_PEERS names. Without its judge a test is skipped with
+the reason; it fails if CI_FULL is set.
 """
 
 from __future__ import annotations

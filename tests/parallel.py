@@ -22,8 +22,10 @@ _LIMIT = Path("/sys/fs/cgroup/memory.max")  # what a container may take
 
 
 def workers() -> int:
-    """One process more than there are cores, for most wait for servers half of their time, as far as memory
-    lets them live beside Spark; at least one."""
+    """Return one process more than there are cores, because most wait for servers half of their time.
+
+    Memory limits the number, because Spark needs some; there is at least one.
+    """
     return max(1, min(len(os.sched_getaffinity(0)) + 1, int((_memory() - SPARK) // WORKER)))
 
 
@@ -35,13 +37,13 @@ def _memory() -> int:
 
 
 def turn(path: Path) -> int:
-    """When the tests of this file have their turn."""
+    """Return when the tests of this file have their turn."""
     folder = path.parent.name
     return LONG.index(folder) if folder in LONG else len(LONG)
 
 
 class Scheduler(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives each process whole files, and all files of Spark to one process, which starts one session."""
+    """A scheduler that gives each process whole files, and all files of Spark to one, with one session."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]

@@ -50,7 +50,7 @@ def documents(
 
 
 def lives(rows: list[Row]) -> list[list[Row]]:
-    """Rule 2: a type 4 row ends a life."""
+    """End a life at a type 4 row (rule 2)."""
     found: list[list[Row]] = [[]]
     for row in rows:
         found[-1].append(row)
@@ -60,7 +60,7 @@ def lives(rows: list[Row]) -> list[list[Row]]:
 
 
 def supersede(life: list[Row], known: list[str]) -> list[Remaining]:
-    """Rule 3; a query-back swallows rows of a column only if it reads that column (section 8)."""
+    """Supersede rows (rule 3); a query-back only takes rows of a column that it reads (section 8)."""
     types = [row[1] for row in life]
     if 5 in types or 6 in types:
         ids = [row[0] for row in life if row[1] in (5, 6) or row[3] in known]
@@ -91,7 +91,7 @@ def merge(
     columns: list[str],
     add: bool,
 ) -> list[Document]:
-    """Rule 4: consecutive rows of the same operation make one document."""
+    """Merge consecutive rows of the same operation into one document (rule 4)."""
     found: list[Document] = []
     for step in steps:
         if step.type >= 5 and (ended or now is None):
@@ -151,9 +151,9 @@ class Described:
 
 
 def object_of(tables: list[Described], table_name: str, table_key: str) -> tuple[str, str]:
-    """Section 4, rule 2: the catalogue's name and key columns, with the texts of the values.
+    """Return the catalogue's name and key columns, with the texts of the values (section 4, rule 2).
 
-    Names match without case; where the table, or its key, is not known, both are the row's own text.
+    Names match without case. If the table or its key is not known, both are the row's own text.
     """
     for table in tables:
         own = [table.name, f"{table.schema}.{table.name}"]
@@ -166,7 +166,7 @@ def object_of(tables: list[Described], table_name: str, table_key: str) -> tuple
 
 
 def key_pairs(text: str) -> list[tuple[str, str]]:
-    """Section 5, a character at a time; of a key that is well formed."""
+    """Return the pairs of a well-formed key, one character at a time (section 5)."""
     pairs, name, value, quoted = [], "", "", False
     rest = list(text)
     while rest:

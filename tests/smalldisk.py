@@ -1,4 +1,4 @@
-"""A disk of a few pages, which can be filled: in a mount namespace of its own, so nobody has to be root."""
+"""A disk of a few pages that can be filled, in a mount namespace of its own, without root rights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AS_WE_ARE = () if _ROOT else ("--preserve-credentials",)
 
 
 class NoSmallDisk(Exception):
-    """None can be mounted here."""
+    """An error: no disk can be mounted here."""
 
 
 class SmallDisk:

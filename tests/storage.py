@@ -11,7 +11,7 @@ from pyarrow import fs
 
 ADDRESS = os.environ.get("EVENTLOG_TEST_S3", "")
 JARS = os.environ.get("EVENTLOG_TEST_S3_JARS", "")
-_KEY = "nobody"  # the server asks nobody for a key, but clients want one
+_KEY = "nobody"  # the server needs no key, but clients want one
 
 
 def bucket() -> str:
@@ -33,7 +33,7 @@ def filesystem() -> fs.S3FileSystem:
 
 
 def conf() -> dict[str, str]:
-    """What a session of Spark is told of the server."""
+    """Return the settings of a Spark session for the server."""
     hadoop = {
         "endpoint": ADDRESS,
         "endpoint.region": "us-east-1",

@@ -31,7 +31,7 @@ def xds_values(kind_values: st.SearchStrategy[Scalar]) -> st.SearchStrategy[Side
 
 @st.composite
 def xds_changes(draw: st.DrawFn, table: Table) -> Change:
-    """A change of a known table in the form in which XDS tells it."""
+    """Draw a change of a known table in the form in which XDS contains it."""
     by_kind: dict[str, st.SearchStrategy[Scalar]] = {
         "integer": st.integers(-(2**63), 2**63),
         "boolean": st.booleans(),
@@ -61,7 +61,7 @@ def xds_changes(draw: st.DrawFn, table: Table) -> Change:
 
 @st.composite
 def any_changes(draw: st.DrawFn) -> Change:
-    """Any change that the model can hold."""
+    """Draw any change that the model can hold."""
     sides = (
         st.just(ABSENT) | st.none() | any_scalars | st.lists(any_scalars, min_size=2, max_size=3).map(tuple)
     )

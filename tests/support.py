@@ -1,4 +1,4 @@
-"""What many tests say in one line: the sample table, a conversion through the public door."""
+"""Helpers that state a fact in one line: the sample table, a conversion through the public door."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_convert(
     tables: Any = TABLES,
     **given: Any,
 ) -> tuple[str, list[Refused]]:
-    """What comes out of a conversion, and what was refused."""
+    """Return the output of a conversion, and what was refused."""
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     files = []

@@ -12,7 +12,7 @@ from tests.commands import environment
 
 
 def on_a_terminal(folder: Path, *words: str, **more: str) -> bytes:
-    """What a command writes to a terminal, output and messages."""
+    """Return what a command writes to a terminal, output and messages."""
     known = {"TERM": "xterm"} | more
     master, slave = pty.openpty()
     process = subprocess.Popen(

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 COLUMNS = "record_id, table_key, event_type"
-NEAR = 60  # rows of an object that are told beside what did not fit
+NEAR = 60  # rows of an object that are shown with a contradiction
 KEEP = "insert into {0}audit values (new.record_id, new.table_key, new.event_type)"
 FUNCTION = (
     "create function keep_audit() returns trigger language plpgsql as 'begin " + KEEP + "; return null; end'"
@@ -36,7 +36,7 @@ class Audit:
                 connection.execute(text(statement))
 
     def rows(self) -> dict[int, str]:
-        """The object that each row tells of."""
+        """Return the object of each row."""
         return {row: key for row, key, _ in self._all()}
 
     def near(self, key: str, row: int, skipped: Set[int]) -> str:

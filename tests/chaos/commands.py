@@ -43,5 +43,5 @@ class Commands:
             process.wait()
 
     def said(self, last: int = 0) -> str:
-        """What they all said, or the last characters of it."""
+        """Return all their output, or its last characters."""
         return self._said.read_text(errors="replace")[-last:]

@@ -19,15 +19,15 @@ from tests.proofs.rig import events_of, first_row, last_row
 MOODS = ("well", "retry", "error", "fatal", "500", "cut", "garbage", "hang up", "silence")
 WEIGHTS = (78, 6, 3, 0.1, 3, 3, 3, 3, 0.5)
 FOR_EVER = sys.maxsize
-LATEST = 12  # events of an object that are told beside what did not fit
+LATEST = 12  # events of an object that are shown with a contradiction
 LINES = 200  # documents of one file
 
 
 class Holes:
-    """Where events of an object never came to the receiver, and where a later event made up for it.
+    """The holes: events of an object that never came to the receiver, and later ones that made up for them.
 
-    What an object is from an event on that was refused, skipped or purged, up to its next delete, follows
-    from no document: only there may the receiver and the table differ.
+    After a refused, skipped or purged event, the object does not follow from documents up to its next delete.
+    Only there may the receiver and the table differ.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Holes:
         self._mended: dict[str, set[int]] = {}  # those of deletes that came
 
     def tear(self, key: str, row: int) -> None:
-        """An event of the object, of which that is a row, does not come."""
+        """Note that an event of the object with that row does not come."""
         self._torn.setdefault(key, set()).add(row)
 
     def mend(self, key: str, row: int) -> None:
@@ -43,8 +43,10 @@ class Holes:
         self._mended.setdefault(key, set()).add(row)
 
     def open_at(self, key: str, rows: tuple[int, int] = (FOR_EVER, FOR_EVER)) -> bool:
-        """Whether a hole is open when an event comes with that first and that last row, of which one between
-        may have been skipped; or at the end of the run."""
+        """Return whether a hole is open when an event with that first and last row comes, or at the end.
+
+        A row between them may have been skipped.
+        """
         first, last = rows
         latest = max((torn for torn in self._torn.get(key, ()) if torn <= last), default=None)
         if latest is None:
@@ -53,7 +55,7 @@ class Holes:
 
     @property
     def count(self) -> int:
-        """How many events did not come."""
+        """Return how many events did not come."""
         return sum(map(len, self._torn.values()))
 
 
@@ -71,7 +73,7 @@ class Witness(Replica):
         folder.mkdir()
 
     def take(self, event: Any) -> None:
-        """Apply an event; what does not fit is kept, with where it stands."""
+        """Apply an event; one that does not fit is kept, with its place."""
         before = len(self.faults)
         again = self.counts["again"]
         super().take(event)
@@ -85,17 +87,19 @@ class Witness(Replica):
             self._keep(event)
 
     def refuse(self, event: Any) -> None:
-        """Say error to an event: it is not applied. Of one that was taken before, this is not true, and what
-        the publisher makes of its rows later says again what is so already."""
+        """Answer an event with error: it is not applied.
+
+        If the event was taken before, a later repeat of its rows changes nothing.
+        """
         self._note(event, "refused")
         self.holes.tear(object_of(event), first_row(event))
 
     def contradictions(self) -> list[tuple[str, tuple[int, int], str]]:
-        """What did not fit although no hole explains it: the object, the event's first and last row, why."""
+        """Return what did not fit without a hole: the object, the event's first and last row, and why."""
         return [told for told in self.told if not self.holes.open_at(*told[:2])]
 
     def files(self, *, all_of_them: bool = False) -> Sequence[Path]:
-        """What was taken, in files that no longer change."""
+        """Return what was taken, in files that no longer change."""
         if all_of_them and self._lines:
             self._write()
         return sorted(self._folder.glob("*.xml"))
@@ -121,7 +125,7 @@ class Witness(Replica):
 
 
 class Moody:
-    """How the receiver answers: mostly well; now and then it refuses, fails, hangs up or says nothing."""
+    """A moody receiver: it mostly answers well; sometimes it refuses, fails, hangs up or is silent."""
 
     def __init__(self, witness: Witness, dice: random.Random) -> None:
         self._witness, self._dice = witness, dice
@@ -146,7 +150,7 @@ class Moody:
         }.get(mood, lambda: handler.reply(f"<nds><output>{statuses}</output></nds>".encode()))()
 
     def _judge(self, mood: str, events: list[Any]) -> tuple[list[Any], list[str]]:
-        """What is taken of a document, and of which events something is told."""
+        """Return what is taken of a document, and the events that are reported."""
         if mood in ("retry", "error", "fatal"):
             some = [event for event in events if self._dice.random() < 0.4] or events[:1]
             if mood != "retry":
@@ -160,5 +164,5 @@ class Moody:
 
 
 def object_of(event: Any) -> str:
-    """The key of the object that an event tells of."""
+    """Return the key of the object of an event."""
     return str(event.findtext("association")).partition(",")[0].partition("=")[2]

@@ -57,7 +57,7 @@ CUTTING = {  # what asks for the other sessions of the database, and what ends o
     ),
 }
 DISK = 1 << 14  # pages
-TALLY = re.compile(r"^eventlog: \d+ inserted, .*$", re.MULTILINE)  # what apply says at its end
+TALLY = re.compile(r"^eventlog: \d+ inserted, .*$", re.MULTILINE)  # the last line of apply
 SPARK = ("--order", "log", "--finish", "--allow-loopback", "--conf", "spark.ui.enabled=false")
 PATIENCE = 900.0  # seconds that Spark gets on a busy machine
 SPARK_TAKES = 40.0  # seconds; a shorter run is without it
@@ -65,7 +65,7 @@ SPARK_TAKES = 40.0  # seconds; a shorter run is without it
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to."""
+    """The result of a run."""
 
     told: str  # in a line
     faults: tuple[str, ...]  # what should not be
@@ -109,7 +109,7 @@ class Chaos:
         (folder / "tables.toml").write_text(TABLES)
 
     def run(self, seconds: float, mode: FinishMode) -> Outcome:
-        """Everything at once for so long, then an end in peace."""
+        """Run everything at once for so long, then end in peace."""
         change_mode(Store(self._rig.engine, self._rig.log), mode, "chaos")
         ends = time.monotonic() + seconds
         spark_at = time.monotonic() + seconds / 2 if seconds >= SPARK_TAKES else None
@@ -128,7 +128,7 @@ class Chaos:
         return self._judge()
 
     def _operate(self, ends: float) -> None:
-        """What operators do meanwhile, each command to its end."""
+        """Run the commands of operators, each to its end."""
         work = [self._redrive, self._skip, self._skip, self._purge, self._pause, self._alter, self._look]
         while time.monotonic() < ends:
             self._once(self._operators.choice(work))
@@ -152,7 +152,7 @@ class Chaos:
     # --- what goes wrong
 
     def _keep_two(self) -> None:
-        """Have two publishers again, some with a clock of their own."""
+        """Keep two publishers running, some with a clock of their own."""
         processes = self._rig.processes
         processes[:] = [process for process in processes if process.poll() is None]
         while len(processes) < 2:
@@ -225,7 +225,7 @@ class Chaos:
         self._disk.make_room()
 
     def _backlog(self) -> None:
-        """Nobody publishes; Spark is killed on its way, then publishes what piled up."""
+        """Stop all publishers; Spark is killed on its way, then publishes the backlog."""
         for process in self._rig.processes:
             process.kill()
             process.wait()
@@ -353,12 +353,12 @@ class Chaos:
         return self._commands.start("apply", "--to-url", target, "--group", str(group), *self._taken())
 
     def _start_filling(self, disk: SmallDisk) -> subprocess.Popen[bytes]:
-        """Apply to Delta on the small disk, in groups of which each takes some of it."""
+        """Apply to Delta on the small disk, in groups that each take some of it."""
         words = ("apply", "--to-delta", str(disk.path / "lake"), "--group", "300", *self._taken())
         return self._commands.start(*words, within=disk.within)
 
     def _taken(self) -> Sequence[str]:
-        """What the receiver took, as `apply` reads it."""
+        """Return what the receiver took, as `apply` reads it."""
         how = ("--from", "xds", "--tables", f"{self._folder}/tables.toml", "--missing-rows", "insert")
         return (*how, *map(str, self._witness.files(all_of_them=True)))
 
@@ -368,7 +368,7 @@ class Chaos:
 
 
 def _patiently(ask: Callable[[], Answer]) -> Answer:
-    """What the database answers, when it is there again."""
+    """Return the database's answer, once it is there again."""
     while True:
         try:
             return ask()

@@ -17,14 +17,17 @@ from tests.smalldisk import SmallDisk
 
 
 def rows_of(database: Database) -> dict[str, Row]:
-    """What the second database's table holds."""
+    """Return the rows of the second database's table."""
     with connect(database.url).connect() as connection:
         found = connection.execute(text(f"select idu, {', '.join(COLUMNS)} from usr")).all()
     return _rows(found)
 
 
 def rows_in(disk: SmallDisk, folder: Path) -> dict[str, Row]:
-    """What the table of Delta holds; it is copied, for paths behind the disk's links lead elsewhere."""
+    """Return the rows of the Delta table.
+
+    It is copied first, because paths through the disk's links lead elsewhere.
+    """
     shutil.copytree(disk.outside / "lake", folder / "lake")
     (log,) = (folder / "lake").rglob("_delta_log")
     found = DeltaTable(log.parent).to_pyarrow_table(columns=["idu", *COLUMNS]).to_pylist()
@@ -32,6 +35,6 @@ def rows_in(disk: SmallDisk, folder: Path) -> dict[str, Row]:
 
 
 def _rows(found: Iterable[Iterable[Any]]) -> dict[str, Row]:
-    """Rows by their keys, without what is null."""
+    """Return rows by their keys, without nulls."""
     rows = ((str(idu), zip(COLUMNS, values, strict=True)) for idu, *values in found)
     return {key: {name: value for name, value in pairs if value is not None} for key, pairs in rows}

@@ -146,7 +146,7 @@ def test_half_a_bad_record_that_a_kill_left_stands_alone(tmp_path: Path) -> None
 
 
 def test_a_table_that_no_source_describes_is_reported_once(tmp_path: Path) -> None:
-    """Its key is {} and its values are texts: who reads them must not find out by themselves."""
+    """Report once that its key is {} and its values are texts, so that readers learn it."""
     header = "header__change_seq,header__change_oper,header__change_mask,header__timestamp,idu,fname\n"
     for table in ("usr", "dept"):
         rows = [

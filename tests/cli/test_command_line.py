@@ -33,7 +33,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 @pytest.fixture
 def shell(started: Shell, tmp_path: Path) -> Shell:
-    """Commands in a folder of their own."""
+    """Return a shell for commands in a folder of their own."""
     (tmp_path / "usr.toml").write_text(USR)
     (tmp_path / "in.csv").write_text(LOG)
     started.folder = tmp_path
@@ -155,7 +155,7 @@ def test_help_ends_with_examples(shell: Shell) -> None:
 
 
 def test_a_command_begins_without_what_only_some_of_its_work_needs() -> None:
-    """Arrow with pandas, and Alembic, take three times as long to load as all the rest."""
+    """Load no Arrow with pandas and no Alembic, which take three times as long as all the rest."""
     known = (
         f"import sys; from importlib import import_module; list(map(import_module, {[*COMMANDS.values()]}))"
     )
@@ -165,7 +165,7 @@ def test_a_command_begins_without_what_only_some_of_its_work_needs() -> None:
 
 
 def test_arrow_does_not_load_pandas_where_spark_is_not_asked_for(shell: Shell) -> None:
-    """It would with its first array, to ask whether that is one of pandas' own."""
+    """Load no pandas with the first array, only to ask whether the array is one of its own."""
     assert find_spec("pandas") is not None
     converted = "sys.argv[1:] = ['convert', '--tables', 'usr.toml', 'in.csv', 'out.xml']"
     asked = (
@@ -179,7 +179,7 @@ def test_arrow_does_not_load_pandas_where_spark_is_not_asked_for(shell: Shell) -
 
 
 def test_arrow_gives_memory_back(shell: Shell) -> None:
-    """Its own allocator would keep what the largest batch needed."""
+    """Return memory after the largest batch, which Arrow's own allocator would keep."""
     asked = (
         "import atexit, sys; sys.argv[1:] = ['convert', '--tables', 'usr.toml', 'in.csv', 'out.xml']; "
         "from eventlog.cli import main; "

@@ -1,6 +1,6 @@
-"""The disk is full in the middle of a command: it says so, and the next run does the rest when there is room.
+"""A disk that is full in the middle of a command: the command reports it, and the next run does the rest.
 
-Whatever room was left: nothing is lost, nothing is cut in half, and what a state tells is there once.
+In any room nothing is lost, nothing is cut in half, and what a state contains is there once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEYS = sorted(str(number) for number in range(1, ROWS + 1))
 
 
 def keys_of(path: Path) -> list[str]:
-    """The keys of the changes in a file, each of which is a whole line."""
+    """Return the keys of the changes in a file; each is a whole line."""
     text = path.read_text()
     assert text.endswith("\n")
     return [str(json.loads(line)["key"]["idu"]) for line in text.splitlines()]
@@ -46,7 +46,7 @@ def told_whole(disk: Path, runs: list[Done]) -> None:
 
 
 def told_at_least_once(disk: Path, runs: list[Done]) -> None:
-    """All changes, behind some of the first that come again: the state was behind them."""
+    """Check that all changes are there, with some of the first again: the state is older."""
     found = keys_of(disk / "out.jsonl")
     again = len(found) - ROWS
     assert found[again:] == KEYS
@@ -124,7 +124,7 @@ def shell(disk: SmallDisk) -> Iterator[Shell]:
 
 @pytest.fixture(scope="module")
 def src(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is read, in each of the forms."""
+    """Make the inputs, in each of the forms."""
     folder = tmp_path_factory.mktemp("src")
     (folder / "tables.toml").write_text(TABLES)
     head = "idu,fname,lname\n"
@@ -145,7 +145,7 @@ def src(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rooms(words: list[str], disk: SmallDisk, shell: Shell) -> list[int]:
-    """How many pages are left: next to none, half of what the command needs, and nearly all of it."""
+    """Return how many pages are left: almost none, half of what the command needs, and nearly all."""
     disk.clear()
     before = disk.room
     assert shell.run(*words).code == 0

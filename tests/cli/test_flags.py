@@ -1,8 +1,8 @@
-"""Every flag of every command has an effect, or is refused: a new one without a case fails here.
+"""Every flag of every command has an effect, or is refused: a new flag without a case fails here.
 
-The cases of `convert` and `explain` stand here: the same words are run without the flag and with it, and what
-is written, said or answered must differ. What needs more (a database, Kafka, Spark) is shown by the tests
-that are named: they must name the flag or its setting.
+The cases of `convert` and `explain` are here: the same words run with and without the flag, and the results
+must differ. Flags that need more (a database, Kafka, Spark) are shown by the named tests, which must contain
+the flag or its setting.
 """
 
 from __future__ import annotations
@@ -161,10 +161,10 @@ CASES = {
         "--log-table": (EXPLAIN, "--log-table other"),
     },
 }
-# They change how long something takes, or how much memory, which no answer shows; or what Spark is told; or
+# They change a duration, or memory, which no answer shows; or a setting of Spark; or
 # they are shown under another name: by test_whole_inserts, and by the sink of `run`.
 UNSEEN = {"--wake-interval", "--max-batch", "--rate", "--conf", "--max-insert-bytes", "deliver --kafka-topic"}
-# On a database whose log holds an insert of two rows: what is said with the flag, and only with it.
+# On a database whose log holds an insert of two rows: the output with the flag, and only with it.
 MOCK = "--kafka-brokers mock --kafka-options test.mock.num.brokers=1"
 LIVE = {
     "install": {"--attach": ("install", "--attach", "--attach goes with --sql")},
@@ -247,7 +247,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 def outcome(shell: Shell, words: str) -> tuple[Done, dict[str, bytes]]:
-    """What a command says, and what files it leaves, which go again."""
+    """Return the output of a command, and the files that it leaves, which are removed."""
     before = {path for path in shell.folder.rglob("*") if path.is_file()}
     done = shell.run(*shlex.split(words))
     after = {path for path in shell.folder.rglob("*") if path.is_file()} - before

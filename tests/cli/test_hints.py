@@ -1,4 +1,4 @@
-"""A remedy that names a setting stands in the words of where the user is: a flag, or the settings file."""
+"""A remedy names a setting in the user's form: a flag, or a line of the settings file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever goes wrong, the command says so in a line, ends with the right code and shows no traceback."""
+"""Any failure is reported in a line, with the right exit code and without a traceback."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOWHERE = "/proc/nowhere"  # no folder in which a file can be made
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Good files, and all kinds of bad ones."""
+    """Make good files, and all kinds of bad ones."""
     here = tmp_path_factory.mktemp("situations")
     (here / "usr.toml").write_text(USR)
     (here / "log.csv").write_text(LOG)
@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shell(folder: Path) -> Iterator[Shell]:
-    """Commands in that folder."""
+    """Return a shell in that folder."""
     made = Shell(folder)
     yield made
     made.close()
@@ -270,7 +270,7 @@ ANSWERS = [
 
 @pytest.fixture
 def nonsense(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A server that says the same to everybody."""
+    """Run a server that answers everything alike."""
     server = socket.create_server(("127.0.0.1", 0))
     server.settimeout(0.2)
     over = threading.Event()
@@ -425,7 +425,10 @@ STOPPED = (128 + signal.SIGTERM, "eventlog: stopped by SIGTERM\n")
 def test_a_signal_that_is_lost_ends_a_command_that_goes_on(
     behind: str, lost: str, expected: tuple[int, str]
 ) -> None:
-    """Python ignores what is raised while an object is put away; some libraries take everything."""
+    """End a command that goes on after a lost signal.
+
+    Python ignores what a destructor raises; some libraries catch everything.
+    """
     words = [sys.executable, "-c", LOSING.format(lost, behind)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
     assert (done.returncode, done.stderr) == expected

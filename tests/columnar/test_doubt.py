@@ -1,4 +1,4 @@
-"""What one row says depends on others: such objects go the plain way, and lose nothing by it."""
+"""Rows whose meaning depends on others: such objects go the plain way, and lose nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columnar fold says what the plain one says: texts, order, rows and outcomes, whatever the rows are."""
+"""The columnar fold equals the plain one: texts, order, rows and outcomes, for all rows."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ VALUES = st.sampled_from((None, "a", "b<"))
     [(2, "idu=1", "fname", "a", "b"), (2, "idu=2", "fname", "a", "b"), (6, "idu=1", "fname", None, None)], 2
 )
 def test_changes_are_cut_alike(log: list[tuple[int, str, str, str | None, str | None]], most: int) -> None:
-    """Of few objects with many rows each: between rows, within them, and beside rows that are read back."""
+    """Cut a few objects with many rows each: between rows, within them, and near rows that are read back."""
     tables, rules, wanted = tablesfile.read(TABLES), Rules(max_changes=most), XdsSettings()
     engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)
     plain = plain_way(tables, rules, set(tables), lambda _: lookup, EventWriter(tables, wanted))
@@ -157,7 +157,7 @@ references = { MGR = "USR" }
 @pytest.mark.parametrize("association", ["canonical", "as-logged"])
 @pytest.mark.parametrize(("name", "key"), [("usr", "idu=1"), ("hr.usr", "idu=1"), ("USR", "IDU=1")])
 def test_a_reference_is_spelled_as_its_event_is(name: str, key: str, association: str) -> None:
-    """Where the catalogue keeps plain names in capitals and rows write them in lower case."""
+    """Spell references like events, for a catalogue with plain names in capitals and rows in lower case."""
     tables, rules, wanted = tablesfile.read(CAPITALS), Rules(association=association), XdsSettings()
     row = CurrentColumns(np.zeros(1, np.int64), [pa.array(["3"])], np.empty(0, np.int64))
     engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=lambda table, keys: row)
@@ -183,7 +183,7 @@ def test_what_reads_a_row_back_leaves_in_the_place_of_the_first_row_that_it_repl
 
 
 def test_a_change_is_cut_by_column() -> None:
-    """None of it goes the plain way, which would tell what became of its rows one by one."""
+    """Cut by column only, because the plain way would report its rows one by one."""
     tables = tablesfile.read(TABLES)
     engine = Engine(tables, Rules(max_changes=4), XdsSettings())
     rows = [(3, "idu=1"), (3, "idu=2"), *[(3, "idu=1")] * 4]
@@ -213,7 +213,7 @@ def test_a_change_is_cut_by_column() -> None:
 
 
 def told_alike(found: Events, expected: PlainEvents, entries: Sequence[Entry]) -> None:
-    """Both ways say the same."""
+    """Check that both ways have the same result."""
     assert found.texts.to_pylist() == expected.texts
     assert list(zip(found.parts.tolist(), found.of_parts.tolist(), strict=True)) == [
         (one.event.part, one.event.parts) for one in expected.told

@@ -70,7 +70,7 @@ def life(world: World, sink: Receiver, tables: str = "usr", **given: Any) -> Ite
 
 
 class Replica(Receiver):
-    """A receiver that applies what it is told, and finds fault with what does not fit."""
+    """A receiver that applies what it gets, and reports what does not fit."""
 
     def __init__(self) -> None:
         super().__init__(self._answer)
@@ -84,7 +84,7 @@ class Replica(Receiver):
         for event in etree.fromstring(document.text.encode()).iterfind("input/*"):
             key = str(event.findtext("association")).partition(",table=")[0]
             event_id = str(event.get("event-id"))
-            taken = event_id in self._seen  # and nobody heard it
+            taken = event_id in self._seen  # and no one heard it
             mood = "success" if taken else self.moods.pop(key, "success")
             if mood != "success":
                 said.append(Status(Level[mood.upper()], event_id, "no"))
@@ -118,7 +118,7 @@ class Replica(Receiver):
 
 
 class Crash(Exception):
-    """The publisher dies: the receiver has taken the document, and nobody heard its answer."""
+    """A crash of the publisher after the receiver took the document and before its answer was read."""
 
 
 class Mortal(Replica):

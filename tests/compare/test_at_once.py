@@ -26,7 +26,7 @@ ODD = (
 
 
 def test_statements_do_not_grow_with_what_differs(world: World) -> None:
-    """Of many objects as of few: the same statements, each once for a chunk."""
+    """Run the same statements for many objects as for few, each once for a chunk."""
     seen: list[tuple[str, int]] = []
 
     def note(

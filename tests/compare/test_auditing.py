@@ -1,4 +1,4 @@
-"""Beside triggers: what they missed is found by comparing, and what the log explains is not told again."""
+"""Comparing next to triggers: what they missed is found, and what the log explains is not sent again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.quick
 
 
 class Audited:
-    """A tracked table, and what is done to it behind the triggers' back."""
+    """A tracked table, and changes of it that its triggers do not see."""
 
     def __init__(self, database: Database, shell: Shell) -> None:
         self.engine: Engine = database.engine()
@@ -72,7 +72,7 @@ class Audited:
         return self.run("resync", "usr", "--compare")
 
     def cut_off(self) -> str:
-        """What a comparison says behind one that the database ended in its middle."""
+        """Return the message of a comparison that the database ended in its middle."""
         ends = "check (object_key <> 'idu=4999' or digest is null) not valid"
         self.change(f"alter table eventlog_known add constraint ends {ends}")
         self.run("resync", "usr", "--compare", code=1)
@@ -80,7 +80,7 @@ class Audited:
         return self.audit()
 
     def events(self) -> list[tuple[str, str]]:
-        """What the publisher tells: the operation and the key."""
+        """Return the operation and the key of each event."""
         told = self._shell.run("run", "--once", "--allow-loopback", "--url", self._url).stdout
         events = (
             one for line in told.splitlines() for one in etree.fromstring(line.encode()).iterfind("input/*")
@@ -169,7 +169,7 @@ def test_a_log_that_cannot_explain_is_refused_or_begun_anew(audited: Audited, tm
 
 @pytest.mark.long
 def test_a_comparison_that_was_cut_off_makes_no_object_seem_missed(audited: Audited) -> None:
-    """Neither the first one, which keeps the state, nor a later one, which lets it follow what was told."""
+    """Neither the first comparison, which keeps the state, nor a later one shows an object as missed."""
     audited.change("insert into usr select n, 'Jack' from generate_series(100, 4999) n")
     for name in ("John", "Joe"):
         audited.change(f"update usr set fname = '{name}'")

@@ -27,7 +27,7 @@ BY = {"compare_by": "column", "sections": {"ver": {"version": "v"}}}
 
 
 class Place:
-    """Where the table is: beside the log, or in a file elsewhere."""
+    """The place of the table: in the log's database, or in a file."""
 
     def __init__(self, given: dict[str, Any], run: Callable[[str], Any]) -> None:
         self.given = given
@@ -69,7 +69,7 @@ def test_what_has_another_version_is_told_and_what_is_gone_or_new_too(world: Wor
     place.run("insert into ver values (1, 'a', 5), (2, 'b', 5), (3, 'c', null)")
     with life(world, replica, "ver", **place.given) as publisher:
         assert publisher.cycle() == 3
-        place.run("update ver set a = 'x' where k = 1")  # nobody raised the version: the risk
+        place.run("update ver set a = 'x' where k = 1")  # the version stayed: the risk
         assert publisher.cycle() == 0
         place.run("update ver set v = 6 where k = 1")
         assert publisher.cycle() == 1

@@ -56,7 +56,7 @@ LAW = settings(
 
 
 def steps(*more: st.SearchStrategy[Step]) -> st.SearchStrategy[list[Step]]:
-    """What happens, in its order."""
+    """Draw the steps in their order."""
     return st.lists(st.one_of(*KEPT, *more), min_size=12, max_size=24)
 
 
@@ -185,8 +185,10 @@ def lived(
     chosen: dict[str, Any],
     holds: Callable[[Mortal, set[str]], None],
 ) -> Mortal:
-    """The replica when all has happened; after each cycle something holds for the keys of which no event was
-    on its way or failed."""
+    """Return the replica after all steps.
+
+    After each cycle a condition holds for the keys without an event on its way or a failed one.
+    """
     world.clear()
     for table in ("known", "notice"):
         world.change(f"delete from {world.log.names()[table]}")
@@ -268,8 +270,10 @@ def at_last(
     change: Callable[[int, str, str], None],
     by: str,
 ) -> None:
-    """Every row changes once more, so that what failed is looked at again: the replica is the table, and then
-    nothing is told, by a column either."""
+    """Change every row once more, so that failed ones are looked at again.
+
+    Then the replica equals the table, and nothing more is sent, by a column either.
+    """
     for k in range(2):
         change(k, "in the end", str(len(place.rows())))
     with life(world, replica, "ver", **settings_of(place, chosen, by)) as publisher:

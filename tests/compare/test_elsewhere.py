@@ -95,7 +95,7 @@ def test_what_waits_and_what_fails_is_as_with_a_table_beside_the_log(world: Worl
         replica.moods |= {"idu=1": "retry", "idu=2": "error"}
         publisher.cycle()
         lite.run("update usr set fname = 'Jim'")
-        assert publisher.cycle() == 1  # of what is on its way nothing is told
+        assert publisher.cycle() == 1  # nothing is sent for what is on its way
         assert publisher.cycle() == 1
         assert replica.rows == lite.rows()
 

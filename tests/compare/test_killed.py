@@ -27,7 +27,7 @@ RETRIES = ("--reconnect", "1", "--retry-wait", "0.1", "--retry-longest", "1")
 
 
 class Untracked(WritersOfRows):
-    """Writers whose table has no triggers."""
+    """Writers to a table without triggers."""
 
     def prepare(self) -> None:
         columns = ", ".join(f"{column} varchar(40)" for column in COLUMNS)
@@ -74,7 +74,7 @@ def test_the_replica_is_the_table_whoever_is_killed(tmp_path: Path) -> None:
 
 
 def _goes_on(replica: Replica, seconds: float) -> bool:
-    """Whether too little has happened yet; a machine that is busy starts publishers late."""
+    """Return whether too little has happened yet; a busy machine starts publishers late."""
     return seconds < SECONDS or (seconds < PATIENCE and replica.counts["modify"] < 5)
 
 

@@ -1,4 +1,4 @@
-"""Laws of comparing: whatever happens, the replica is the table in the end, and nothing is told twice."""
+"""Laws of comparing: the replica ends equal to the table, and nothing is sent twice."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ FOLDING = "character set utf8mb4 collate utf8mb4_general_ci"  # of MariaDB and M
 
 
 class Place(NamedTuple):
-    """Where the table is, and how somebody changes it."""
+    """The place of the table, and the way in which it is changed."""
 
     given: dict[str, Any]
     run: Callable[..., Any]
 
     def rows(self) -> dict[str, Row]:
-        """Its rows by their keys."""
+        """Return its rows by their keys."""
         named = ((row[0], zip(("fname", "lname"), row[1:], strict=True)) for row in self.run(_SELECT))
         return {f"idu={idu}": {n: v for n, v in values if v is not None} for idu, values in named}
 
@@ -150,7 +150,7 @@ ALIKE = ("a", "A", "á", "a ", "b", "B ")
 @LAW
 @given(names=st.lists(st.sampled_from(ALIKE), min_size=2, max_size=6))
 def test_a_key_that_becomes_an_equal_one_is_a_delete_and_then_an_add(world: World, names: list[str]) -> None:
-    """Whatever the collation of the column holds to be equal: keys are compared letter for letter."""
+    """Compare keys letter for letter, whatever the collation of the column takes to be equal."""
     _begin(world, Place({}, lambda statement: world.change(statement)))
     collated = "" if world.log.dialect.compares_by_case else FOLDING
     world.change(f"create table tag (name varchar(20) {collated} primary key, n integer)")

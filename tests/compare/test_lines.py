@@ -1,4 +1,4 @@
-"""Differences that are told by column are told as the plain way tells them, one by one."""
+"""Differences that are written by column equal those of the plain way, one by one."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ State = dict[tuple[str, ...], tuple[str | None, ...]]
 
 
 def states_of(table: Table) -> st.SearchStrategy[tuple[State, State]]:
-    """Two states, of which the other has many objects of the one."""
+    """Draw two states; the second has many objects of the first."""
     wild = st.sampled_from([1, 2, 99])  # how many of the values are drawn from
 
     def of(most: int) -> st.SearchStrategy[tuple[State, State]]:
@@ -126,7 +126,7 @@ def batches(table: Table, state: State) -> Iterator[pa.RecordBatch]:
 
 
 def plainly(table: Table, old: State, new: State) -> list[tuple[Any, ...]]:
-    """What the plain way says of each difference."""
+    """Return each difference in the form of the plain way."""
     own = ranks(TABLES)
     circular = [own.circular(table, column) for column in table.data]
     found: list[tuple[Phase, Difference]] = []
@@ -209,7 +209,7 @@ def test_tables_that_are_all_key(states: tuple[State, State]) -> None:
 
 @given(states_of(TABLES.get("many")))
 def test_attributes_of_many_values(states: tuple[State, State]) -> None:
-    """Which come as a row for each of them."""
+    """Compare attributes of many values, which come as a row for each value."""
     table = TABLES.get("many")
     sides = [{key: [(None, None), cells] for key, cells in state.items()} for state in states]
     old, new = (_rows(table, side) for side in sides)

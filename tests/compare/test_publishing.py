@@ -1,4 +1,4 @@
-"""Publishing without triggers: the replica is the table, and nothing is told that did not change."""
+"""Publishing without triggers: the replica equals the table, and nothing unchanged is sent."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_an_event_that_waits_is_sent_as_it_was_and_what_came_later_follows(world
         publisher.cycle()
         assert replica.rows == {}
         world.change("update usr set fname = 'John'")
-        assert publisher.cycle() == 0  # what is on its way says Jack
+        assert publisher.cycle() == 0  # what is on its way has Jack
         assert replica.rows["idu=1"]["fname"] == "Jack"
         assert publisher.cycle() == 1
         assert replica.rows == rows_of(world)
@@ -99,7 +99,7 @@ def test_an_event_that_failed_is_sent_again_only_when_its_row_differs(world: Wor
         assert [publisher.cycle() for _ in range(3)] == [0, 0, 0]
         world.change("update usr set fname = 'John'")
         assert publisher.cycle() == 1
-        assert replica.told == {"add": 1}  # it has none, so all of it is told
+        assert replica.told == {"add": 1}  # it has none, so all of it is sent
         assert replica.rows == rows_of(world)
         replica.moods["idu=1"] = "error"
         world.change("update usr set fname = 'Joe'")
@@ -262,7 +262,7 @@ def _column(kind: str) -> Column:
 def test_the_rows_that_comparing_logs_give_the_content_of_any_table(
     world: World, data: st.DataObject
 ) -> None:
-    """Random tables of every type: what is logged after each poll makes the old content the new one."""
+    """Log random tables of every type: each poll turns the old content into the new one."""
     dialect, tracking = world.log.dialect, Tracked(world.engine, world.log)
     kinds = data.draw(layouts(dialect.name), "table")
     table = f"Odd 'table {next(_NAMES)}"
@@ -289,7 +289,7 @@ def test_the_rows_that_comparing_logs_give_the_content_of_any_table(
 
 @pytest.fixture
 def family(world: World) -> Iterator[World]:
-    """Users and their phone numbers, without triggers."""
+    """Make users and their phone numbers, without triggers."""
     world.change(
         "create table usr_phone (idu integer, phoneno varchar(20),"
         " constraint fk_phone foreign key (idu) references usr (idu))"
@@ -325,7 +325,7 @@ def test_a_childs_rows_are_values_of_its_parent(family: World) -> None:
 
 
 def test_a_table_that_refers_to_itself_leaves_bosses_first_and_whole(world: World) -> None:
-    """Only of a circle one leaves without its reference, which follows."""
+    """Send references first; only in a circle one object leaves without its reference, which follows."""
     world.change(
         "create table emp (id integer primary key, boss integer references emp (id), name varchar(9))"
     )
@@ -387,7 +387,7 @@ def test_a_column_that_is_new_is_told_where_it_holds_something(world: World) -> 
 
 
 def test_what_is_gone_is_not_looked_for_row_by_row(world: World) -> None:
-    """Each side is read once, also where the statistics say that there is next to nothing to read."""
+    """Read each side once, also if the statistics show next to nothing to read."""
     for number in range(200):
         world.user(number)
     with life(world, Receiver()) as publisher:

@@ -25,7 +25,7 @@ TABLES = "usr person"
 
 @pytest.fixture
 def person(world: World) -> Iterator[World]:
-    """A table that a test may alter, beside usr."""
+    """Make a table that a test may alter, next to usr."""
     world.change("create table person (id integer primary key, name varchar(20), pwd varchar(20))")
     world.change("insert into person values (1, 'Jack', 'secret'), (2, 'Jane', 'hidden')")
     yield world
@@ -165,7 +165,7 @@ def test_what_is_withheld_since_leaves_neither_a_value_nor_a_name(person: World)
 
 @pytest.mark.parametrize("values", [True, False])
 def test_a_column_that_was_withheld_for_a_while_is_cleared_and_set(person: World, values: bool) -> None:
-    """Its old values are no longer in the state, and the receiver has them still."""
+    """Clear and set a column that the receiver still has and the state does not."""
     replica = Replica()
     for lists in ([], ["pwd"]):
         with life(person, replica, state_values=values, **withholding(*lists)) as publisher:
@@ -199,7 +199,7 @@ def test_without_values_only_what_changed_is_cleared_and_set(person: World) -> N
 
 @pytest.mark.parametrize("values", [True, False])
 def test_a_state_of_an_earlier_version_is_taken_over_without_an_event(person: World, values: bool) -> None:
-    """Its digests have no names, and its base no columns."""
+    """Take over a state whose digests have no names, and whose base has no columns."""
     replica = Replica()
     with life(person, replica, tables="person", state_values=values) as publisher:
         publisher.cycle()
@@ -212,7 +212,7 @@ def test_a_state_of_an_earlier_version_is_taken_over_without_an_event(person: Wo
         assert publisher.cycle() == 2
         assert replica.rows == people(person)
     age(person, values=values)
-    if values:  # else nothing says which names the values had
+    if values:  # else the names of the values are unknown
         rename(person, "passwd", "pwd")
         with life(person, replica, tables="person") as publisher:
             assert publisher.cycle() == 2
@@ -315,7 +315,7 @@ def test_a_table_of_a_schema_that_is_gone_is_named_or_deleted(
 
 
 def test_a_strangers_log_ends_with_the_receiver_equal_to_the_tables(person: World) -> None:
-    """Names swapped, keys dropped, tables renamed, all withheld, starts of every kind, one by one."""
+    """Swap names, drop keys, rename tables, withhold everything, and start in every way, one by one."""
     schema = "public" if person.log.dialect.name == "postgresql" else person.engine.url.database
     given: dict[str, Any] = {
         "sync_schema": schema,

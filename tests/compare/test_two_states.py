@@ -1,4 +1,4 @@
-"""What `eventlog compare` says happened is what makes the one state the other, and nothing else."""
+"""The changes of `eventlog compare` turn one state into the other, and nothing else."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_what_cannot_be_compared_is_said(words: tuple[str, str], said: str, tmp_
 
 
 def test_tables_of_databases_and_files_compare(database: Database, tmp_path: Path) -> None:
-    """Rows of a database beside a file of what it held before, and beside themselves."""
+    """Compare rows of a database with an older file, and with themselves."""
     engine = database.engine()
     with engine.begin() as connection:
         connection.execute(
@@ -230,7 +230,7 @@ def test_tables_of_databases_and_files_compare(database: Database, tmp_path: Pat
 
 
 def test_a_state_is_kept_for_the_next_comparison(postgres: Database, tmp_path: Path) -> None:
-    """Publishing where nothing at all may be made in the database: the state is a file."""
+    """Keep the state in a file, because nothing may be made in the database."""
     engine = postgres.engine()
     with engine.begin() as connection:
         connection.execute(text("create table usr (a integer, b text, v bytea, primary key (a, b))"))
@@ -303,7 +303,7 @@ def test_one_that_is_killed_leaves_no_rows_that_waited_on_disk(tmp_path: Path) -
 
 
 def _compare(folder: Path, *words: str, tables: str | None = "usr.toml", exit_code: int = 0) -> str:
-    """What the command writes as changes; what it says where it fails."""
+    """Return the changes that the command writes, or its message if it fails."""
     (folder / "usr.toml").write_text(USR)
     more = {None: [], "usr.toml": ["--tables", "usr.toml", "--rows-of", "usr"]}
     done = shell_in(folder).run(

@@ -1,4 +1,4 @@
-"""One table that cannot be compared stops no other; a state that is gone or damaged is said in our words."""
+"""A table that cannot be compared stops no other; a lost or damaged state is reported in our words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODE = ("--mode", "compare")
 
 @pytest.fixture
 def beside(world: World) -> Iterator[World]:
-    """A view beside the table, which a test may spoil."""
+    """Make a view next to the table, which a test may spoil."""
     world.change("create table plain (pk integer primary key, v varchar(10))")
     world.change("create view odd as select pk as pk_pk, v from plain")
     yield world
@@ -54,7 +54,7 @@ def test_a_table_that_cannot_be_read_stops_no_other(beside: World) -> None:
         assert publisher.cycle() == 0
         assert "no table or view odd" in str(publisher.unread)
         beside.change("create view odd as select pk as pk_pk, v from plain")
-        assert publisher.cycle() == 1  # what it had is known still: only what is new is told
+        assert publisher.cycle() == 1  # what it had is still known: only what is new is sent
         assert publisher.unread == {}
         assert "pk_pk=3" in str(receiver.events[-1].findtext("association"))
 

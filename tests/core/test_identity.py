@@ -1,4 +1,4 @@
-"""One object, however it is spelled: its table, its key columns, their order, quotes that nobody needs."""
+"""One object in every spelling: its table, its key columns, their order, unneeded quotes."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_childs_rows_are_of_its_parents_class() -> None:
     rows = [
         ("usr_phone", "phoneno", "1"),
         ("USR_PHONE", "usr_phone.phoneno", "2"),
-        ("usr_phone", "IDU", "1"),  # the key of its parent, which says nothing
+        ("usr_phone", "IDU", "1"),  # the key of its parent, which has no content
         ("usr", "fname", "Jo"),
     ]
     entries = [

@@ -64,7 +64,7 @@ DOORS: dict[str, Read] = {
     "export": lambda text: export.read("driver.xml", text.encode()),
     "receiver": lambda text: incoming.read(text.encode()),
 }
-DOCUMENTS = [  # before, many of these, behind
+DOCUMENTS = [  # before, many of these, after
     ("", "<!---->", ""),
     ("", "<!---->", "<nds/>"),
     ("", "<!-- ", ""),

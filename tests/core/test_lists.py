@@ -1,4 +1,4 @@
-"""What publish and withhold let leave: no column beside, under any spelling, on any way out of a file."""
+"""The effect of publish and withhold: no other column leaves, in any spelling, on any way out of a file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def leaving(text: str, table: str) -> set[str]:
 
 
 def outcomes(folder: Path, text: str, rows: list[str], **given: Any) -> tuple[str, list[str]]:
-    """What the documents of some rows say, and the reasons of those that are refused."""
+    """Return the content of the documents of some rows, and the reasons of refused ones."""
     header = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
     log = header + "".join(f"{number},{row}\n" for number, row in enumerate(rows, 1))
     written, refused = run_convert(folder, "log", "xds", log, tables=tablesfile.read(text), **given)

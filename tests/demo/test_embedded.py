@@ -1,4 +1,4 @@
-"""The embedded server: it starts as root and as a user, stays in its folder and leaves nothing behind."""
+"""The embedded server: it starts as root and as a user, stays in its folder and leaves nothing."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ FORM = pa.schema([("place", pa.int64()), ("text", pa.large_string())])
 def test_rows_come_in_order_as_many_together_as_fit(
     rows: list[tuple[int, int]], room: int, most: int
 ) -> None:
-    """Each row has the number of its batch, and a length; its place is where it stands in the list."""
+    """Return rows in order; each has the number of its batch and a length, and its place in the list."""
     with closing(SortedBatches(FORM)) as batches:
         for batch in range(6):
             mine = [(place, "x" * length) for place, (of, length) in enumerate(rows) if of == batch]

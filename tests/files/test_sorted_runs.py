@@ -13,7 +13,7 @@ pytestmark = pytest.mark.quick
 
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers()), max_size=30),
-    st.sampled_from((1, 40_000)),  # of which one block on disk holds all items, or two
+    st.sampled_from((1, 40_000)),  # one block on disk holds all items, or two
     st.integers(0, 10),
 )
 def test_what_memory_does_not_hold_comes_back_sorted(

@@ -14,7 +14,7 @@ PIECES = (1, 16, 97, 4096)  # how many bytes a feed brings
 
 
 def fuzz(data: bytes) -> None:
-    """Bytes as they are, or laid over a sound stream."""
+    """Read bytes as they are, or laid over a valid stream."""
     if len(data) > 4 and data[0] & 4:
         at = int.from_bytes(data[1:3], "big") % len(SOUND)
         data = SOUND[:at] + data[4:] + SOUND[at + data[3] :]

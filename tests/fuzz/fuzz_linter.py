@@ -32,7 +32,7 @@ CELLS = (
 
 
 def fuzz(data: bytes) -> None:
-    """Rows with cells changed and moved: only answers, and nothing that did not commit."""
+    """Read rows with changed and moved cells: only answers, and nothing that did not commit."""
     source = atheris.FuzzedDataProvider(data)
     told = [operation(2, ROW_1), operation(3, ROW_1, ROW_1), end(), operation(1, ROW_1), end(ROLLBACK)]
     table = [list(told[source.ConsumeIntInRange(0, 4)]) for _ in range(source.ConsumeIntInRange(0, 12))]

@@ -13,7 +13,7 @@ NAME = sys.argv.pop(1)
 
 
 def fuzz(data: bytes) -> None:
-    """Bytes as they are, or laid over sound ones."""
+    """Read bytes as they are, or laid over valid ones."""
     sound = SOUND[NAME]
     if len(data) > 3 and data[0] & 1:
         at = data[1] % len(sound)

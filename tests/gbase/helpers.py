@@ -1,4 +1,4 @@
-"""What the tests of the stream share: reading pieces, and streams told as lists of records."""
+"""Helpers of the tests of the stream: reading pieces, and streams from lists of records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T1 = "c1 integer, c2 varchar(20,0)"
 
 
 def facts(name: str) -> Any:
-    """A file of facts beside the tests."""
+    """Return a file of facts next to the tests."""
     return json.loads((HERE / name).read_text("utf-8"))
 
 
@@ -52,7 +52,7 @@ def cut(data: bytes, places: Iterable[int]) -> Iterator[bytes]:
 
 
 def write_changes(changes: Iterable[Change], tables: Tables | None = None, **settings: Any) -> bytes:
-    """A stream of changes, all of which can be written."""
+    """Return a stream of changes that can all be written."""
     parts = list(FORMAT.write(changes, tables or Tables(), GbaseSettings(**settings)))
     assert all(isinstance(part, bytes) for part in parts), parts
     return b"".join(parts)

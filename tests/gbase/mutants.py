@@ -69,5 +69,5 @@ def check_any_bytes(data: bytes, size: int = 97) -> None:
                 assert int(answer.where) <= len(data)
                 assert answer.reason
     answers += sum(1 for _ in reader.close())
-    assert answers <= len(data) // 8 + 2  # a record is at least 16 bytes and says at most two things
+    assert answers <= len(data) // 8 + 2  # a record is at least 16 bytes and has at most two answers
     assert 0 <= reader.position.restart < 1 << 64

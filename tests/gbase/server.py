@@ -16,7 +16,7 @@ from eventlog.gbase.writer import write_head, write_schema
 
 @dataclass
 class Server:
-    """Tables by name, and a log: (sequence, record) of everything that happened."""
+    """A server with tables by name, and a log of (sequence, record)."""
 
     schemas: dict[str, str]
     log: list[tuple[int, bytes]] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Server:
         return read_schema(self.schemas[table], Text())
 
     def happen(self, sequence: int, record: bytes) -> None:
-        """Something is logged, and sent if a session is active."""
+        """Log a record, and send it if a session is active."""
         self.log.append((sequence, record))
         if self.active:
             self.sent += record

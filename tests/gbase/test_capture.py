@@ -1,4 +1,4 @@
-"""A capture of a server that is at work: the tables, then the stream, nothing lost and nothing told twice."""
+"""A capture of a busy server: the tables, then the stream, with nothing lost and nothing sent twice."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def told(session: Capture, pieces: int | None = None) -> list[Change]:
 
 
 class Copy:
-    """Tables to which changes are applied."""
+    """The tables to which changes are applied."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[Any, Any]] = {}
@@ -89,7 +89,7 @@ class Copy:
         return {name: self.rows.get(name, {}) for name in NAMES}
 
     def upsert(self, changes: Iterable[Change]) -> None:
-        """As a consumer does that replaces rows."""
+        """Apply changes as a consumer that replaces rows."""
         for change in changes:
             rows = self.rows.setdefault(f"shop:{change.schema}.{change.table}", {})
             if change.op is Op.DELETE:
@@ -98,7 +98,9 @@ class Copy:
                 rows[change.after["k"]] = change.after["v"]
 
     def events(self, changes: Iterable[Change]) -> None:
-        """As one that wants each event once: no insert of a row that is there, an update of what it holds."""
+        """Apply changes as a consumer of single events: no insert of an existing row, no update of another
+        row.
+        """
         for change in changes:
             rows = self.rows.setdefault(f"shop:{change.schema}.{change.table}", {})
             if change.op in (Op.INSERT, Op.SNAPSHOT):
@@ -156,7 +158,7 @@ def test_a_capture_that_is_stopped_anywhere_goes_on_without_loss(seed: int, tmp_
     for run in range(6):
         copy.upsert(told(capture(world, tmp_path / "state"), pieces=world.draw.randrange(1, 12)))
         for _ in range(world.draw.randrange(10)):
-            world.step()  # nobody listens meanwhile
+            world.step()  # no one listens meanwhile
         assert run or world.server.session is None
     world.finish()
     copy.upsert(told(capture(world, tmp_path / "state")))

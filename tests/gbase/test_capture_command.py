@@ -78,7 +78,7 @@ def test_documents_are_of_events_that_are_told_once(server: Server, tmp_path: Pa
 
 
 def test_what_is_refused_is_out_before_the_state_passes_it_over(server: Server, tmp_path: Path) -> None:
-    """And what is kept stays when the next run goes on."""
+    """Keep what is refused when the next run goes on."""
     tables, bad = tmp_path / "tables.toml", tmp_path / "bad"
     tables.write_text(
         '[tables.t1]\nschema = "own"\nkey = ["z"]\ncolumns = { k = "integer", z = "integer" }\n'

@@ -30,7 +30,7 @@ def cuts_of(data: bytes, apart: int = 1, chunk: int = 1000) -> list[Cut]:
 
 
 def by_stretches(data: bytes, cuts: list[Cut]) -> list[Change | Refused]:
-    """What readers of the stretches answer, one after the other."""
+    """Return what readers of the parts return, one after the other."""
     told: list[Change | Refused] = []
     ends = [*(cut.offset for cut in cuts), len(data)]
     for cut, end in zip([Cut(0), *cuts], ends, strict=True):
@@ -112,7 +112,7 @@ def stream_of(said: list[Step]) -> bytes:
         elif step == "C":
             told.say(CommTx(sequence, slot, 1 << 60 if more == 3 else 1_750_000_000))
         elif step == "N":
-            told.data += b"\0\0\0\x10\0\0\0\0\0\0\0\x42\0\0\0\x63"  # of a number that nobody knows
+            told.data += b"\0\0\0\x10\0\0\0\0\0\0\0\x42\0\0\0\x63"  # of an unknown number
         else:
             told.say({"R": RbTx(sequence, slot), "X": Discard(sequence - more, slot)}.get(step)
                      or Truncate(sequence, slot, table))  # fmt: skip

@@ -95,7 +95,7 @@ def test_where_the_dump_counts_the_count_decides() -> None:
 
 
 def xxd(data: bytes, tool: str) -> str:
-    """What the tools print, which the test must not need."""
+    """Return the output of the tools, which the test must not need."""
     lines = []
     for at in range(0, len(data), 16):
         piece = data[at : at + 16]

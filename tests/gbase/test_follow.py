@@ -84,7 +84,7 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_emptied_and_written_longer_is_an_error(tmp_path: Path) -> None:
-    """Its bytes from the old length on are not what follows the old ones."""
+    """Refuse a file whose bytes from the old length on do not follow the old ones."""
     path, others = tmp_path / "capture", stream(3)[100:]
     path.write_bytes(stream(1))
 
@@ -106,7 +106,7 @@ def test_a_file_that_is_emptied_and_written_longer_is_an_error(tmp_path: Path) -
 
 
 def test_a_file_that_is_replaced_is_an_error(tmp_path: Path) -> None:
-    """What is written under its name is never read; that it was moved away alone says nothing."""
+    """Refuse a file that was replaced under its name; one that was only moved away is read on."""
     path = tmp_path / "capture"
     path.write_bytes(stream(1))
 

@@ -83,7 +83,7 @@ def test_a_restart_loses_nothing_and_repeats_nothing() -> None:
         assert take(capturing, first) == [2]
     assert fake.full_rows == {NAME}
     assert first.position == Position(restart=10, delivered=22)
-    insert(fake, 3, 30, 3, commit=32)  # while nobody listens
+    insert(fake, 3, 30, 3, commit=32)  # while no one listens
     fake.happen(40, write_head(CommTx(40, 1, 7)))
     second = StreamReader(Tables(), since=first.position)
     with session(fake) as capturing:

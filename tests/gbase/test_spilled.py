@@ -25,7 +25,7 @@ T2 = "k integer, b boolean, d decimal(8,2)"
 
 
 def random_stream(seed: int) -> bytes:
-    """Transactions that interleave, with everything that a transaction can hold."""
+    """Return interleaved transactions with everything that a transaction can hold."""
     draw = random.Random(seed)
     told = Told().table(7, T1).table(8, T2)
     open_ones: list[int] = []

@@ -125,7 +125,7 @@ def test_a_restart_that_saw_nothing_yet_keeps_the_position() -> None:
 
 
 def test_a_restart_says_nothing_of_transactions_that_ended_before_it() -> None:
-    """They began before the restart position, so their BEGINTX does not come again."""
+    """Report nothing about transactions that began before the restart position."""
     stream = told().row(Number.INSERT, 11, 9, 7, (1, "a")).commit(22, 9)
     assert list(StreamReader(Tables(), since=Position(10, 22)).feed(stream.data)) == []
 
@@ -185,7 +185,7 @@ def test_interleaved_transactions_follow_a_plain_model(script: list[Step], data:
 
 @st.composite
 def transactions(draw: st.DrawFn) -> list[Change]:
-    """Changes as a reader of some stream would have answered them."""
+    """Draw changes as a reader of some stream would return them."""
     described = [draw(typed.tables(max_columns=4)) for _ in range(2)]
     stream = Told(order=draw(st.sampled_from(("big", "little"))), prefix=draw(st.sampled_from((1, 2))))
     sequence = 100

@@ -91,7 +91,7 @@ def test_a_flavour_is_written_as_it_was_read(flavour: dict[str, Any]) -> None:
     )  # neither the rolled back, nor the discarded, nor TIMEOUT and ERROR
     records = flavour_records(**flavour)
     whole = b"".join(records[at] for at in kept)
-    assert sorted(stream) == sorted(whole)  # the schema comes behind BEGINTX, so only the order differs
+    assert sorted(stream) == sorted(whole)  # the schema comes after BEGINTX, so only the order differs
     assert changes_of(read_all([stream])) == changes
 
 

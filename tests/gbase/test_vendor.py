@@ -1,4 +1,4 @@
-"""The vendor's own client decodes our bytes to our values; `bench vendor` tells where it does not."""
+"""The vendor's own client decodes our bytes to our values; `bench vendor` lists the differences."""
 
 from __future__ import annotations
 

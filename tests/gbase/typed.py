@@ -28,14 +28,14 @@ def _decimal(digits: str, scale: int, negative: bool) -> str:
 
 
 def fixed_decimals(precision: int, scale: int) -> st.SearchStrategy[str]:
-    """Texts of DECIMAL(p,s): all its digits, or few of them."""
+    """Draw texts of DECIMAL(p,s): all its digits, or few of them."""
     number = st.integers(0, 10**precision - 1) | st.integers(0, min(999, 10**precision - 1))
     number |= st.just(10**precision - 1)
     return st.builds(lambda n, negative: _decimal(str(n), scale, negative), number, st.booleans())
 
 
 def floating_decimals(precision: int) -> st.SearchStrategy[str]:
-    """Texts of DECIMAL(p): up to p digits with the point anywhere."""
+    """Draw texts of DECIMAL(p): up to p digits with the point anywhere."""
 
     def build(digits: str, shift: int, negative: bool) -> str:
         digits = digits.strip("0")
@@ -49,7 +49,7 @@ def floating_decimals(precision: int) -> st.SearchStrategy[str]:
 
 
 def datetimes(first: str, last: str, scale: int) -> st.SearchStrategy[str]:
-    """Texts of a DATETIME qualifier."""
+    """Draw texts of a DATETIME qualifier."""
     units = UNITS[UNITS.index(first) : UNITS.index(last) + 1]
 
     def build(at: dt.datetime) -> str:
@@ -79,7 +79,7 @@ def datetimes(first: str, last: str, scale: int) -> st.SearchStrategy[str]:
 
 
 def intervals(first: str, last: str, precision: int, scale: int) -> st.SearchStrategy[str]:
-    """Texts of an INTERVAL qualifier."""
+    """Draw texts of an INTERVAL qualifier."""
     units = UNITS[UNITS.index(first) : UNITS.index(last) + 1]
     parts: list[st.SearchStrategy[str]] = []
     for unit in units:

@@ -69,7 +69,7 @@ class World:
         return self.log << 32 | (self.records % RECORDS) << 12 | 0x18
 
     def step(self) -> None:
-        """Something happens, perhaps."""
+        """Let something happen, perhaps."""
         if self.steps and self.draw.random() < 0.6:
             self.steps -= 1
             choice = self.draw.random()
@@ -81,7 +81,7 @@ class World:
                 self.end(self.draw.choice(self.open), keep=self.draw.random() < 0.8)
 
     def finish(self) -> None:
-        """Everybody ends what they began."""
+        """End everything that anyone began."""
         self.steps = 0
         while self.open:
             self.end(self.open[0], keep=True)
@@ -181,7 +181,7 @@ class World:
         (name,) = (n for n in self.names if n.endswith(f":{found[1]}.{found[2]}"))
         for key in range(1, 12):
             for known in [known for known in self.open if key in known.touches(name)]:
-                self.end(known, keep=self.draw.random() < 0.8)  # we wait for whoever has changed the row
+                self.end(known, keep=self.draw.random() < 0.8)  # we wait for the writer of the row
             if "set isolation to repeatable read" in self.statements:
                 self.reading = name, key
             if key in self.tables[name]:
@@ -214,7 +214,7 @@ class Link:
 
 
 class LinkCursor(FakeCursor):
-    """Calls of the capture, and statements."""
+    """A cursor for calls of the capture, and for statements."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world.server)

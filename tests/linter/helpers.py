@@ -1,4 +1,4 @@
-"""Queues told as lists of rows."""
+"""Queues from lists of rows."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_bad_records_are_on_disk_before_the_state_passes_them_over(tmp_path: Pat
 
 
 def test_what_is_removed_while_a_queue_is_read_is_read_whole(tmp_path: Path, engine: sa.Engine) -> None:
-    """A transaction stands on both sides of where the journal begins anew, and is sent meanwhile."""
+    """Read a transaction on both sides of the journal's new start, which is sent meanwhile."""
     later = "3b9acbff4000"
     add(engine, operation(2, ROW_1, SYSLOG_ADDR=800, TRANSACT_ID=4), end(SYSLOG_ADDR=810, TRANSACT_ID=4))
     convert(job(tmp_path, engine), Report(print), CLOCK)
@@ -91,7 +91,7 @@ def test_what_is_removed_while_a_queue_is_read_is_read_whole(tmp_path: Path, eng
 
 
 def test_columns_that_differ_in_case_alone_are_misuse(tmp_path: Path, postgres: Database) -> None:
-    """One of them would be read, and nobody knew which."""
+    """Refuse such columns, because it would be unknown which one is read."""
     engine = postgres.engine()
     QUEUE.create(engine)
     with engine.begin() as connection:
@@ -101,7 +101,7 @@ def test_columns_that_differ_in_case_alone_are_misuse(tmp_path: Path, postgres: 
 
 
 def test_rows_without_an_address_come_last(tmp_path: Path, engine: sa.Engine) -> None:
-    """As where only the ends of transactions have none; databases sort nulls differently."""
+    """Read rows of transaction ends without addresses last; databases sort nulls differently."""
     add(engine, end(SYSLOG_ADDR=None), operation(2, ROW_1))
     convert(job(tmp_path, engine), Report(print), CLOCK)
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
@@ -109,7 +109,7 @@ def test_rows_without_an_address_come_last(tmp_path: Path, engine: sa.Engine) ->
 
 @pytest.mark.long
 def test_work_grows_with_the_queue(tmp_path: Path, postgres: Database) -> None:
-    """To tell where reading would go on behind each change took a look at all that had come before."""
+    """Keep the work linear; it was quadratic, because each change looked at all earlier ones."""
     engine = postgres.engine()
     QUEUE.create(engine)
     taken = []

@@ -130,7 +130,7 @@ def test_what_was_rolled_back_never_comes(queue: Queue) -> None:
 
 
 def test_the_byte_order_that_was_found_is_kept(queue: Queue) -> None:
-    """And that it was a guess is said by the first run alone."""
+    """Keep the byte order, and report the guess in the first run alone."""
     reading = QueueChoices(now="2026-01-01T00:00:00")
     queue.add(insert("a", 100), commit(110))
     assert queue.read(reading) == ["a"]
@@ -155,8 +155,10 @@ def test_what_is_no_state_is_refused(found: object) -> None:
 
 
 class Journal:
-    """Addresses that rise, and begin anew where the journal may use its files again: never those of a
-    transaction that is still open; and the queue is read in every round."""
+    """A journal of rising addresses that begin anew where its files may be used again.
+
+    They are never those of an open transaction, and the queue is read in every round.
+    """
 
     def __init__(self) -> None:
         self.address = 0
@@ -189,7 +191,7 @@ class Journal:
             self.generation, self.address = self.generation + 1, 0
 
     def was_read(self, state: QueueState) -> None:
-        """What a run leaves to the next one."""
+        """Note what a run leaves to the next one."""
         start = state.of("DEMO").start
         if start is not None:
             self.read_in, self.top = self.generation, start.address
@@ -201,8 +203,11 @@ steps = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("iiccrwRRD")), max
 @settings(max_examples=drawn(150))
 @given(steps)
 def test_every_committed_change_comes_out_once(script: Sequence[tuple[int, str]]) -> None:
-    """In whatever order transactions begin and end, wherever runs fall, however often the journal comes
-    back to its first address, and whether or not rows that are out stay in the queue."""
+    """Deliver every committed change once.
+
+    Transactions begin and end in any order, runs come anywhere, the journal returns to its first address, and
+    rows may stay in the queue.
+    """
     with closing(Queue()) as queue:
         check_script(queue, script)
 
@@ -237,7 +242,7 @@ def roll_back(address: int, transact: int, second: int) -> Cells:
 
 
 def test_a_run_that_is_stopped_forgets_nothing_that_it_did_not_come_to(queue: Queue) -> None:
-    """What one database delivered stands in the state of a run that has read no further than another's."""
+    """Keep what one database delivered in the state of a run that has read less of another."""
     queue.add(
         insert("open", 100, 5, DBNODE="B"), insert("out", 110, 6, DBNODE="B"), commit(900, 6, DBNODE="B")
     )

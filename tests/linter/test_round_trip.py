@@ -43,7 +43,7 @@ moments = st.integers(0, 1_100_000_000).map(lambda n: n.to_bytes(4, "big").hex()
 
 @st.composite
 def queues(draw: st.DrawFn) -> list[Change]:
-    """Changes as a reader answered them to some queue."""
+    """Draw changes as a reader returned them for some queue."""
     told: list[Any] = []
     for transaction in range(draw(st.integers(1, 3))):
         cells: dict[str, Any] = {"TRANSACT_ID": transaction, "DBNODE": draw(st.sampled_from(("A", "DEMO")))}
@@ -180,7 +180,7 @@ mutations = st.lists(st.tuples(st.integers(0, 7), st.integers(0, len(NAMES) - 1)
 @settings(max_examples=drawn(600))
 @given(mutations, st.permutations(range(8)))
 def test_hostile_rows_are_read_safely(changes: list[tuple[int, int, Any]], order: list[int]) -> None:
-    """Nothing but answers; nothing of a transaction that did not commit behind it, or rolled back."""
+    """Return only answers for hostile rows, and nothing of a transaction that did not commit."""
     told = [
         operation(2, ROW_1),
         operation(3, ROW_1, ROW_1),

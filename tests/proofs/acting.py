@@ -53,7 +53,7 @@ MERGE = (
 
 
 class Sessions:
-    """Some sessions, each with as many transactions; how many statements they made."""
+    """Some sessions, each with as many transactions, and how many statements they ran."""
 
     def __init__(self, engine: Engine, seed: int, sessions: int, transactions: int) -> None:
         self.engine = engine
@@ -108,7 +108,7 @@ class Sessions:
 
 
 def _copy(connection: Any, table: str, rows: dict[int, str | None]) -> None:
-    """Rows by COPY, those that are there already left out."""
+    """Write rows by COPY, except existing ones."""
     there = set(connection.execute(text(f"select k from {table}")).scalars())
     cursor = connection.connection.cursor()
     with cursor.copy(f"copy {table} (k, a) from stdin") as copy:

@@ -16,7 +16,7 @@ AT_ONCE = ";;"  # between the statements of one transaction
 
 @dataclass
 class Case:
-    """One case, and where it stands in the file."""
+    """A case, and its place in the file."""
 
     name: str
     line: int

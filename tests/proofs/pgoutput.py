@@ -16,7 +16,7 @@ Values = dict[str, str | None]
 
 
 class Act(NamedTuple):
-    """What happened to a row; of a truncate, to a table."""
+    """A change of a row; of a truncate, the table."""
 
     table: str
     old: Values | None
@@ -30,7 +30,7 @@ class _Relation(NamedTuple):
 
 
 def begin(engine: Engine, tables: tuple[str, ...]) -> None:
-    """From now on, whole rows of these tables are written to the log, and kept for `acts`."""
+    """Write whole rows of these tables to the server's log from now on, and keep them for `acts`."""
     with engine.begin() as connection:
         for table in tables:
             connection.execute(text(f"alter table {table} replica identity full"))

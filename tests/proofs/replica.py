@@ -63,14 +63,14 @@ class WritersOfRows(Rig):
         connection.execute(text(statement), given)
 
     def rows(self) -> dict[str, Row]:
-        """What the table holds."""
+        """Return the rows of the table."""
         with self.engine.connect() as connection:
             found = connection.execute(text("select * from usr")).all()
         return {str(idu): _without_nulls(zip(COLUMNS, values, strict=True)) for idu, *values in found}
 
 
 class Replica:
-    """What a receiver knows of the table. Each event must fit; what comes again is passed over."""
+    """A receiver's copy of the table. Each event must fit; repeats are passed over."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
@@ -118,7 +118,7 @@ class Replica:
 
 
 class Moody:
-    """How a receiver answers that now and then says retry, fails, hangs up, or says nothing at all."""
+    """A receiver that sometimes asks for a retry, fails, hangs up, or is silent."""
 
     def __init__(self, replica: Replica, dice: random.Random) -> None:
         self._replica, self._dice = replica, dice

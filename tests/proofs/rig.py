@@ -1,7 +1,7 @@
 """Writers, a receiver and publishers as processes of their own, for proofs that nothing is lost.
 
-A writer's update logs the old and the new value of a counter, so the events of one object must form an
-unbroken chain: one that is missing, or out of order, breaks it.
+A writer's update logs the old and the new value of a counter. So the events of one object must form an
+unbroken chain; a missing or inverted event breaks it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BY_COLUMN = "tests.proofs.by_column"
 
 
 class Chain:
-    """What has arrived: each object's counter values, in order of arrival, each event once."""
+    """The chain of what has arrived: each object's counter values in order, each event once."""
 
     def __init__(self) -> None:
         self.repeats = 0
@@ -76,7 +76,7 @@ class Chain:
             self._at[key] = after
 
     def ends(self) -> dict[str, int]:
-        """Where each object's counter stands by what arrived."""
+        """Return the last counter value of each object that arrived."""
         return self._at
 
 
@@ -119,7 +119,7 @@ class Rig:
         track(self.engine, self.log, "usr", Choice(insert=5, update=2))
 
     def start(self, *words: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """A publisher that reads by row, or by column; in its environment stand these, too."""
+        """Start a publisher that reads by row, or by column, with these additions to its environment."""
         command = [
             sys.executable,
             "-m",
@@ -145,7 +145,7 @@ class Rig:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Writers work while the block runs."""
+        """Let writers work while the block runs."""
         stop = threading.Event()
         seeds = [self.random.random() for _ in range(WRITERS)]
         threads = [threading.Thread(target=self._write, args=(seed, stop)) for seed in seeds]
@@ -168,7 +168,7 @@ class Rig:
                 time.sleep(0.05)  # a deadlock, or the server is down: the transaction is gone
 
     def transaction(self, connection: Any, dice: random.Random) -> None:
-        """What a writer does in one transaction, to its end."""
+        """Run a writer's transaction to its end."""
         for _ in range(dice.randint(1, 3)):
             self._update(connection, dice)
             if dice.random() < 0.2:
@@ -201,7 +201,7 @@ class Rig:
         raise AssertionError(f"{left} rows are left; {(self.folder / 'publisher.log').read_text()[-2000:]}")
 
     def truth(self) -> dict[str, int]:
-        """Where each object's counter stands."""
+        """Return the counter of each object."""
         with self.engine.connect() as connection:
             return {str(idu): n for idu, n in connection.execute(text("select idu, n from usr"))}
 
@@ -239,13 +239,13 @@ class Arrivals:
                 self.close_connection = length is not None
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Silence."""
+                """Log nothing."""
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True
 
             def handle_error(self, request: Any, client_address: Any) -> None:
-                """Publishers are killed while they talk."""
+                """Ignore errors, because publishers are killed while they talk."""
 
         self._server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"

@@ -30,7 +30,7 @@ Rows = dict[str, dict[str, str]]
 
 
 class Applier:
-    """Applies the documents of a folder, in the order in which they were written, and may be killed."""
+    """A process that applies the documents of a folder in their order, and may be killed."""
 
     def __init__(self, folder: Path, to_url: str) -> None:
         self._folder = folder
@@ -48,18 +48,18 @@ class Applier:
             )
 
     def finish(self) -> str:
-        """Apply all; what the command said."""
+        """Apply all; return the command's output."""
         assert self.start(1000).wait() == 0, (self._folder / "apply.log").read_text()[-2000:]
         return (self._folder / "apply.log").read_text().splitlines()[-1]
 
 
 def _written(path: Path) -> tuple[int, int]:
-    """When a document was written; those of one tick of the clock by their first rows."""
+    """Return when a document was written; those of one clock tick are ordered by their first rows."""
     return path.stat().st_mtime_ns, int(path.name.partition("-")[0])
 
 
 def rows(database: Database) -> Rows:
-    """What the second database's table holds."""
+    """Return the rows of the second database's table."""
     with connect(database.url).connect() as connection:
         found = connection.execute(text(f"select idu, {', '.join(COLUMNS)} from usr")).all()
     pairs = ((str(idu), dict(zip(COLUMNS, values, strict=True))) for idu, *values in found)

@@ -64,7 +64,7 @@ def test_captures_agree(pg: Tracked, tmp_path: Path, sessions: int, granularity:
     for table in TABLES:
         rowwise = granularity == "row" and table != "part"  # a partitioned table knows no other
         pg.track(table, insert=1, update=2, granularity="row" if rowwise else "statement")
-    # behind ours: of a partitioned table `track` refuses values beside such triggers
+    # after ours: of a partitioned table `track` refuses values with such triggers
     queued = _queue(pg.engine)
     jars = _jars()
     begin(pg.engine, LEAVES)
@@ -94,7 +94,7 @@ def test_captures_agree(pg: Tracked, tmp_path: Path, sessions: int, granularity:
 
 
 def _jars() -> list[str]:
-    """Those of Debezium, where it is at hand."""
+    """Return the jars of Debezium, if it is at hand."""
     try:
         return installing.jars("debezium")
     except installing.Skipped:
@@ -102,12 +102,12 @@ def _jars() -> list[str]:
 
 
 def _expected(done: list[Act]) -> int:
-    """How many changes Debezium makes of these acts: of a changed key two."""
+    """Return how many changes Debezium makes of these acts; a changed key makes two."""
     return sum(2 if act.old and act.new and act.old["k"] != act.new["k"] else 1 for act in done)
 
 
 def _read_by_debezium(engine: Engine, jars: list[str], folder: Path, count: int) -> list[Act]:
-    """What Debezium's engine makes of the log of writes."""
+    """Return what Debezium's engine reads from the write-ahead log."""
     reader = debezium.Debezium(engine.url, jars, LEAVES, folder / "changes.jsonl")
     try:
         reader.wait(count)
@@ -116,7 +116,7 @@ def _read_by_debezium(engine: Engine, jars: list[str], folder: Path, count: int)
         debezium.end(engine)
     found = []
     for change in reader.changes():
-        if change["op"] == "m":  # what `acts` told the log of writes
+        if change["op"] == "m":  # a message of `acts` in the write-ahead log
             continue
         old, new = (_texts(change.get(side)) for side in ("before", "after"))
         found.append(Act(change["source"]["table"], old, new, change["op"] == "t"))
@@ -157,7 +157,7 @@ def _of_acts(done: list[Act]) -> Sequences:
 
 
 def _rows(old: dict[str, str | None] | None, new: dict[str, str | None] | None) -> Iterator[Logged]:
-    """What a change of one row is logged as, with types 1, 2 and 4."""
+    """Return what a change of one row is logged as, with types 1, 2 and 4."""
     if old and new and old["k"] == new["k"]:
         for column in COLUMNS:
             if old[column] != new[column]:
@@ -172,7 +172,7 @@ def _rows(old: dict[str, str | None] | None, new: dict[str, str | None] | None) 
 
 
 def _queue(engine: Engine) -> bool:
-    """PgQ's triggers on every table, where the server has them."""
+    """Put PgQ's triggers on every table, if the server has them."""
     with engine.begin() as connection:
         if not connection.execute(text("select 1 from pg_available_extensions where name = 'pgq'")).scalar():
             return False
@@ -190,7 +190,7 @@ def _queue(engine: Engine) -> bool:
 
 
 def _queued(connection: Connection) -> list[Act]:
-    """What PgQ's triggers saw."""
+    """Return what PgQ's triggers saw."""
     prefix = connection.execute(text("select queue_data_pfx from pgq.queue")).scalar_one()
     events = text(f"select ev_type, ev_data, ev_extra1, ev_extra2 from {prefix} order by ev_id")
     return [_act(*row) for row in connection.execute(events)]

@@ -49,7 +49,7 @@ def await_more(arrived: Callable[[], int]) -> None:
 
 
 def kill_and_restart(rig: Rig, arrived: Callable[[], int], *words: str) -> None:
-    """Two publishers under load, one of them killed and started anew at random instants."""
+    """Run two publishers under load; one is killed and started anew at random instants."""
     for _ in range(2):
         rig.start(*words)
     with rig.writing():
@@ -79,7 +79,7 @@ def test_files_hold_every_event_once(rig: Rig, more: tuple[str, ...]) -> None:
     documents = [line for path in folder.glob("*.xml") for line in path.read_text().splitlines()]
     events = [event for document in documents for event in events_of(document)]
     chain = Chain()
-    for event in sorted(events, key=first_row):  # a file's time is too coarse to tell their order
+    for event in sorted(events, key=first_row):  # a file's time is too coarse for their order
         chain.take_event(event)
     assert chain.ends() == rig.truth()
     assert chain.repeats == 0

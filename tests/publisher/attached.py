@@ -93,7 +93,7 @@ class Attached:
             connection.execute(text(statement), values)
 
     def write(self, *rows: Mapping[str, Any]) -> None:
-        """Rows, type 6 of usr where nothing else is said."""
+        """Write rows, of type 6 of usr by default."""
         for row in rows:
             filled = {"status": "N", "event_type": 6, "event_time": "2025-03-23", "table_name": "usr"} | dict(
                 row
@@ -118,7 +118,7 @@ class Attached:
         return result
 
     def told(self, *words: str, **environment: str) -> str:
-        """Everything that a command says."""
+        """Return all output of a command."""
         result = self.call(*words, **environment)
         fault = result.exception
         return result.output + (str(fault) if isinstance(fault, EventlogError) else "")

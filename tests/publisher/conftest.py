@@ -32,6 +32,6 @@ def world(made_world: World) -> World:
 
 @pytest.fixture(params=["row by row", "by column"])
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pick-ups are read row by row, or by column however few rows they have."""
+    """Read pick-ups row by row, or by column however few rows they have."""
     if request.param == "by column":
         monkeypatch.setattr("eventlog.sql.log.pending.MANY", 0)

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 
 def again(world: World, *facts: Remembered, rules: Rules | None = None) -> Reading:
-    """What a reader makes of remembered events."""
+    """Return what a reader makes of remembered events."""
     reader = world.reader(["usr"], rules or Rules(), XdsSettings())
     with world.store.snapshot() as snapshot:
         return reader.read_again(snapshot, facts)

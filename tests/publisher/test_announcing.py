@@ -1,4 +1,4 @@
-"""What the publisher says of itself: what goes where, when it rests, and rows that are its own."""
+"""The publisher's announcements: what goes where, when it rests, and rows that are its own."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_an_odd_row_costs_that_row(
     assert log.letters()["idu=1"] == "S"
     (failed,) = log.told("errors").splitlines()
     assert reason in failed
-    assert "None" not in explained + failed  # a null is told as one
+    assert "None" not in explained + failed  # a null is shown as one
     for words in (["check"], ["status"], ["explain"], ["redrive", "--all"], ["skip", "2", "--reason", "x"]):
         log.call(*words)
 
@@ -259,7 +259,7 @@ def test_future_events_need_a_time_that_orders(engine: Engine, database: Databas
 
 
 def test_case_and_padding_tell_letters_and_users_apart(engine: Engine, database: Database) -> None:
-    """Where a column compares without case, as MariaDB's do by default, ours must not."""
+    """Compare by case even if a column does not, as MariaDB's do by default."""
     log = Attached(engine, database.dialect, {"status": "varchar(9)"})
     log.call("install")
     log.write(
@@ -338,7 +338,7 @@ def test_track_asks_for_what_triggers_leave_to_the_log(engine: Engine, database:
     assert log.call("install").exit_code == 0
     told = log.told("track", "usr")
     assert "gives its rows no record_id, status, event_time" in told
-    log.change("insert into usr values (1, 'Jack', 'Frost')")  # no trigger stands in the way of the user
+    log.change("insert into usr values (1, 'Jack', 'Frost')")  # no trigger disturbs the user
     for line in told.splitlines():
         if line.strip().startswith("alter"):
             log.change(line.strip().rstrip(";"))

@@ -50,7 +50,7 @@ def rows(draw: st.DrawFn) -> dict[str, Any]:
 
 @pytest.fixture
 def peopled(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """With the current rows of some objects; few rows count as many."""
+    """Add the current rows of some objects; few rows count as many."""
     monkeypatch.setattr("eventlog.sql.log.pending.MANY", 0)
     world.change(
         "create table grp (org varchar(9), name varchar(9), member varchar(9), primary key (org, name))"
@@ -63,7 +63,7 @@ def peopled(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 def told(reading: Reading) -> dict[str, object]:
-    """What a reading came to."""
+    """Return the result of a reading."""
     events = reading.packed
     sendings = list(events.sendings(0, len(events))) if events is not None else reading.sendings
     return {

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.quick
 
 @pytest.fixture
 def family(world: World) -> Iterator[World]:
-    """Users, their phone numbers and their mail addresses, tracked as one class."""
+    """Make users, their phone numbers and their mail addresses, tracked as one class."""
     world.change(
         "create table usr_phone (idu integer, phoneno varchar(20),"
         " constraint fk_phone foreign key (idu) references usr (idu))"
@@ -148,7 +148,7 @@ def test_a_query_back_that_does_not_read_the_child_leaves_its_rows(named: World)
 
 
 def test_two_children_are_read_one_after_the_other(named: World) -> None:
-    """Not each row of one with each row of the other."""
+    """Read them in turn, not each row of one with each row of the other."""
     named.change(
         "create table usr_mail (idu integer, address varchar(20), foreign key (idu) references usr (idu))"
     )

@@ -36,7 +36,7 @@ def busy(document: OutgoingDocument) -> Reply:
 
 
 def failed(world: World, **row: Any) -> None:
-    """Rows 1 and 2 with E."""
+    """Give rows 1 and 2 the letter E."""
     world.user(1)
     world.user(2)
     world.write(key(1, **row), key(2, **row))

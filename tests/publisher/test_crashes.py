@@ -24,7 +24,7 @@ class Crash(BaseException):
 
 
 class DyingSink(FilesSink):
-    """Dies at the n-th call, before or after the documents of that call are out."""
+    """A sink that dies at the n-th call, before or after the documents of that call are out."""
 
     def __init__(self, folder: Path, call: int, after: bool) -> None:
         super().__init__(folder)
@@ -42,7 +42,7 @@ class DyingSink(FilesSink):
 
 
 def until(left: int) -> Callable[[Path, Path], Path]:
-    """A way to rename files of which the one behind so many crashes."""
+    """Return a function that renames files and crashes after so many."""
     rename, calls = Path.rename, iter(range(left))
 
     def renamed(path: Path, target: Path) -> Path:
@@ -66,7 +66,7 @@ def files(folder: Path) -> dict[str, list[str]]:
 def test_the_parts_of_a_cut_event_are_out_once(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, mode: FinishMode
 ) -> None:
-    """They are three files of one delivery, each of which is given its name aside, and then its place."""
+    """Write three files of one delivery, each with its name in another place first."""
     change_mode(world.store, mode, "test")
     world.write(key(3, event_type=4))
     world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(5)))

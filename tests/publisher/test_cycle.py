@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 
 def answer(level: Level, *event_ids: str) -> Answering:
-    """This level for these events, success for the others."""
+    """Answer this level for these events, and success for the others."""
     return lambda document: Reply([Status(level, event_id, "so it is") for event_id in event_ids])
 
 

@@ -122,7 +122,7 @@ def test_it_publishes_what_comes_and_stops_when_told(world: World, arrivals: Arr
 
 
 def test_the_receivers_state_follows_its_last_answer(world: World, arrivals: Arrivals) -> None:
-    """Within a cycle too: the page, `status` and the metric no longer wait for its end."""
+    """Show the state within a cycle too: the page, `status` and the metric do not wait for its end."""
     refusing, seen = threading.Event(), []
     refusing.set()
 
@@ -380,7 +380,7 @@ def test_a_time_of_day_replaces_the_interval(world: World, arrivals: Arrivals) -
 def test_a_time_of_day_is_met_also_where_the_clock_is_set_meanwhile(
     world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch, hour: int
 ) -> None:
-    """At 11 it is due at noon; then the clock is set, on to 13 or back to 9, and the other time comes."""
+    """Run at noon, though at 11 the clock is set on to 13 or back to 9."""
     monkeypatch.setattr(loop, "LOOK", 0.05)
     shown, looked = [dt.datetime(2025, 3, 23, 11)], set[dt.datetime]()
 
@@ -406,8 +406,10 @@ def test_a_time_of_day_is_met_also_where_the_clock_is_set_meanwhile(
 def test_who_waits_for_a_time_of_day_keeps_the_lock(
     world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server may end a session that says nothing for long; who stands by would publish at once. One that
-    is ended all the same is made anew, and waits on."""
+    """Keep the lock of a session that is silent for long, which a server may end.
+
+    A waiting publisher would publish at once. A session that is ended anyway is made anew, and waits on.
+    """
     if world.log.dialect.name != "postgresql":
         pytest.skip("only PostgreSQL tells when a session last said something")
     monkeypatch.setattr(loop, "LOOK", 0.05)

@@ -49,7 +49,7 @@ def fill(world: World) -> None:
 
 
 def event_ids(folder: Path) -> list[str]:
-    """Of all documents, each of which is whole."""
+    """Return the event-ids of all documents, each of which must be whole."""
     return sorted(
         str(event.get("event-id")) for path in folder.glob("*.xml") for event in events_of(path.read_text())
     )
@@ -93,7 +93,7 @@ def test_a_full_disk_delays_and_loses_nothing(world: World, small_disk: Path, tm
 
 
 def test_documents_that_are_too_large_for_the_file_system_are_divided(world: World, tmp_path: Path) -> None:
-    """A file system that takes no longer files is not full: waiting would help nobody."""
+    """Divide documents if the file system takes no longer files, because waiting would not help."""
     folder, log = tmp_path / "out", tmp_path / "log"
     with publishing(world, folder, log) as process:
         until(lambda: (folder / ".eventlog" / "record").exists())
@@ -106,5 +106,5 @@ def test_documents_that_are_too_large_for_the_file_system_are_divided(world: Wor
 
 
 def may_grow(process: subprocess.Popen[bytes], most: int) -> None:
-    """How long a file the process may write."""
+    """Limit how long a file the process may write."""
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))

@@ -53,7 +53,7 @@ def deletes(*numbers: int) -> list[dict[str, Any]]:
 
 
 def a_lock_is_waited_for(world: World) -> bool:
-    """Whether a session waits for another one's lock."""
+    """Return whether a session waits for another one's lock."""
     with world.engine.connect() as connection:
         return bool(connection.execute(text(WAITING[kind(world.engine)])).scalar_one())
 
@@ -66,7 +66,7 @@ def purge_all(world: World) -> int:
 
 
 def in_the_log(world: World) -> set[str]:
-    """The letters that stand in the log itself."""
+    """Return the letters in the log itself."""
     with world.engine.connect() as connection:
         return {row[0] for row in connection.execute(text("select status from eventlog"))}
 
@@ -80,7 +80,7 @@ def ranges(world: World) -> list[tuple[int, int, str]]:
 
 
 def every_letter(world: World) -> dict[int, str]:
-    """Rows 1 to 7 with every letter; row 5 waits."""
+    """Make rows 1 to 7 with every letter; row 5 waits."""
     world.write(*deletes(*range(1, 8)))
     levels = {"2": Level.WARNING, "3": Level.ERROR, "5": Level.RETRY, "7": Level.FATAL}
     receiver = answered({f"eventlog:{row}": level for row, level in levels.items()})
@@ -122,7 +122,7 @@ def test_failed_rows_are_redriven_and_others_skipped(world: World) -> None:
 
 
 def test_a_row_may_come_into_a_gap_at_any_time(world: World) -> None:
-    """Its transaction has its number, and ends after its neighbours were finished."""
+    """Commit a row with an old number after its neighbours were finished."""
     names = world.log.names()
     insert = text(f"insert into {names['log']} (event_type, table_name, table_key) values (4, 'usr', :key)")
     with world.publisher(receiver := Receiver()) as publisher, world.engine.connect() as late:
@@ -138,7 +138,7 @@ def test_a_row_may_come_into_a_gap_at_any_time(world: World) -> None:
 
 
 def test_a_number_that_was_drawn_before_its_transaction_had_an_id_is_not_lost(world: World) -> None:
-    """It could not be told by the transactions that were open: none was, that had written anything."""
+    """Find a row whose transaction had no id when its number was drawn."""
     names = world.log.names()
     columns = "record_id, event_type, table_name, table_key"
     values = f"{own_ids(world.log.dialect)}values (:id, 4, 'usr', 'idu=2')"
@@ -227,7 +227,7 @@ def test_a_log_that_was_truncated_is_recognised_and_nothing_in_it_is_taken_as_do
 
 
 def test_numbers_that_came_again_while_nobody_looked_are_not_taken_as_done(world: World) -> None:
-    """The sequence is past what went out by now, so that only the rows tell."""
+    """Check the rows, because the sequence is past the published rows by now."""
     world.write(*deletes(1, 2, 3))
     world.cycle(Receiver())
     begin_again = " restart identity" if world.log.dialect.transactional_ddl else ""
@@ -300,11 +300,11 @@ def test_every_mode_sends_the_same_and_comes_to_the_same_letters(world: World, s
 
 
 class History(NamedTuple):
-    """What became of some rows."""
+    """The fates of some rows."""
 
     documents: list[str]
     letters: dict[int, str]  # of rows that were not published
-    redriven: list[tuple[int, str]]  # each with its exit code and what it said
+    redriven: list[tuple[int, str]]  # each with its exit code and its output
 
 
 def some_row(dice: random.Random) -> dict[str, Any]:

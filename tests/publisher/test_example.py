@@ -1,4 +1,4 @@
-"""The example of a settings file is complete, and says what is so."""
+"""The example of a settings file is complete and true."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eventlog.publisher.config import read_config
 pytestmark = pytest.mark.quick
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "eventlog.toml"
-NOT_FOR_FILES = {"status", "http_password"}  # N is the only letter published; passwords stand elsewhere
+NOT_FOR_FILES = {"status", "http_password"}  # N is the only letter published; passwords are elsewhere
 FREE = {
     "http_url",
     "url",

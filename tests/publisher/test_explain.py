@@ -20,7 +20,7 @@ FUTURE = {"EVENTLOG_HANDLE_FUTURE_EVENTS": "true", "EVENTLOG_DRIVER_USER": "idm"
 
 
 def crowd(world: World) -> None:
-    """Row 1 waits for a retry and holds 2, 3 is loopback, 4 is due in 2999, 5 to 7 may go."""
+    """Make row 1 wait for a retry and hold 2; 3 is loopback, 4 is due in 2999, 5 to 7 may go."""
     world.write(key(1, event_type=4))
     with world.publisher(Receiver(busy)) as publisher:
         publisher.cycle()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.quick
 
 @dataclass(frozen=True)
 class Foreign:
-    """How somebody made a log, and what its triggers wrote."""
+    """A log of others, and what its triggers wrote."""
 
     name: str
     types: dict[str, str]

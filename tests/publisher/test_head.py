@@ -43,7 +43,7 @@ class Clock:
 
 
 class History:
-    """Writers whose transactions overlap, and a leader who finishes, holds and releases."""
+    """Writers with overlapping transactions, and a leader that finishes, holds and releases."""
 
     def __init__(self, world: World, leader: Leader, seed: int, stack: ExitStack) -> None:
         self.world, self.leader, self.dice = world, leader, random.Random(seed)
@@ -60,7 +60,7 @@ class History:
         self._open: list[Connection] = [stack.enter_context(world.engine.connect()) for _ in range(3)]
 
     def write(self) -> None:
-        """Rows of a transaction that goes on."""
+        """Write rows of a transaction that goes on."""
         connection = self.dice.choice(self._open)
         for _ in range(self.dice.choice((1, 1, 2, 80))):
             user = self.dice.choice(("idm", "idm", None, "other"))
@@ -183,7 +183,7 @@ BLOCKED = 30_000
 
 
 def many(world: World, row: dict[str, Any], count: int, connection: Connection | None = None) -> None:
-    """So many rows alike."""
+    """Write so many equal rows."""
     names = world.log.names()
     values = {"event_type": 4, "table_name": "usr", "perpetrator": None} | row
     columns = ", ".join(names[name] for name in values)
@@ -198,7 +198,7 @@ def many(world: World, row: dict[str, Any], count: int, connection: Connection |
 
 
 def rows_read(world: World, look: Callable[[Snapshot], object]) -> int:
-    """How many rows one look reads."""
+    """Return how many rows one look reads."""
     count = text(ROWS_READ[world.log.dialect.name])
     with world.engine.connect() as connection:
         snapshot = Snapshot(connection, world.store.queries)
@@ -237,7 +237,7 @@ def test_rows_that_may_not_go_are_read_no_second_time(world: World, held: bool) 
 
 @pytest.mark.parametrize("future", [False, True])
 def test_of_a_log_with_ranges_only_the_gaps_are_read(world: World, future: bool) -> None:
-    """One row was committed late; what is done before and behind it stays in the log."""
+    """Read only the gaps of a log with ranges; one row was committed late, and finished rows stay."""
     if world.log.dialect.name not in ROWS_READ:
         pytest.skip(f"{world.log.dialect.title} does not tell everybody how many rows a session read")
     change_mode(world.store, FinishMode.RANGES, "test")
@@ -250,7 +250,7 @@ def test_of_a_log_with_ranges_only_the_gaps_are_read(world: World, future: bool)
     seen: list[Any] = []
 
     def look(snapshot: Snapshot) -> None:
-        """As from a head of which nothing is known but where it begins."""
+        """Look from a blocked range of which only the start is known."""
         seen.extend(row[0] for row in snapshot.pick_up(Selection(future=future), BlockedRange(0), Ends())[0])
 
     assert rows_read(world, look) < BLOCKED / 10

@@ -27,7 +27,7 @@ def busy(document: OutgoingDocument) -> Reply:
 
 
 def spellings(world: World) -> set[tuple[str, str]]:
-    """How the rows of held objects name them, as is on record."""
+    """Return the recorded spellings of held objects."""
     with world.engine.connect() as connection:
         found = connection.execute(text(f"select table_name, table_key from {world.log.names()['held']}"))
         return {(row[0], row[1]) for row in found}
@@ -80,7 +80,7 @@ def test_rows_of_a_new_spelling_are_held_at_once_and_fill_no_limit(world: World)
 
 
 def test_holds_that_become_one_keep_their_events_oldest_first(world: World) -> None:
-    """As a version before left them: two spellings of one object, each with an event that waits."""
+    """Merge two spellings of one object, each with an event that waits, as an older version left them."""
     receiver = Receiver()
     world.user(1)
     rows = [

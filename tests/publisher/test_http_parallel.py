@@ -133,7 +133,7 @@ def test_after_a_stop_nothing_is_begun_and_what_is_on_its_way_gets_its_reply() -
 
 @pytest.mark.parametrize("halting", [say(200, FATAL), say(500)])
 def test_the_sink_itself_begins_nothing_behind_a_reply_that_halts(halting: Answering) -> None:
-    """For whoever takes the replies may still be waiting for one before it."""
+    """Begin nothing after such a reply, because the caller may still wait for an earlier one."""
     together = threading.Barrier(4)
 
     def answer(handler: Any, number: int) -> None:
@@ -148,7 +148,9 @@ def test_the_sink_itself_begins_nothing_behind_a_reply_that_halts(halting: Answe
 
 
 def test_a_sink_is_closed_when_what_is_on_its_way_has_ended() -> None:
-    """Else the next leader would send an object's later events beside its earlier ones."""
+    """Wait for documents on their way; else the next leader would send an object's later events at the same
+    time.
+    """
     answered, closing = [], threading.Event()
     together = threading.Barrier(4)
 
@@ -168,7 +170,7 @@ def test_a_sink_is_closed_when_what_is_on_its_way_has_ended() -> None:
 
 
 class OneAtATime(NothingKnown):
-    """Answers that notice whether two documents are answered at once."""
+    """A receiver that notices whether two documents are answered at once."""
 
     def __init__(self) -> None:
         self.most = self.present = 0
@@ -206,7 +208,7 @@ def test_queries_are_answered_over_the_connection_that_asked_and_one_document_af
 
 
 def test_the_events_of_an_object_arrive_in_order_and_never_two_at_once(world: World) -> None:
-    """Over several cycles, while answers take their time."""
+    """Send over several cycles, while answers take their time."""
     dice = random.Random(2)
     objects = [dice.randint(1, 6) for _ in range(90)]
     pauses = [dice.random() * 0.02 for _ in objects]
@@ -237,7 +239,7 @@ def test_the_events_of_an_object_arrive_in_order_and_never_two_at_once(world: Wo
 
 
 def test_after_fatal_nothing_new_is_sent_and_every_answer_is_kept(world: World) -> None:
-    """The third is answered once the sixth has come; the others behind it once it has been answered."""
+    """Answer the third once the sixth has come, and the later ones after it."""
     six, third = threading.Event(), threading.Event()
 
     def answer(handler: Any, number: int) -> None:
@@ -266,7 +268,7 @@ def test_after_fatal_nothing_new_is_sent_and_every_answer_is_kept(world: World) 
 
 @pytest.mark.parametrize("failing", ["hangs up", "is silent", "answers 500"])
 def test_a_document_without_an_answer_costs_no_other_its_own(world: World, failing: str) -> None:
-    """What had not been begun goes in the same cycle, for the receiver is there."""
+    """Send documents that had not begun in the same cycle, because the receiver is there."""
     over = threading.Event()
 
     def answer(handler: Any, number: int) -> None:
@@ -293,7 +295,7 @@ def test_a_document_without_an_answer_costs_no_other_its_own(world: World, faili
 
 
 def test_a_receiver_that_asks_for_time_gets_it(world: World) -> None:
-    """The longest that one of those on their way was told; what had not been begun stays on record."""
+    """Wait for the longest time that one of them asked for; what had not begun stays on record."""
     together = threading.Barrier(4)
 
     def answer(handler: Any, number: int) -> None:
@@ -331,7 +333,7 @@ class Refusing:
         return False
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 def test_what_did_not_arrive_stays_on_record_and_what_came_behind_it_is_finished(world: World) -> None:

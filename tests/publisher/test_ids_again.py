@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 
 def begin_again(world: World) -> None:
-    """What a truncate does to a log."""
+    """Truncate a log."""
     world.change("truncate eventlog" + (" restart identity" if world.log.dialect.transactional_ddl else ""))
 
 
@@ -117,7 +117,7 @@ def test_a_document_that_is_on_record_of_a_log_before_goes_out(world: World, tmp
     begin_again(world)
     assert world.write(*deletes(2)) == [1]
     publish()
-    assert world.letters() == {1: "N"}  # a file of this name stands there
+    assert world.letters() == {1: "N"}  # a file of this name exists
     (tmp_path / "1-1.xml").unlink()
     publish()
     assert "idu=2" in (tmp_path / "1-1.xml").read_text()

@@ -24,7 +24,7 @@ SEVERAL = 40  # such values, more than twice as many as may be held
 
 
 class Weighing(Receiver):
-    """Notes how many characters it was sent at a time."""
+    """A sink that notes how many characters it gets at a time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ def documents(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.
 
 
 def fill(world: World, first: int, count: int, characters: int) -> None:
-    """Rows of the table, and a query-back of each."""
+    """Write rows of the table, and a query-back of each."""
     for number in range(first, first + count):
         world.change("insert into doc values (:i, :c)", i=number, c="ä" + "x" * characters)
     world.write(*(key(number, table_name="doc") for number in range(first, first + count)))

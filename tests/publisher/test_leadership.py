@@ -1,4 +1,6 @@
-"""Who holds the leader's lock is named and told apart from a publisher; a resting leader holds no more."""
+"""The holder of the leader's lock is named and distinguished from a publisher; a resting leader holds no
+more.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from tests.publisher.world import World, key
 
 pytestmark = pytest.mark.quick
 
-# A role without any right but to connect; how it is made, and what its session is told to do.
+# A role that may only connect; how it is made, and the setting of its session.
 STRANGERS = {
     "postgresql": (
         ("create role {name} login password '{password}'",),
@@ -123,7 +125,7 @@ def test_who_stands_by_says_for_whom_and_says_it_once(
 
 
 def test_a_leader_at_rest_is_in_no_transaction(world: World, arrivals: Arrivals) -> None:
-    """Nothing of ours keeps a snapshot back, or looks like a client that forgot its transaction."""
+    """Hold no snapshot and no open transaction."""
     question = text(IN_TRANSACTION[world.log.dialect.name])
     world.write(key(1, event_type=4))
     with running(world, arrivals, polling_interval=60):

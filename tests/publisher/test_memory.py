@@ -58,7 +58,7 @@ def test_the_rows_of_a_change_that_was_cut_are_told_once() -> None:
 
 @given(st.integers(0, 4), st.integers(1, 4))
 def test_of_a_change_that_was_cut_goes_what_is_behind_the_last_part_that_is_out(out: int, last: int) -> None:
-    """Of five parts as many are out, and so many were remembered."""
+    """Send what follows the last part that is out; of five parts some are out, and some were remembered."""
     facts = [Remembered("a", (1, 3), part, part < 5) for part in range(1, 6)][:last]
     documents = [(str(fact.part), [fact]) for fact in facts]
     left = still_to_go(documents, {str(part) for part in range(1, out + 1)})

@@ -42,7 +42,7 @@ def config(world: World, *, columns: Any = None, tables: Any = None, **given: An
 
 @pytest.fixture
 def family(world: World) -> Iterator[World]:
-    """A table that refers to usr, a view, and one that nobody names."""
+    """Make a table that refers to usr, a view, and a table without a name in the settings."""
     world.change("create table dept (id integer primary key, boss integer references usr (idu), born date)")
     world.change("create view people as select idu as pk_idu, fname as sv_fname, lname as mv_lname from usr")
     yield world

@@ -1,4 +1,4 @@
-"""Parameters of the publisher that no other test holds to what they say, on every database at hand."""
+"""Parameters of the publisher that no other test covers, on every database at hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.quick
 
 
 def end_by_pid(world: World) -> None:
-    """PostgreSQL: every other session of this database."""
+    """End every other session of this database (PostgreSQL)."""
     world.change(
         "select pg_terminate_backend(pid) from pg_stat_activity"
         " where datname = current_database() and pid <> pg_backend_pid()"
@@ -34,7 +34,7 @@ def end_by_pid(world: World) -> None:
 
 
 def end_by_thread(world: World) -> None:
-    """MariaDB and MySQL, likewise."""
+    """End every other session of this database (MariaDB and MySQL)."""
     with world.engine.connect() as connection:
         found = connection.execute(
             text(
@@ -65,7 +65,7 @@ def arrivals() -> Iterator[Arrivals]:
 
 
 def cycles(run: Run) -> int:
-    """How many cycles there were: a fast one may have passed before anybody looks."""
+    """Return how many cycles there were; a fast one may have passed before anyone looks."""
     found = re.search(r"^eventlog_cycles_total (\d+)", run.monitor.text(), re.MULTILINE)
     return int(found[1]) if found else 0
 
@@ -116,7 +116,7 @@ def test_a_clock_that_was_set_back_makes_no_wait_longer_than_the_longest(
 
 
 def look(world: World) -> tuple[WaitingEvent, datetime]:
-    """What waits, and what time it is."""
+    """Return what waits, and the present time."""
     (waiting,) = world.store.waiting(datetime(2100, 1, 1))
     with world.store.snapshot() as snapshot:
         return waiting, datetime.fromisoformat(snapshot.now())

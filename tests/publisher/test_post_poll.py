@@ -187,7 +187,7 @@ def test_names_are_the_logs_own() -> None:
     assert not may_run("""delete from "Event Log" where state = 'S'""", **custom)
     assert not may_run("""delete from "Event Log" where "S" = 'S'""", **custom)
     assert not may_run("""delete from "event log" where "State" = 'S'""", **custom)
-    # to MySQL what stands in double quotes is a text, and so always true
+    # MySQL takes double quotes for a text, which is always true
     assert not may_run("""delete from eventlog where "status" = 'S'""", DIALECTS["mysql"])
 
 

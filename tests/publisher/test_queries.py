@@ -46,7 +46,7 @@ def answers(world: World, rounds: int = 100, **given: Any) -> QueryAnswers:
 
 
 def told(document: str) -> list[Any]:
-    """Instances as (association, values by attribute), statuses as (level, text)."""
+    """Return instances as (association, values by attribute), statuses as (level, text)."""
     validate(document)
     output = etree.fromstring(document.encode()).find("output")
     assert output is not None
@@ -213,7 +213,7 @@ def test_columns_of_many_values(people: World) -> None:
 
 
 def test_an_object_is_found_by_each_value_that_is_told_of_it(people: World) -> None:
-    """For every type of column that the round trip of triggers draws: nothing told is unknown when asked."""
+    """Find an object by each published value, for every type of column."""
     dialect = people.log.dialect
     kinds = COLUMNS.get(dialect.name)
     if kinds is None:
@@ -265,7 +265,7 @@ def test_an_object_that_cannot_be_told_costs_itself(people: World) -> None:
 
 
 class Script:
-    """A receiver that says what it is told to, and keeps what it was sent."""
+    """A receiver that follows a script, and keeps what it was sent."""
 
     def __init__(self, *replies: bytes | Reply) -> None:
         self.replies = list(replies)
@@ -328,7 +328,7 @@ def test_a_lost_database_is_no_answer_but_a_fault(people: World, monkeypatch: py
 
 
 def test_the_longest_double_is_told_whole(people: World) -> None:
-    """MariaDB keeps 23 characters of a sum where it puts results aside: the last digit was lost."""
+    """Keep the last digit, though MariaDB keeps 23 characters of a sum in temporary results."""
     number = -2.0747597310833455e-207
     people.change("create table wide (id double precision primary key, d double precision)")
     try:
@@ -354,7 +354,7 @@ def arrivals() -> Iterator[Arrivals]:
 
 
 def test_a_receiver_asks_before_it_answers(people: World, arrivals: Arrivals) -> None:
-    """The whole way: a document is settled by the reply that asks nothing, and what was asked is told."""
+    """Settle a document by the reply that asks nothing, and answer the queries before it."""
 
     def behave(handler: Any) -> None:
         arrivals.documents.append(handler.document)

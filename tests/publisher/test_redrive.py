@@ -49,7 +49,7 @@ def said(world: World, *words: str) -> str:
 
 
 def failed_add(world: World) -> None:
-    """Rows 1 and 3 are one add that the receiver refused; row 2 is of somebody else."""
+    """Make rows 1 and 3 one add that the receiver refused; row 2 is of another object."""
     world.user(1)
     world.user(2)
     world.write(insert(1, "fname", "Jack"), key(2), insert(1, "lname", "Frost"))
@@ -57,7 +57,7 @@ def failed_add(world: World) -> None:
 
 
 def failed_alone(world: World, level: Level = Level.SUCCESS) -> None:
-    """Row 2 of an add could not be understood; the other one was sent, and answered with this level."""
+    """Make row 2 of an add fail alone; the other row was answered with this level."""
     world.user(1)
     world.write(insert(1, "fname", "Jack"), insert(1, "lname", BAD))
     world.cycle(Receiver(lambda document: Reply([Status(level)])))
@@ -65,7 +65,7 @@ def failed_alone(world: World, level: Level = Level.SUCCESS) -> None:
 
 
 def sent(world: World) -> list[str]:
-    """What the next cycle sends, in short."""
+    """Return a summary of what the next cycle sends."""
     receiver = Receiver()
     world.cycle(receiver)
     return [" ".join([event.tag, *values(event)]) for event in receiver.events]
@@ -143,7 +143,7 @@ def test_or_it_goes_as_it_was_logged(world: World) -> None:
 
 
 def test_values_of_one_column_are_read_back_even_so(world: World) -> None:
-    """As type 3 the second value would remove the first."""
+    """Read them back, because as type 3 the second value would remove the first."""
     world.user(1)
     world.write(insert(1, "fname", "Jack"), insert(1, "fname", BAD))
     world.cycle(Receiver())
@@ -233,7 +233,7 @@ def handled(world: World, request: pytest.FixtureRequest) -> Callable[[], object
 
 
 def test_a_delete_that_was_overtaken_stays(world: World, handled: Callable[[], object]) -> None:
-    """Sent again it would take the object away that was added since."""
+    """Leave it, because it would delete the object that was added since."""
     world.write(key(1, event_type=4))
     world.cycle(Receiver(fail))
     world.user(1)
@@ -247,7 +247,7 @@ def test_a_delete_that_was_overtaken_stays(world: World, handled: Callable[[], o
 
 
 def test_a_value_that_was_overtaken_stays(world: World, handled: Callable[[], object]) -> None:
-    """Sent again it would put an old value over a new one; read back it may go."""
+    """Leave it, because it would put an old value over a new one; read back it may go."""
     world.user(1, "Joe")
     world.write(update(1, "fname", "Jack"))
     world.cycle(Receiver(fail))
@@ -262,7 +262,7 @@ def test_a_value_that_was_overtaken_stays(world: World, handled: Callable[[], ob
 
 
 def test_an_insert_that_was_overtaken_stays(world: World, handled: Callable[[], object]) -> None:
-    """Though the delete between is gone, by which the next life's insert was told from it."""
+    """Leave it, though the delete that separated the lives is gone."""
     world.user(1)
     world.write(insert(1, "fname", "Jack"), insert(1, "lname", "Frost"))
     world.cycle(Receiver(fail))
@@ -278,7 +278,7 @@ def test_an_insert_that_was_overtaken_stays(world: World, handled: Callable[[], 
 
 
 class InOrder(Receiver):
-    """A receiver of which a batch may speak of one object several times."""
+    """A receiver that allows several events of one object in a batch."""
 
     takes_the_first = True
 
@@ -316,7 +316,7 @@ def test_a_row_without_effect_stays_behind_an_event_that_waits(
 
 
 def test_what_was_not_overtaken_goes(world: World, handled: Callable[[], object]) -> None:
-    """Rows of other columns and objects were published, an earlier one of its own, and one failed too."""
+    """Send it though rows of other columns and objects were published, and one failed too."""
     world.user(1)
     world.user(2)
     world.write(update(1, "lname", "Frost"))
@@ -333,7 +333,7 @@ def test_what_was_not_overtaken_goes(world: World, handled: Callable[[], object]
 
 
 def test_a_mark_goes_with_the_failure_that_it_is_of(world: World, handled: Callable[[], object]) -> None:
-    """What was skipped is not marked when the number comes again."""
+    """Remove the mark of a skipped row before its number comes again."""
     test_a_delete_that_was_overtaken_stays(world, handled)
     assert call(world, "skip", "1", "--reason", "enough").exit_code == 0
     assert world.failures() == []
@@ -342,7 +342,7 @@ def test_a_mark_goes_with_the_failure_that_it_is_of(world: World, handled: Calla
 
 
 def delete_failed(world: World) -> None:
-    """Row 1, a delete, failed; by now the object is there again."""
+    """Make row 1, a delete, fail; the object exists again."""
     world.write(key(1, event_type=4))
     world.cycle(Receiver(fail))
     world.user(1)
@@ -365,7 +365,7 @@ def test_it_waits_for_what_is_on_its_way(world: World, handled: Callable[[], obj
 
 
 def test_a_redrive_of_nothing_leaves_no_notice(world: World) -> None:
-    """For each notice of one the publisher picks up anew."""
+    """Leave none, because each notice makes the publisher pick up anew."""
     delete_failed(world)
     world.write(key(1, event_type=5))
     world.cycle(Receiver())
@@ -386,7 +386,7 @@ def test_it_waits_for_what_waits(world: World) -> None:
 
 
 def test_it_waits_for_what_a_backlog_may_have_read(world: World, handled: Callable[[], object]) -> None:
-    """Also for what one has frozen that died; what nothing will overtake goes."""
+    """Wait also for rows that a dead backlog has frozen; rows that nothing will overtake go."""
     delete_failed(world)
     world.write(update(2, "fname", "Joe"))
     world.cycle(Receiver(fail))

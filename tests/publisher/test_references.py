@@ -23,7 +23,7 @@ pytestmark = pytest.mark.quick
 
 @contextmanager
 def made(world: World, *statements: str) -> Iterator[None]:
-    """Tables and views that are there while the block runs."""
+    """Make tables and views while the block runs."""
     with ExitStack() as stack:
         for statement in statements:
             world.change(statement)
@@ -141,7 +141,7 @@ def test_the_second_table_of_one_name_is_named_by_a_reference_to_it(world: World
 
 def test_a_child_that_may_not_be_read_is_an_error_at_start(world: World) -> None:
     if not world.log.dialect.transactional_ddl:
-        return  # there, what a role may not read its catalogue does not tell it
+        return  # there the catalogue hides what a role may not read
     role = "reads_no_child"
     world.change(f"create role {role} login password 'x'")
     try:
@@ -169,7 +169,7 @@ def own_tables(world: World) -> list[str]:
 
 
 def test_a_reference_of_several_columns_of_a_child_is_told_without_its_association(world: World) -> None:
-    """Which value of the one column stands beside which of the other is not known any more."""
+    """Omit it, because the pairs of values of the columns are no longer known."""
     names = "usr team usr_seat member"
     with made(
         world,
@@ -190,7 +190,7 @@ def test_a_reference_of_several_columns_of_a_child_is_told_without_its_associati
 
 
 def test_the_tables_file_of_a_database_without_a_log_can_be_read(world: World, tmp_path: Path) -> None:
-    """Also where a foreign key refers to what the file does not hold, or by what is no key."""
+    """Read it although a foreign key refers to a table outside it, or to no key."""
     with made(
         world,
         "create table team (id integer primary key, code integer unique)",

@@ -38,7 +38,7 @@ def ascii_world(server: tuple[str, URL]) -> Iterator[World]:
 
 @pytest.fixture
 def published(ascii_world: World) -> Receiver:
-    """What a publisher sent of rows, one in two of which has odd bytes."""
+    """Return what a publisher sent for rows, every second one with odd bytes."""
     world = ascii_world
     world.change('create table "été" (k text primary key, "prénom" text)')
     world.change('insert into "été" values (:k, :v), (:o, :v), (:p, :o)', k="雪", v="Zoé", o=ODD, p="p")

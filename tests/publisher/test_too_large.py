@@ -1,4 +1,4 @@
-"""A document that is too large for its sink is divided until one event stands alone; only that one fails."""
+"""A document that is too large for its sink is divided until one event is alone; only that one fails."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def files_up_to(most: int) -> Iterator[None]:
 
 
 class SmallSink(DyingSink):
-    """Files of a file system that takes no long ones."""
+    """A sink on a file system without long files."""
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         with files_up_to(ROOM):
@@ -182,7 +182,7 @@ def test_files_hold_each_event_once_wherever_the_dividing_is_interrupted(
 def test_files_a_part_that_is_refused_costs_its_change_wherever_that_is_interrupted(
     world: World, tmp_path: Path, call: int, after: bool
 ) -> None:
-    """What follows it goes out, and is not overtaken by it."""
+    """Send what follows it, without overtaking."""
     world.write(
         *(key(1, event_type=1, column_name="fname", new_value=value) for value in (SHORT, LONG, SHORT)),
         key(2, event_type=4),

@@ -1,4 +1,4 @@
-"""Where PostgreSQL can prepare transactions nobody notifies, and the publisher looks for itself."""
+"""A PostgreSQL with prepared transactions has no notifications, so the publisher looks by itself."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Rows = list[tuple[int, int]]  # event type and object of each row, in order
 
 
 def history(dice: random.Random, size: int) -> Rows:
-    """Objects that are inserted field by field, changed, deleted and inserted again, all mixed up."""
+    """Return objects that are inserted field by field, changed, deleted and inserted again, all mixed."""
     waiting: list[list[int]] = [[] for _ in range(6)]
     for life in waiting * 2:
         life += [1] * dice.randint(1, 6) + [2] * dice.randint(0, 2) + [4]
@@ -52,7 +52,7 @@ def write(world: World, rows: Rows) -> None:
 
 
 def picked(world: World, choice: Selection) -> Iterator[tuple[PickUp, list[int]]]:
-    """What cycle after cycle picks up, with the ids of what was pending before; each is finished."""
+    """Return what cycle after cycle picks up, with the ids that were pending before; each is finished."""
     head = BlockedPrefix()
     with world.elect() as leader:
         while pending := sorted(number for number, letter in world.letters().items() if letter == "N"):
@@ -179,7 +179,7 @@ def test_what_commits_later_is_another_event(world: World) -> None:
 
 
 def drain(world: World, limit: int, rows: Rows) -> int:
-    """How many rows the looks at a backlog read until it is empty."""
+    """Return how many rows the looks at a backlog read until it is empty."""
     world.clear()
     write(world, rows)
     analyze = "analyze" if world.log.dialect.name == "postgresql" else "analyze table"

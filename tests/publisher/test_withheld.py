@@ -1,4 +1,4 @@
-"""What is withheld leaves by no way: documents, preview, explain, errors, the tables beside the log."""
+"""Withheld columns leave by no way: documents, preview, explain, errors, our further tables."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ WAYS = (["preview"], ["explain"], ["run", "--once"], ["errors", "--document"], [
 
 @pytest.fixture
 def secretive(world: World) -> Iterator[World]:
-    """Users with a password, whose column is gone while rows of it are pending, and a PIN."""
+    """Make users with a password, whose column is gone while rows of it are pending, and a PIN."""
     world.change("create table account (id integer primary key, name varchar(64), pin integer)")
     yield world
     world.change("drop table account")
 
 
 def rows(world: World) -> None:
-    """Rows of each type and spelling, right ones and wrong ones."""
+    """Make rows of each type and spelling, right ones and wrong ones."""
     columns = ("pin", "PIN", "password_hash", "password_hash ", "Name.x")
     written: list[dict[str, Any]] = [
         {"event_type": kind, "table_name": table, "column_name": column}

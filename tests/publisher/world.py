@@ -1,4 +1,4 @@
-"""A log with a user table beside it, and a publisher of it: what the tests of the publisher start from."""
+"""A log with a user table, and a publisher of it: the start of the publisher's tests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Answering = Callable[[OutgoingDocument], Reply]
 
 
 class Receiver:
-    """A sink that keeps what it was sent and answers as it is told to."""
+    """A sink that keeps what it was sent, and answers by instruction."""
 
     def __init__(self, answering: Answering = lambda document: ACCEPTED) -> None:
         self.answering = answering
@@ -57,7 +57,7 @@ class Receiver:
         return False
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
     @property
     def events(self) -> list[etree._Element]:
@@ -80,7 +80,7 @@ def events_of(document: str) -> list[etree._Element]:
 
 
 class ByKey:
-    """Names objects as rows spell them."""
+    """A naming of objects by the spelling of rows."""
 
     def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
         return pc.binary_join_element_wise(tables, keys, "\0")
@@ -122,7 +122,7 @@ class World:
         self.change("insert into usr values (:i, :f, :l)", i=idu, f=fname, l=lname)
 
     def write(self, *rows: dict[str, Any]) -> list[int]:
-        """Log rows, type 6 of usr where nothing else is said; the ids of all that are pending."""
+        """Write log rows, of type 6 of usr by default; return the ids of all that are pending."""
         names = self.log.names()
         with self.engine.begin() as connection:
             for row in rows:
@@ -163,7 +163,7 @@ class World:
         return len(self.store.remembered())
 
     def reader(self, names: Sequence[str], rules: Rules, xds: XdsSettings) -> Reader:
-        """What reads rows, with the tables as they are now."""
+        """Return what reads rows, with the tables as they are now."""
         with self.engine.connect() as connection:
             tables = Tables([Catalogue(connection).find(name).table for name in names])
         return Reader(tables, read_readable(self.engine, self.log, tables), rules, xds)
@@ -178,7 +178,7 @@ class World:
 
     @contextmanager
     def publisher(self, sink: Sink, tables: Sequence[str] = ("usr",), **given: Any) -> Iterator[Publisher]:
-        """The leader's publisher; what is sent again waits longer than any test takes, unless told."""
+        """Return the leader's publisher; by default retries wait longer than any test takes."""
         leader = self.elect()
         rules, xds = build(Rules, given), build(XdsSettings, given)
         settings = build(PublisherSettings, {"retry_wait": 3600.0} | given)
@@ -195,5 +195,5 @@ class World:
 
 
 def key(number: int, **more: Any) -> dict[str, Any]:
-    """A row that speaks of one user."""
+    """Return a row of one user."""
     return {"table_key": f"idu={number}"} | more

@@ -1,4 +1,4 @@
-"""Two databases of one server, one of which replicates to the other by a subscription."""
+"""Two databases of one server, one replicating to the other by a subscription."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Replication:
                     execute_plain(connection, statement)
 
     def subscribe(self, *, owner: str = "") -> None:
-        """Replicate all tables of the source, and wait until what they hold is copied."""
+        """Replicate all tables of the source, and wait until their content is copied."""
         with self.source.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             execute_plain(connection, "create publication everything for all tables")
             execute_plain(
@@ -72,7 +72,7 @@ class Replication:
             self._until(lambda: bool(connection.execute(text(applied)).scalar()))
 
     def faults(self) -> int:
-        """How often a worker ended by an error, where the server counts it."""
+        """Return how often a worker ended by an error, if the server counts it."""
         counted = "select apply_error_count + sync_error_count from pg_stat_subscription_stats"
         if self._asked("select to_regclass('pg_stat_subscription_stats') is null"):
             return 0  # before PostgreSQL 15 a worker that fails never catches up
@@ -101,7 +101,7 @@ class Replication:
 
 @contextmanager
 def replicating(server: URL) -> Iterator[Replication]:
-    """Two new databases of a server that writes its log for replication."""
+    """Make two new databases of a server that writes its log for replication."""
     with fresh("source", server) as source, fresh("copy", server) as copy, tracked(copy) as log:
         engine = connect(source.url)
         made = Replication(engine, log)

@@ -29,12 +29,12 @@ class Row(NamedTuple):
 
 INSERTS = frozenset((1,))
 KINDS = (0, *(1,) * 9, 2, 4, 7, 9)
-FAR = np.array([7, -(1 << 63), 3, 0, (1 << 63) - 1], np.int64)  # what objects are called further behind
+FAR = np.array([7, -(1 << 63), 3, 0, (1 << 63) - 1], np.int64)  # the names of objects further on
 
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[Row]:
-    """Pending rows, ids ascending."""
+    """Draw pending rows, ids ascending."""
     told = st.tuples(st.sampled_from(KINDS), st.integers(0, len(FAR) - 1), st.integers(0, 9))
     return [
         Row(3 * place + 5, *row) for place, row in enumerate(draw(st.lists(told, min_size=1, max_size=60)))
@@ -42,12 +42,12 @@ def logs(draw: st.DrawFn) -> list[Row]:
 
 
 def fitting(rows: Sequence[Row], octets: int) -> int:
-    """How many of the first come to no more than that."""
+    """Return how many of the first rows have no more bytes than that."""
     return sum(total <= octets for total in accumulate(row.size for row in rows))
 
 
 def is_open(rows: Sequence[Row]) -> bool:
-    """Whether an object's last row that tells is of an insert."""
+    """Return whether an object's last relevant row is of an insert."""
     told = [row.kind for row in rows if row.kind in INSERTS or row.kind in CLOSING]
     return bool(told) and told[-1] in INSERTS
 
@@ -64,7 +64,7 @@ def rest_of(name: int, rows: Sequence[Row]) -> list[Row]:
 
 
 def walked(rows: list[Row], limit: int, room: Room) -> Completed:
-    """What completes the first rows, one by one."""
+    """Return what completes the first rows, one by one."""
     picked, near = rows[:limit], rows[limit : 2 * limit]
     names = list(dict.fromkeys(row.object for row in picked))
     along = [row for row in near if row.object in names]
@@ -90,7 +90,7 @@ def walked(rows: list[Row], limit: int, room: Room) -> Completed:
 
 
 def seen(rows: Sequence[Row]) -> Outline:
-    """Those rows by column."""
+    """Return those rows by column."""
     return Outline(*(np.array([row[column] for row in rows], np.int64) for column in range(3)))
 
 

@@ -1,4 +1,4 @@
-"""Connections: sessions whose texts depend on no setting, errors that are ours and tell no password."""
+"""Connections: sessions whose texts depend on no setting, and errors of ours without passwords."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def set_otherwise(database: Database, settings: str) -> Engine:
 
 
 def test_a_server_that_takes_a_connection_and_says_nothing_is_none() -> None:
-    """As a proxy whose own server is gone."""
+    """Refuse a silent server, such as a proxy whose own server is gone."""
     pytest.importorskip("pymysql", reason="pymysql is not installed")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"mysql://nobody@127.0.0.1:{silent.getsockname()[1]}/none?connect_timeout=1"

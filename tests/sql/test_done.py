@@ -28,7 +28,7 @@ from tests.publisher.world import ByKey
 
 pytestmark = pytest.mark.quick
 
-IDS = [*range(1, 8), *range(20, 26), *range(BLOCK - 9, BLOCK + 9), 3 * BLOCK]  # and gaps that nobody fills
+IDS = [*range(1, 8), *range(20, 26), *range(BLOCK - 9, BLOCK + 9), 3 * BLOCK]  # and gaps that stay
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def leader(store: Store) -> Iterator[Leader]:
 
 
 def write(store: Store, ids: list[int]) -> None:
-    """Rows whose times run against their ids; every fifth is of the driver's own user."""
+    """Write rows whose times run against their ids; every fifth is of the driver's own user."""
     names = store.log.names()
     columns = ("record_id", "event_type", "table_name", "table_key", "event_time", "perpetrator")
     marks = f":id, 4, 'usr', :key, {LONG_AGO[store.log.dialect.name]}, :user"
@@ -136,7 +136,7 @@ def every_way(store: Store, left: list[int]) -> None:
 
 
 def test_the_leader_and_people_write_letters_at_the_same_time(store: Store, leader: Leader) -> None:
-    """Nobody waits for ever, no two ranges overlap, and what was skipped stays so."""
+    """Let them work without deadlocks and overlapping ranges; what was skipped stays so."""
     write(store, list(range(1, 401)))
     faults: list[EventlogError] = []
     skipped: set[int] = set()

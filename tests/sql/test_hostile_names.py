@@ -167,7 +167,7 @@ def test_a_partition_does_not_end_the_text_of_a_function(postgres_tracking: Trac
 
 
 def test_the_key_of_a_query_back_is_no_template(postgres_tracking: Tracked) -> None:
-    """A key of a type that is compared as text; its name once stood in a text that was filled in twice."""
+    """Use a key of a type that is compared as text; its name was once filled in twice."""
     pg = postgres_tracking
     hostile = " or public.pwned() --{c}"
     columns = ", ".join(

@@ -131,7 +131,7 @@ AS_BEFORE = {"inet": "abbrev(v)", "money": "v::numeric::text"}
 
 @pytest.mark.long
 def test_the_texts_of_the_server_s_types_are_what_casts_made_of_them(pg: Tracked) -> None:
-    """Among them domains over domains, whose values once came through the cast of the type below."""
+    """Include domains over domains, whose values once came through the cast of the type below."""
     pg.run("create domain flag as boolean", "create domain flags as flag", "create domain word as char(5)")
     for name, value in {**SAMPLES, "flags": "true", "word": "'ab'"}.items():
         pg.run("drop table if exists t", f"create table t (k integer primary key, v {name})")

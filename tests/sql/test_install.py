@@ -39,7 +39,7 @@ HOSTILE = {"record_id": "order", "status": "State of it", "table_key": "SELECT",
 
 
 def schema(engine: Engine) -> dict[str, Any]:
-    """Everything that the catalogue tells of the database."""
+    """Return everything in the catalogue of the database."""
     catalogue = inspect(engine)
     return {
         table: {
@@ -226,7 +226,7 @@ def test_an_upgrade_keeps_what_waits_and_how_associations_are_written(
 def test_an_upgrade_finds_of_which_objects_the_rows_are_that_failed_before(
     engine: Engine, database: Database
 ) -> None:
-    """Row 1 is overtaken by row 4, which leaves the log; row 3 names nothing, and row 9 is gone."""
+    """Find them: row 1 is overtaken by row 4, which leaves the log; row 3 names nothing, row 9 is gone."""
     log = Log(database.dialect)
     store = Store(engine, log)
     in_client(database, (GOLDEN / f"{database.dialect.name}-0007.sql").read_text())
@@ -252,7 +252,7 @@ def test_an_upgrade_finds_of_which_objects_the_rows_are_that_failed_before(
         assert connection.execute(text(unnamed)).scalar() == 0
 
 
-# what a publisher said until revision 0004 when it began to lead
+# the statement of a publisher until revision 0004 when it began to lead
 OLDER = "update {state} set epoch = epoch + 1, leader = 'an older version' where one = 1"
 
 
@@ -308,7 +308,7 @@ create table indirect_process (
 
 @pytest.fixture
 def original(engine: Engine, database: Database) -> Log:
-    """A log as the original product's manual tells users to make it, in the layout of the later manuals."""
+    """Make a log as the original product's manual describes it, in the layout of the later manuals."""
     with engine.begin() as connection:
         connection.execute(text(ORIGINAL))
         connection.execute(
@@ -401,7 +401,7 @@ def test_the_docs_show_the_grants_as_they_are_printed(page: str) -> None:
     "script", ["0001", "0002", "0003", "0004", "0005", "0006", "0008", "0009", "uninstall", "grants"]
 )
 def test_oracles_script_is_understood_by_a_parser_of_oracles(script: str) -> None:
-    """SQL*Plus's own words are for its client; what each block hides from a parser is parsed by itself."""
+    """Parse each block by itself; SQL*Plus's own words are for its client."""
     lines = (GOLDEN / f"oracle-{script}.sql").read_text().splitlines()
     sql = "\n".join(line for line in lines if not line.startswith(("set ", "whenever ")))
     hidden = re.findall(r"execute immediate q'\[(.*?)\]'", sql, re.DOTALL)

@@ -30,7 +30,7 @@ def letters(ranges: list[StatusRange]) -> dict[int, str]:
 
 
 def built(steps: list[tuple[str, list[int]]]) -> tuple[list[StatusRange], dict[int, str]]:
-    """The ranges of some steps, each of which gives letters to what has none, and the same as a table."""
+    """Return the ranges of some steps, each of which gives letters to new rows, and the same as a table."""
     ranges: list[StatusRange] = []
     table: dict[int, str] = {}
     for letter, ids in steps:

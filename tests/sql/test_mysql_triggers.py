@@ -112,7 +112,7 @@ def test_a_name_that_no_trigger_can_hold_is_refused_with_the_way_out(my: Tracked
 
 
 def test_no_column_can_be_called_like_anything_in_a_trigger(my: Tracked) -> None:
-    """Nor like anything that the body of the table's own triggers takes from elsewhere."""
+    """Refuse none: no name collides with the body of a trigger, or with what it takes from elsewhere."""
     my.run("create table usr (idu integer primary key, fname text)")
     with my.engine.connect() as connection:
         plan = plan_track(connection, my.log, "usr", Choice(insert=1, update=2))
@@ -168,7 +168,7 @@ def test_a_double_keeps_all_of_its_digits(my: Tracked, value: str) -> None:
 
 
 def test_a_session_cannot_choose_the_numbers_of_the_log(my: Tracked) -> None:
-    """It could use up all that are left, and nobody could write to a tracked table any more."""
+    """Prevent it, because a session could use up all numbers, and then no one could write."""
     my.run("create table t (k integer primary key)")
     my.track("t")
     highest = "set insert_id = 9223372036854775807"
@@ -186,7 +186,7 @@ def test_a_session_cannot_choose_the_numbers_of_the_log(my: Tracked) -> None:
 
 
 def test_functions_that_are_called_like_the_server_s_are_not_taken_for_them(my: Tracked) -> None:
-    """Whoever may make routines in the schema of a tracked table would run them as the log's owner."""
+    """Call the server's own; others could run routines as the log's owner."""
     my.run("create table t (k varchar(9) primary key, n integer, d double, b blob, c char(3))")
     with my.engine.connect() as connection:
         plan = plan_track(connection, my.log, "t", Choice(insert=1, update=2))

@@ -100,7 +100,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
 
 
 def sizes(driver: Driver, name: str, *rows: dict[str, Any]) -> Mapping[str, Any]:
-    """The types that the driver is told of a statement's values."""
+    """Return the types that the driver gets for a statement's values."""
     engine = connect.connect("oracle+oracledb://x:y@db.example/?service_name=z")
     with engine.connect() as connection:
         Queries(Log(ORACLE)).run_all(connection, name, list(rows))

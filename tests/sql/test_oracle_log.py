@@ -1,4 +1,4 @@
-"""Where a log of Oracle stands, what its objects are called, and what its catalogue is asked."""
+"""The place of a log in Oracle, the names of its objects, and the questions to its catalogue."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_two_logs_share_nothing() -> None:
 
 
 def test_only_the_switch_has_a_variable_and_it_is_never_replaced() -> None:
-    """Replacing a package with a variable fails the next call of each session that used it (ORA-04068)."""
+    """Never replace a package with a variable, because sessions that used it would fail (ORA-04068)."""
     for statement in routines(Log(ORACLE, schema="indirect")):
         replaced = re.match(r"create or replace package body", statement)
         if replaced and "LEADERSHIP" not in statement:

@@ -164,7 +164,7 @@ def test_a_name_that_a_client_would_take_for_commands_is_refused(name: str) -> N
         refuse(subject_of([(name, "DATE")], Choice()))
 
 
-# Names: a variable can be taken for a column only where SQL stands, and only where nothing stands before it.
+# Names: a variable can be taken for a column only in SQL, and only without a prefix.
 
 _STRINGS = re.compile(r"'(?:[^']|'')*'|--[^\n]*")
 _SQL = re.compile(r"(?ms)^\s*(insert into .*?|select .*?);$")
@@ -246,7 +246,7 @@ def test_another_schema_is_granted_its_own_package_and_nothing_else() -> None:
 
 
 def test_packages_of_two_tables_never_share_a_name() -> None:
-    """A log A$B with a table C, and a log A with a table B$C: their triggers stand in different schemas."""
+    """Separate a log A$B with a table C from a log A with a table B$C, in different schemas."""
     logs = Log(ORACLE, "A$B", schema="indirect"), Log(ORACLE, "A", schema="indirect")
     made = [
         write(Subject(log, Relation(table_of({"K": "DATE"}, ("K",), schema, name)), Choice()))[0].create[0]

@@ -1,4 +1,4 @@
-"""Which rows are undone by later ones, told by the last of each object and column."""
+"""Rows that later ones undo, found by the last row of each object and column."""
 
 from __future__ import annotations
 

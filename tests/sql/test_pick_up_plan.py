@@ -57,7 +57,7 @@ def store(engine: Engine, database: Database) -> Store:
 
 
 def plan(connection: Connection, dialect: str, statement: str, values: dict[str, Any]) -> str:
-    """What the database says it would do with the log, in its own words."""
+    """Return the database's plan for a statement on the log, in its own words."""
     if dialect == "oracle":
         connection.execute(text(f"explain plan for {statement}"), values)
         found = connection.execute(text("select plan_table_output from table(dbms_xplan.display())"))

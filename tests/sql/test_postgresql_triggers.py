@@ -122,7 +122,7 @@ DEFERRED = "create table t (k integer primary key deferrable initially deferred,
 def test_an_object_whose_deferrable_key_was_had_twice_is_there_if_a_row_is(
     pg: Tracked, granularity: str, statements: tuple[str, ...], there: set[str]
 ) -> None:
-    """The last of an object's events says whether it is there, and is read back where it was said before."""
+    """Show by an object's last event whether it exists, and read it back if it was logged before."""
     pg.run(DEFERRED, "insert into t values (1, 'old')")
     pg.track("t", insert=1, update=2, granularity=granularity)
     with pg.engine.begin() as connection:

@@ -122,7 +122,7 @@ IMPATIENT = {
 def test_a_row_that_commits_after_its_neighbours_were_finished_is_not_lost(
     store: Store, mode: FinishMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Writers commit and roll back at random; what is read is finished at once, in ranges of two and more."""
+    """Write and roll back at random; finish at once what is read, in ranges of two and more."""
     monkeypatch.setattr(ranges, "LONG", 1)
     committed: set[str] = set()
     picked: Counter[str] = Counter()

@@ -57,7 +57,7 @@ OWN: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 OWN["mysql"] = OWN["mariadb"]
-DIFFER_BY_CASE = {"varchar(40)"}  # not everywhere, unless the column says so
+DIFFER_BY_CASE = {"varchar(40)"}  # not everywhere, unless the column is declared so
 
 
 def prepare(

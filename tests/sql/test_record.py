@@ -1,4 +1,4 @@
-"""What is tracked is on record, and nothing but the record says what is read."""
+"""The record of tracked tables, which alone decides what is read."""
 
 from __future__ import annotations
 

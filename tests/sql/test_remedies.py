@@ -1,6 +1,6 @@
-"""Every remedy that `check` prints is followed, as printed: afterwards `check` says nothing of it.
+"""Every remedy that `check` prints is followed, and then `check` no longer reports the finding.
 
-What is printed as a command is run, of the shell or of SQL; what only a person can do, a case does.
+Printed commands are run, of the shell or of SQL; a case does what only a person can do.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def publish(tracking: Tracked) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """How a finding comes about, what it is called by, and how it is remedied where no command does it."""
+    """A finding: how it comes about, its name, and its remedy if no command does it."""
 
     finding: str  # the function that finds it
     broken: tuple[str, ...]

@@ -197,7 +197,7 @@ def test_how_a_trigger_is_enabled_is_checked_and_mended(
 
 
 def test_a_subscription_of_the_publishers_own_user_is_no_loopback(replication: Replication) -> None:
-    """The perpetrator under apply is nobody, so that a publisher of the subscription's owner publishes it."""
+    """Publish the changes of the subscription's owner, because the perpetrator under apply is empty."""
     copy = replication.copy
     replication.both(USR)
     copy.track("usr", replicated=True)

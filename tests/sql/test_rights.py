@@ -38,7 +38,7 @@ READERS["mariadb"] = READERS["mysql"]
 
 
 def documented(page: str, heading: str) -> list[str]:
-    """The statements of the first block of SQL behind a heading of a page."""
+    """Return the statements of the first block of SQL under a heading of a page."""
     behind = (DOCS / page).read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
     block = re.search(r"```sql\n(.*?)```", behind, re.DOTALL)
     assert block is not None
@@ -60,7 +60,7 @@ class House:
 
     @property
     def schemas(self) -> bool:
-        """Whether a database holds schemas, so that names of them are its own."""
+        """Return whether a database contains schemas, so that names of them are its own."""
         return self.dialect.statement_triggers
 
     def named(self, statement: str) -> str:
@@ -83,7 +83,7 @@ class House:
                 connection.commit()
 
     def user(self, role: str, *statements: str) -> URL:
-        """A user of that role, made with the statements, of which one may make it itself."""
+        """Make a user of that role with the statements; one of them may create the user."""
         name, password = self.named(f"eventlog_{role}"), secrets.token_hex(12)
         self.users.append(name)
         making = (
@@ -105,7 +105,7 @@ class House:
         return done
 
     def does(self, user: URL, *statements: str) -> list[Any]:
-        """What the last statement finds, done by that user."""
+        """Return what the last statement finds when that user runs it."""
         engine = connect(user)
         with engine.begin() as connection:
             for statement in statements:
@@ -215,7 +215,7 @@ def test_the_owner_installs_tracks_looks_after_and_takes_away(house: House, owne
 
 
 def replace(house: House, owner: URL, *words: str) -> None:
-    """What takes triggers away: on PostgreSQL only the table's owner may, with the printed statements."""
+    """Return what removes triggers; on PostgreSQL only the table's owner may run it."""
     if not house.schemas:
         trusted(house, owner, *words)
         return
@@ -261,7 +261,7 @@ def test_an_application_writes_to_its_table_and_reaches_nothing_of_the_log(
     for companion in companions:
         house.refused(app, f"select * from {house.log}{companion}")
         house.refused(app, f"delete from {house.log}{companion}")
-    if not house.schemas:  # it would stand before the log in what triggers do
+    if not house.schemas:  # it would precede the log in the triggers
         house.refused(app, f"create temporary table {house.log} (k integer)")
     routine = "select" if house.schemas else "call"
     house.refused(app, f"{routine} {house.log}_capture_off('no')")

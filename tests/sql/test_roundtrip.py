@@ -26,7 +26,7 @@ _OTHERS = ("a", "select", "Ä \"'\\,", "d", "e", "f", "g")
 
 
 class Changes:
-    """Random changes of one table, in one session."""
+    """The random changes of one table, in one session."""
 
     def __init__(
         self,

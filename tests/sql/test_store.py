@@ -35,7 +35,7 @@ def store(engine: Engine, database: Database) -> Store:
 
 
 def write(store: Store, *rows: dict[str, Any]) -> None:
-    """Log rows as a trigger would, type 6 where nothing else is said."""
+    """Write log rows as a trigger would, of type 6 by default."""
     names = store.log.names()
     with store.engine.begin() as connection:
         for row in rows:

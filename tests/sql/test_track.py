@@ -297,7 +297,7 @@ def test_names_of_every_shape_are_tracked_and_read_back(tracking: Tracked, name:
 
 
 def test_a_name_of_as_many_letters_as_the_database_allows(tracking: Tracked) -> None:
-    """MariaDB and MySQL count letters, PostgreSQL bytes."""
+    """Count letters on MariaDB and MySQL, and bytes on PostgreSQL."""
     name = "é" * (31 if tracking.dialect.statement_triggers else 64)
     quoted = tracking.dialect.quote(name)
     tracking.run(f"create table {quoted} (k integer primary key, {quoted} varchar(9))")

@@ -1,4 +1,4 @@
-"""A leader whose lock is a row's, as on Oracle where nobody may execute dbms_lock; played by PostgreSQL."""
+"""A leader whose lock is a row's, as on Oracle without dbms_lock; PostgreSQL plays the part."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BEGAN = "select xact_start from pg_stat_activity where pid = cast(:pid as intege
 
 
 def began(engine: Engine, leader: Leader) -> object:
-    """When the transaction of the lock began."""
+    """Return when the transaction of the lock began."""
     with engine.connect() as connection:
         noted = connection.execute(text("select leader_session from eventlog_state")).scalar()
         return connection.execute(text(BEGAN), {"pid": noted}).scalar()

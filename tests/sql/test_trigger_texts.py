@@ -23,7 +23,7 @@ CHOICES = {
 
 
 def script(dialect: str, choice: Choice) -> str:
-    """Everything that `track` would run, for the database's own client."""
+    """Return everything that `track` would run, for the database's own client."""
     of = subject(dialect, choice)
     creates = [statement for trigger in triggers_of(of) for statement in trigger.create]
     return DIALECTS[dialect].script([*routines(of.log), *creates])
@@ -32,7 +32,7 @@ def script(dialect: str, choice: Choice) -> str:
 @pytest.mark.parametrize("name", CHOICES)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_text_is_what_it_was(dialect: str, name: str) -> None:
-    """EVENTLOG_WRITE_GOLDEN=1 writes the files anew; read what changed before you commit it."""
+    """Compare with the golden files. EVENTLOG_WRITE_GOLDEN=1 writes them anew; read the difference first."""
     written = script(dialect, CHOICES[name])
     file = GOLDEN / f"{dialect}-{name}.sql"
     if os.environ.get("EVENTLOG_WRITE_GOLDEN"):

@@ -1,4 +1,4 @@
-"""What people ask of a log: failures, another try, giving up, pausing, purging and how it stands."""
+"""The care of a log: failures, redrive, skip, pause, purge, and its state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAR = datetime(2100, 1, 1)
 
 @pytest.fixture
 def store(engine: Engine, database: Database) -> Store:
-    """Rows 1 to 3 failed, 4 was published, 5 is new."""
+    """Make rows 1 to 3 fail; 4 was published, 5 is new."""
     log = Log(database.dialect)
     migrate.install(engine, log)
     with engine.begin() as connection:

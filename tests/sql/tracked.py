@@ -67,7 +67,7 @@ class Tracked:
         return [Logged(*row[:5]) for row in found if table in (None, row[5])]
 
     def after(self, *statements: str) -> list[Logged]:
-        """What the statements left in the log."""
+        """Return what the statements left in the log."""
         self.run(*statements)
         return self.logged()
 

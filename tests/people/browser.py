@@ -44,24 +44,24 @@ class Browser:
         self._post(f"element/{self._find(selector)}/click")
 
     def type(self, keys: str) -> None:
-        """Press these keys where the focus is."""
+        """Press these keys at the focus."""
         steps = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         self._post("actions", actions=[{"type": "key", "id": "keyboard", "actions": steps}])
 
     def wait_for(self, script: str) -> None:
-        """Until the script returns something true."""
+        """Wait until the script returns something true."""
         deadline = time.monotonic() + PATIENCE
         while not self.run(script):
             assert time.monotonic() < deadline, f"never true: {script}\n{self.text()}"
             time.sleep(0.05)
 
     def complaints(self) -> list[str]:
-        """What the browser had to say: errors of scripts, of the policy, of missing files."""
+        """Return what the browser reported: errors of scripts, of the policy, of missing files."""
         return [str(entry["message"]) for entry in self._post("se/log", type="browser")]
 
     @contextmanager
     def looking(self, width: int, scheme: str) -> Iterator[None]:
-        """As a window of this width sees it, in light or in dark."""
+        """Look through a window of this width, in light or in dark."""
         size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
         self._devtools("Emulation.setDeviceMetricsOverride", **size)
         colours = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -73,7 +73,7 @@ class Browser:
             self._devtools("Emulation.setEmulatedMedia", features=[])
 
     def picture(self) -> bytes:
-        """What is seen, as PNG."""
+        """Return a picture of the window, as PNG."""
         found = _call(f"{self._session}/screenshot", None, "GET")
         return base64.b64decode(found)
 

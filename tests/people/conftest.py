@@ -1,4 +1,4 @@
-"""A log whose publisher is looked at: rows that failed, rows that wait, the pages that tell of them."""
+"""A log whose publisher is looked at: failed rows, waiting rows, and the pages about them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USR = "create table usr (idu integer primary key, fname varchar(64))"
 
 
 class Picky:
-    """A sink that refuses what it is told to refuse."""
+    """A sink that refuses by instruction."""
 
     def __init__(self) -> None:
         self.refuses = False
@@ -46,12 +46,12 @@ class Picky:
         return False
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 @dataclass
 class Process:
-    """What the board is told by a process."""
+    """The facts that a process gives the board."""
 
     store: Store | None
     events: int = 0

@@ -74,7 +74,7 @@ def context_of(name: str) -> click.Context:
 
 
 def parameters() -> str:
-    """The original's parameters beside our settings, and those that become no setting."""
+    """Return the original's parameters with our settings, and those that become no setting."""
     lines = ["| original (display name) | ours | default | differences |", "|---|---|---|---|"]
     for known in PARAMETERS:
         ours = known.ours or known.tag
@@ -86,7 +86,7 @@ def parameters() -> str:
 
 
 class Message(NamedTuple):
-    """A class of errors and what its docstring says, with … where names and values come."""
+    """A class of errors and its message, with … for names and values."""
 
     room: str
     path: str  # of the class
@@ -165,7 +165,7 @@ def _stripped(text: str) -> str:
 
 
 def _page(path: str, name: str, make: Callable[[], str]) -> tuple[Path, Callable[[], str]]:
-    """A page of which the part between the marks is made."""
+    """Return a page whose part between the marks is made."""
     page = ROOT / path
 
     def whole() -> str:

@@ -1,4 +1,4 @@
-"""The demo, run as a newcomer runs it: it tells everything, waits on a terminal, ends, and leaves nothing."""
+"""The demo as a newcomer runs it: it shows everything, waits on a terminal, ends, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PATIENCE = 120.0
 
 
 def environment(folder: str) -> dict[str, str]:
-    """Ours, with settings that a user may have and the demo must not take."""
+    """Return our environment, with settings that a user may have and the demo must not take."""
     theirs = {"EVENTLOG_URL": "mysql://elsewhere/db", "EVENTLOG_BATCH_SIZE": "many"}
     return os.environ | theirs | {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}", "TMPDIR": folder}
 
@@ -75,14 +75,14 @@ class Terminal:
         self.seen = ""
 
     def read_until(self, text: str) -> str:
-        """What came up to that text, or to the end."""
+        """Return the output up to that text, or to the end."""
         begun = len(self.seen)
         while text not in self.seen[begun:] and self._more():
             pass
         return self.seen[begun:]
 
     def press(self, key: bytes) -> None:
-        """As soon as the demo reads keys: what was typed before is forgotten."""
+        """Press a key as soon as the demo reads keys, because earlier ones are dropped."""
         while termios.tcgetattr(self._ours)[3] & termios.ICANON:
             assert self.process.poll() is None
             time.sleep(0.01)
@@ -98,7 +98,7 @@ class Terminal:
         assert ready, self.seen
         try:
             piece = os.read(self._ours, 65_536)
-        except OSError:  # Linux says so where the other end is closed
+        except OSError:  # Linux reports it when the other end is closed
             return False
         self.seen += piece.decode("utf-8", "replace")
         return bool(piece)

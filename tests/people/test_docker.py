@@ -1,4 +1,4 @@
-"""The containers as far as a machine without an engine can tell: check.sh, and what compose.yaml promises."""
+"""The containers, as far as a machine without an engine can check them: check.sh, and compose.yaml."""
 
 from __future__ import annotations
 

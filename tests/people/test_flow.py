@@ -47,7 +47,7 @@ def free_port() -> int:
 
 
 def wait_for(client: Client, path: str, words: str) -> str:
-    """The page, once it tells these words."""
+    """Return the page once it contains these words."""
     deadline = time.monotonic() + 30
     page = ""
     while time.monotonic() < deadline:

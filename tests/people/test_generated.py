@@ -1,4 +1,4 @@
-"""What follows from the program stands here as it would be made now; examples name what there is."""
+"""Generated texts are up to date, and examples name what exists."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def settings(folder: Path, text: str) -> tuple[dict[str, Any], str]:
 
 
 def imported(*pairs: tuple[str, str], text: str = "") -> translate.Translation:
-    """What becomes of parameters, or of a whole file."""
+    """Return what becomes of parameters, or of a whole file."""
     told = text or definitions(*(definition(name, value) for name, value in pairs))
     return translate.translate(export.read("driver.xml", told.encode()))
 
@@ -199,7 +199,7 @@ def test_triggerless_publication_is_led_to_a_log_elsewhere() -> None:
     (mode,) = (line for line in found.lines if line.name == "publication-mode")
     assert "source-url" in mode.note
     assert "source-url" in reasons(found)
-    assert "log-time" not in {line.name for line in found.lines}  # nobody wrote a log there
+    assert "log-time" not in {line.name for line in found.lines}  # no log was written there
     server = "<authentication-info><server>jdbc:sqlserver://db:1433</server></authentication-info>"
     for mode_number, told in (("1", "say url"), ("2", "say source-url")):
         other = imported(text=f"<d>{server}{definitions(definition('publication-mode', mode_number))}</d>")

@@ -1,4 +1,4 @@
-"""What a newcomer's `make` says where something is in the way."""
+"""The messages of a newcomer's `make` if something is in the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that is text becomes markup, wherever it stands."""
+"""Text never becomes markup, wherever it is."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_longer_time_is_never_told_as_a_shorter_one(one: float, other: float) 
 
 
 def size(told: str) -> float:
-    """What a told time comes to."""
+    """Return the number of a displayed time."""
     units = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
     found = re.findall(r"([\d. e+-]+) (d|h|min|s)", told)
     return sum(float(number.replace(" ", "")) * units[unit] for number, unit in found)

@@ -1,4 +1,4 @@
-"""The publisher's status page: what stands on it, and the one thing that it may change."""
+"""The publisher's status page: its content, and the one thing that it may change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ours beside peers: whoever cannot run here says why, and the others are measured."""
+"""Ours and peers: those that cannot run here have a reason, and the others are measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.quick
 
 
 def bench(*words: str) -> list[str]:
-    """What `eventlog bench peers` prints where nothing may be installed."""
+    """Return the output of `eventlog bench peers` if nothing may be installed."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
     command = [sys.executable, "-m", "eventlog", "bench", "peers", *words]
     return subprocess.run(command, env=known, capture_output=True, text=True, check=True).stdout.splitlines()

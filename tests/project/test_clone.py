@@ -1,4 +1,4 @@
-"""What stands in the repository: the rooms that there are, and nothing that a trial left."""
+"""The content of the repository: its rooms, and no leftovers."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def programs_and_server(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def programs_of(folder: Path, wheel: Path, packages: dict[str, Path]) -> Path:
-    """A folder with the program as its wheel brings it, beside these packages."""
+    """Make a folder with the program as its wheel brings it, and these packages."""
     installed = Installation(folder / "installed", wheel, packages)
     scripts = folder / "bin"
     scripts.mkdir()
@@ -149,13 +149,13 @@ def run(command: str, environment: dict[str, str]) -> str:
 
 
 def stable(said: str) -> str:
-    """What is said, without what differs from one run to the next."""
+    """Return the output without what differs from one run to the next."""
     return CHANGING.sub("~", said)
 
 
 @contextmanager
 def running(command: str, output: str, environment: dict[str, str]) -> Iterator[None]:
-    """A command that runs until it is ended, once it has said what stands on the page."""
+    """Run a command until it is ended, after its output on the page has come."""
     folder = Path(environment["HOME"])
     for number in PORTS:
         command = command.replace(number, str(port_of(folder, number)))
@@ -178,7 +178,7 @@ def running(command: str, output: str, environment: dict[str, str]) -> Iterator[
 
 
 def await_published(environment: dict[str, str]) -> None:
-    """Until the publisher that runs has sent everything."""
+    """Wait until the publisher that runs has sent everything."""
     deadline = time.monotonic() + PATIENCE
     while (status := json.loads(run("eventlog status --json", environment)))["pending"]:
         assert time.monotonic() < deadline, status

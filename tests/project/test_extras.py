@@ -1,4 +1,4 @@
-"""What extras bring is imported where it is used, and pip is told our own name."""
+"""What extras bring is imported where it is used, and messages for pip have our own name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.quick
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
-# Rooms that stand on an optional package as a whole: they too are imported where they are used.
+# Rooms that need an optional package as a whole: they too are imported where they are used.
 ROOMS = {
     "eventlog.targets.tables.delta",
     "eventlog.sources.kafka",

@@ -21,7 +21,7 @@ PYTHONS = ("3.11.0", "3.11.2", "3.11.14", "3.12.0", "3.13.0", "3.14.0", "3.15.0"
 
 
 def pinned(python: str, platform: str) -> Counter[str]:
-    """How many versions each package is pinned to there."""
+    """Return how many versions each package is pinned to there."""
     minor = python.rpartition(".")[0]
     there = {"python_full_version": python, "python_version": minor, "sys_platform": platform}
     return Counter(

@@ -1,4 +1,4 @@
-"""What is said of the house names every room of it, and none that it has not."""
+"""The pages about the house name every room of it, and no other."""
 
 from __future__ import annotations
 

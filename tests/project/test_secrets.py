@@ -37,7 +37,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 @pytest.fixture
 def shell(started: Shell, tmp_path: Path) -> Shell:
-    """Commands in a folder with a log whose names and values speak to a terminal."""
+    """Return a shell in a folder with a log whose names and values contain control sequences."""
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "usr.toml").write_text(USR)

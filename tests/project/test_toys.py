@@ -49,7 +49,7 @@ def test_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is read on from its state, through the loop that all sources go through."""
+    """Read it on from its state, through the loop of all sources."""
     toy = example("Adding a source")
     monkeypatch.setitem(PLACES, ("changes", "url"), toy.PLACE)
     out = tmp_path / "out.jsonl"

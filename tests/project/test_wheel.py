@@ -28,7 +28,7 @@ LOG_TO: tuple[str, ...] = ("--from", "log", "log.csv", "--tables", "tables.toml"
 MESSAGES = (*LOG_TO, "qlik-message")
 BACKLOG = ("backlog", *LOG_TO, "xds", "-o", "out")
 
-# What needs each extra, and what is said of it.
+# What needs each extra, and the message about it.
 NEEDING: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "embedded": [("a PostgreSQL of its own", ("demo",))],
     "spark": [("a backlog", BACKLOG)],

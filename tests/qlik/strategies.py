@@ -79,9 +79,9 @@ transactions = st.none() | st.integers(0, 2**128 - 1).map(lambda n: f"{n:032X}")
 
 @st.composite
 def cases(draw: st.DrawFn, *, tabular: bool, exact_lacks: bool = True) -> Case:
-    """Changes of one table: `tabular` as change tables hold them, else as messages do.
+    """Draw changes of one table: `tabular` as change tables contain them, else as messages do.
 
-    Without `exact_lacks`, an update lacks values of its row before only where it lacks all.
+    Without `exact_lacks`, an update lacks values of its row before only if it lacks all.
     """
     others = draw(st.lists(st.sampled_from(sorted(set(TYPES) - {KEY})), unique=True, min_size=1, max_size=12))
     names = draw(st.permutations([KEY, *others]))
@@ -163,7 +163,7 @@ def _after_only(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, l
 
 
 def _mixed(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[Field]]:
-    """Anything a JSON message can say of a column."""
+    """Draw anything a JSON message can contain for a column."""
     fields = []
     for name in names:
         before, after = _maybe(draw, name), _maybe(draw, name)
@@ -178,7 +178,7 @@ def _mixed(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[F
 
 
 def _delete(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[Field]]:
-    """The whole row, of which a value beside the key is not null; or the key alone."""
+    """Draw the whole row with a non-null value outside the key, or the key alone."""
     if draw(st.booleans()):
         return Op.DELETE, [Field(KEY, _value(draw, KEY))]
     told = next(n for n in names if n != KEY)

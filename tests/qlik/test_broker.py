@@ -43,7 +43,7 @@ def admin() -> AdminClient:
 
 
 def made(admin: AdminClient, name: str, partitions: int, **config: str) -> KafkaSettings:
-    """Settings for a topic of so many partitions, which is made."""
+    """Return settings for a new topic with so many partitions."""
     topic = own_name(name)
     for made in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
         made.result(30)
@@ -80,7 +80,7 @@ def test_partitions_are_read_as_one_sequence(admin: AdminClient) -> None:
 
 
 def test_a_group_that_somebody_else_joins_loses_nothing(admin: AdminClient) -> None:
-    """We take our partitions ourselves: a member of the same group takes none from us."""
+    """Take our partitions ourselves, so that a member of the same group takes none from us."""
     kafka = made(admin, "joined", 4)
     send([insert(number) for number in range(1, 101)], kafka)
     other = Consumer({"bootstrap.servers": ADDRESS, "group.id": own_name("other")})
@@ -134,7 +134,7 @@ def test_a_topic_whose_beginning_was_deleted_is_read_from_what_is_left(admin: Ad
 def test_a_group_whose_messages_are_gone_is_an_error(
     admin: AdminClient, committed: int, *, state: bool
 ) -> None:
-    """Retention was faster, or the topic is not what it was: nothing is passed over in silence."""
+    """Report lost messages: retention was faster, or the topic was made anew."""
     kafka = made(admin, "gone", 1)
     send([insert(number) for number in range(1, 11)], kafka)
     commit(kafka, committed)
@@ -167,7 +167,7 @@ def test_what_goes_while_it_is_read_is_an_error(admin: AdminClient) -> None:
 
 
 def test_marks_of_transactions_that_go_are_no_gap(admin: AdminClient) -> None:
-    """They stand behind the last message: the group goes on behind them."""
+    """Go on after the marks, which follow the last message."""
     kafka = made(admin, "marks", 1)
     producer = Producer({"bootstrap.servers": ADDRESS, "transactional.id": kafka.kafka})
     producer.init_transactions(30)
@@ -234,7 +234,7 @@ def taken(consumer: Consumer, count: int) -> Iterator[Any]:
 
 
 def test_what_stands_before_an_open_transaction_is_read_at_once(admin: AdminClient) -> None:
-    """There a partition ends for whoever reads what is committed, though more stands in it."""
+    """Read it, because for readers of committed messages the partition ends there."""
     kafka = made(admin, "beside-open", 1)
     send([insert(n) for n in range(1, 4)], kafka)
     other = Producer({"bootstrap.servers": ADDRESS, "transactional.id": kafka.kafka})

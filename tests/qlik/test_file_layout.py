@@ -1,4 +1,4 @@
-"""The layout of file targets: folders of files without headings, each described by the .dfm beside it."""
+"""The layout of file targets: folders of files without headings, each described by its .dfm."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_without_options_the_layout_is_that_of_csv(form: Any) -> None:
 
 
 def write(rows: list[list[str | None]], layout: Layout) -> bytes:
-    """Rows as such a layout has them, every text quoted."""
+    """Write rows in that layout, with every text quoted."""
 
     def cell(value: str | None) -> str:
         if value is None:

@@ -61,7 +61,7 @@ def test_json_messages(case: Case, order: str, names: str) -> None:
 
 
 def _changes(found: list[Change | Refused]) -> list[Change | Refused]:
-    """What was read, without notices."""
+    """Return what was read, without notices."""
     return [item for item in found if not isinstance(item, Refused) or item.fault]
 
 
@@ -89,13 +89,13 @@ def test_a_zero_that_loses_its_sign_is_a_change(sides: tuple[float, float]) -> N
 @settings(max_examples=drawn(60))
 @given(cases(tabular=False))
 def test_json_messages_without_a_tables_file(case: Case) -> None:
-    """Types guessed from the values are enough to read the same values again."""
+    """Read the same values again with types guessed from them."""
     again = _changes(read_messages(write_messages(case.changes)))
     assert list(map(_sorted, again)) == list(map(_sorted, case.changes))
 
 
 def _sorted(item: Change | Refused) -> str:
-    """Columns come in the order in which they were first met."""
+    """Sort columns, which come in the order in which they were first met."""
     made = change(item)
     return told(made._replace(fields=tuple(sorted(made.fields, key=lambda f: f.column))))
 

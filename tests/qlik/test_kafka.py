@@ -32,7 +32,7 @@ QUIET = {"log_level": 0}
 
 @pytest.fixture
 def kafka(brokers: str, request: pytest.FixtureRequest) -> KafkaSettings:
-    """Settings with a topic and a group of the test's own."""
+    """Return settings with a topic and a group of the test's own."""
     name = own_name(request.node.name)
     return KafkaSettings(
         kafka_brokers=brokers, kafka=name, kafka_group=name, kafka_timeout=10.0, kafka_options="log_level=0"
@@ -70,7 +70,7 @@ def receive(kafka: KafkaSettings, encoding: str = "json", *, commit: bool = True
 
 
 def raw(kafka: KafkaSettings, topic: str) -> list[tuple[bytes | None, bytes]]:
-    """Keys and values of everything in a topic."""
+    """Return keys and values of everything in a topic."""
     consumer = Consumer(kafka.client(**{"group.id": "raw", "enable.partition.eof": True}))
     partitions = sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in partitions])
@@ -94,7 +94,7 @@ def test_what_is_published_is_read(kafka: KafkaSettings, encoding: str) -> None:
 
 
 def test_the_first_messages_into_topics_that_are_just_made_are_there(kafka: KafkaSettings) -> None:
-    """A broker that is busy making topics refused some of them, and took what came behind."""
+    """Deliver them, though a busy broker refused some and took later ones."""
     patient = replace(kafka, kafka_timeout=60.0)
     topics = [replace(patient, kafka=f"{kafka.kafka}-{n}", kafka_group=f"g{n}") for n in range(12)]
 
@@ -120,7 +120,7 @@ def test_a_metadata_topic_is_read_before_the_data(kafka: KafkaSettings) -> None:
 
 
 def test_a_partition_that_ends_before_the_end_that_it_had_is_told(kafka: KafkaSettings) -> None:
-    """As when a topic was made anew meanwhile: what is not there any more is not taken for read."""
+    """Report it, as if a topic was made anew meanwhile."""
     send(changes(1), kafka, metadata=False)
     topics = Topics(replace(kafka, kafka_timeout=2.0))
     try:
@@ -232,7 +232,7 @@ def test_a_topic_is_read_on_from_a_state_and_followed(kafka: KafkaSettings, tmp_
 
 
 def out(folder: Path) -> list[int]:
-    """The ids of the changes that stand in the parts of a folder."""
+    """Return the ids of the changes in the parts of a folder."""
     lines = [line for path in sorted((folder / "out").iterdir()) for line in path.read_text().splitlines()]
     return [json.loads(line)["fields"][0]["after"] for line in lines]
 
@@ -294,7 +294,7 @@ WIDER = USR.replace(" }", ', age = "integer" }')
 def test_a_later_run_goes_on_where_the_topic_ends(
     kafka: KafkaSettings, tmp_path: Path, apart: bool, encoding: str
 ) -> None:
-    """Structures are not published again, versions and sequences count on."""
+    """Publish structures only once; versions and sequences continue."""
     if apart:
         kafka = replace(kafka, kafka_metadata_topic=f"{kafka.kafka}_metadata")
     new = [change._replace(position=None, time="2024-01-01T10:00:00Z") for change in changes(2)]

@@ -129,7 +129,7 @@ def test_the_key_of_a_topic_tells_the_key_of_its_table() -> None:
     assert [change.key for change in read] == [change.key for change in changes]
     assert [name for name, _ in schemas.known] == ["app.usr", "app.usr-key"]
     bare = through_registry(Schemas(), changes, keys=False)
-    assert [change.key for change in bare[:2]] == [(), ()]  # a delete tells its key by its mask
+    assert [change.key for change in bare[:2]] == [(), ()]  # a delete has its key in its mask
 
 
 def test_a_key_that_names_other_columns_changes_nothing() -> None:

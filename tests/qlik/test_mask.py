@@ -1,4 +1,4 @@
-"""Masks: both byte orders, what is dropped from them, and what tells the orders apart."""
+"""Masks: both byte orders, dropped bits, and the evidence for an order."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_the_texts_of_a_mask(text: str) -> None:
 def test_masks_in_base64_are_known_by_what_header_columns_allow(
     places: set[int], order: MaskOrder, hexadecimal: bool
 ) -> None:
-    """BigQuery writes Base64, of which some texts are hexadecimal digits too."""
+    """Read BigQuery's Base64, though some texts of it are hexadecimal digits too."""
     data = trimmed(join(places), order)
     text = data.hex().upper() if hexadecimal else base64.b64encode(data).decode()
     texts = MaskTexts(MaskLayout(0x7F, 27))

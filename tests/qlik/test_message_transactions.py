@@ -76,7 +76,7 @@ def test_until() -> None:
 
 
 def test_a_transaction_is_counted_without_what_has_no_message() -> None:
-    """Else nobody who waits for its last event, or for all of its events, would ever have it."""
+    """Count without it, or readers of the last event, or of all events, would wait for ever."""
     first = Change(Op.INSERT, "app", "usr", (("id", 1),), (Field("id", ABSENT, 1),), seq(1), "tx")
     empty = Change(Op.TRUNCATE, "app", "usr", position=seq(2), transaction="tx")
     raw = Change(Op.INSERT, "app", "usr", position=seq(3), transaction="tx", raw=Raw(None, b"x"))
@@ -90,7 +90,7 @@ def test_a_transaction_is_counted_without_what_has_no_message() -> None:
 
 
 def _with_misfits(*, told: bool, **settings: Any) -> list[Any]:
-    """Messages of a transaction of five changes, of which the first, the third and the last hold no id."""
+    """Make messages of a transaction of five changes; the first, the third and the last have no id."""
     ids: list[Any] = ["one", 2, "three", 4, "five"]
     changes = [
         Change(
@@ -119,7 +119,7 @@ def test_a_transaction_is_counted_without_values_that_do_not_fit(told: bool) -> 
 
 
 def test_messages_of_two_tasks_in_one_topic_follow_each_other() -> None:
-    """Their metadata name the tasks; what names none is of the first."""
+    """Order them by their metadata, which name the tasks; a message without a task is of the first."""
     rows = {
         task: write_messages(
             [made._replace(position=seq(n)) for n in numbers], task=task, now="2024-01-01T00:00:00"

@@ -79,7 +79,7 @@ def test_a_real_metadata_message_and_back() -> None:
 
 
 def test_avro_with_the_real_schemas() -> None:
-    """Their schemas parse, our bytes decode with them, and theirs with us."""
+    """Parse their schemas, decode our bytes with them, and theirs with ours."""
     known = metadata.read(METADATA["message"], str(METADATA["messageSchema"]))
     found = only(METADATA, REFRESH)
     (ours,) = write_messages([found], published=(known,), encoding="avro", table_names="off")
@@ -171,7 +171,7 @@ def test_the_other_byte_order_is_read_when_column_mask_proves_it() -> None:
 
 @pytest.mark.parametrize("masks", [("AQAA", "//8A"), ("X'010000'", "X'FFFF00'"), ("01-00-00", "FF-FF-00")])
 def test_masks_in_other_texts(masks: tuple[str, str]) -> None:
-    """JSON of warehouses holds Base64, of which columnMask is the proof."""
+    """Read JSON of warehouses with Base64, which columnMask proves."""
     data = {f"c{i}": i for i in range(1, 17)}
     message = altered(body(data=data, beforeData=None), changeMask=masks[0], columnMask=masks[1])
     assert [f.column for f in only(message).fields if f.before is ABSENT] == ["c1"]

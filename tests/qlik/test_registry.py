@@ -1,4 +1,4 @@
-"""The client of a schema registry, against a small one that speaks HTTP."""
+"""The client of a schema registry, against a small HTTP server."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_what_a_registry_lacks_refuses_the_message_alone(server: tuple[str, obje
 
 @contextmanager
 def says(first: bytes, again: bytes) -> Iterator[str]:
-    """A registry that says something, and then the same little thing for as long as it is listened to."""
+    """Run a registry that sends something, and then the same little thing for ever."""
     over = threading.Event()
 
     def answer() -> None:

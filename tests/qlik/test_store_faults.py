@@ -1,4 +1,4 @@
-"""What a database does not take costs one row, with its place; where change tables stand."""
+"""Rows that a database refuses: each costs itself, with its place, in change tables."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_value_that_its_column_cannot_hold_costs_its_row(
 
 
 def test_what_the_driver_or_the_server_refuses_costs_its_row(database: Database) -> None:
-    """Through our own engine, whose errors are no longer the driver's."""
+    """Use our own engine, whose errors are no longer the driver's."""
     engine = connect_any(database.url)
     with engine.begin() as connection:
         connection.execute(CreateTable(table_of(engine)))
@@ -148,7 +148,7 @@ def test_a_stream_position_that_has_no_room_costs_its_change() -> None:
 
 
 def test_sql_server_is_spoken_to_in_its_own_words() -> None:
-    """By text: there is no such server here."""
+    """Compare texts, because there is no such server here."""
     settings = TableSettings(change_table_schema="dbo")
     table = store.table_of(tables.change_table(insert(1), KNOWN, settings), settings)
     dialect = mssql.dialect()  # type: ignore[no-untyped-call]

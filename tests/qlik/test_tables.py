@@ -283,7 +283,7 @@ def test_until_reads_to_a_point_and_never_between_an_update_and_its_image() -> N
 
 
 def test_what_the_manual_calls_a_left_outer_join() -> None:
-    """Changes without before images, each beside the B row of its change_seq, where there is one."""
+    """Join each change without before images with the B row of its change_seq, if there is one."""
     rows = [
         row(2, "U", NAME, "1", "y", "7"),
         row(3, "B", "", "1", "y", "7"),

@@ -138,7 +138,7 @@ UNKNOWN_COLUMNS = Refused(
 
 
 def test_a_truncate_lays_out_no_change_table() -> None:
-    """It names no columns: a change table without any would refuse all changes behind it."""
+    """Lay out none, because a change table without columns would refuse all later changes."""
     empty = Change(Op.TRUNCATE, None, "nobody", position=seq(1), time="2024-01-01T10:00:00Z")
     first, second = JACK._replace(table="nobody", schema=None), empty._replace(position=seq(3))
     refused, *rows = write_rows([empty, first, second])
@@ -159,7 +159,7 @@ UNDECODED = "its row images could not be decoded"
 
 @pytest.mark.parametrize("write", [write_rows, write_messages])
 def test_a_row_that_nobody_could_decode_is_refused_and_not_written_without_values(write: Any) -> None:
-    """It gives its table no columns either: the next change does."""
+    """Give its table no columns either; the next change does."""
     raw = [
         Change(Op.INSERT, None, "nobody", position=seq(1), raw=Raw(None, b"x")),
         Change(Op.DELETE, None, "nobody", position=seq(2), raw=Raw(b"x", None)),
@@ -177,7 +177,7 @@ def test_an_update_whose_row_after_is_known_is_written() -> None:
 
 
 def test_a_column_that_changed_several_times_held_the_first_value_and_holds_the_last() -> None:
-    """An update of a log may tell one column row by row; the value between was never before it."""
+    """Skip the values in between, which an update of a log may contain row by row."""
     twice = JACK._replace(
         op=Op.UPDATE,
         position=seq(1),

@@ -34,7 +34,7 @@ seen = 0
 
 
 class Judge:
-    """Apache's library."""
+    """The judge: Apache's library."""
 
     def __init__(self) -> None:
         of = jpype.JClass
@@ -83,7 +83,7 @@ def plain(held: Any) -> Any:
 
 
 def without_meaning(schema: Any) -> Any:
-    """A schema whose values are what stands in the bytes."""
+    """Return a schema whose values are the plain contents of the bytes."""
     if isinstance(schema, dict):
         return {name: without_meaning(part) for name, part in schema.items() if name != "logicalType"}
     return [without_meaning(part) for part in schema] if isinstance(schema, list) else schema

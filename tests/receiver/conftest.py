@@ -34,7 +34,7 @@ def nds(*events: str) -> bytes:
 
 
 class Client:
-    """What a test asks a server."""
+    """A client of a server."""
 
     def __init__(self, port: int, source: str = "127.0.0.1") -> None:
         self.port = port

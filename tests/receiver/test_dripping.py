@@ -1,4 +1,4 @@
-"""Clients that say little, but often, and many of them: nobody else waits, and the end is the end."""
+"""Many clients that send little, but often: no one else waits, and time limits hold."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def hello(request: Request) -> HttpReply:
 
 @contextmanager
 def clients(port: int, number: int) -> Iterator[list[socket.socket]]:
-    """So many that have begun to ask for something."""
+    """Open so many connections that have begun a request."""
     with ExitStack() as stack:
         connected = []
         for at in range(number):

@@ -1,4 +1,4 @@
-"""An export of a change table as a real warehouse gave it: 1000 rows in no order, and what it says."""
+"""An export of a change table from a real warehouse: 1000 rows in no order, and their content."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def seq(number: int) -> str:
 
 
 def export() -> list[Line]:
-    """The rows: 390 U rows with their B row some 215 rows behind, 98 B rows alone, 122 I rows."""
+    """Return the rows: 390 U rows with their B row some 215 rows later, 98 B rows alone, 122 I rows."""
     chance = random.Random(17)
     kinds = ["U"] * PAIRS + ["B"] * LONE + ["I"] * INSERTS
     chance.shuffle(kinds)
@@ -70,7 +70,7 @@ def export() -> list[Line]:
 
 
 def _with_images(rows: list[Line], images: dict[str, Line]) -> list[Line]:
-    """The rows, each with its image so far behind it."""
+    """Return the rows, each with its image that much later."""
     waiting: list[tuple[int, Line]] = []
     found: list[Line] = []
     for row in rows:
@@ -94,7 +94,7 @@ def _descending(rows: list[Line], chance: random.Random) -> list[Line]:
 
 
 def descents(rows: list[Line]) -> int:
-    """How often a row stands before one of a lower change_seq."""
+    """Return how often a row precedes one with a lower change_seq."""
     return sum(one.seq > other.seq for one, other in pairwise(rows))
 
 

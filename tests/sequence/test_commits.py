@@ -94,7 +94,7 @@ def test_every_state_of_merged_captures_goes_on_behind_its_delivery(
 
 
 def test_a_transaction_that_stands_in_several_captures_is_taken_once(tmp_path: Path) -> None:
-    """Captures of two sessions overlap; one of them captured a second table, whose rows lie between."""
+    """Merge captures of two overlapping sessions; one captured a second table, whose rows are in between."""
     first = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "x")).commit(3, 1)
     for told in (first, again := Told().table(7, T1).table(8, T1)):
         told.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "x"))
@@ -127,7 +127,7 @@ def test_changes_of_one_sequence_that_differ_both_stay(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_many_changes_of_one_sequence_are_told_apart_in_linear_time() -> None:
-    """Each beside all before it would take many minutes. A hundred thousand; what comes again is counted."""
+    """Compare a hundred thousand changes in linear time; repeats are counted."""
     rows = [_inserted(number, "1") for number in range(100_000)]
     *kept, repeats = by_commit([*rows, rows[0]], COMMITS["gbase"], "")
     assert kept == rows
@@ -135,7 +135,7 @@ def test_many_changes_of_one_sequence_are_told_apart_in_linear_time() -> None:
 
 
 def test_equal_changes_without_a_sequence_are_no_repeats() -> None:
-    """Nothing says that they are: a table without a key may have two such rows."""
+    """Keep both, because a table without a key may have two such rows."""
     rows = [_inserted(1, None), _inserted(1, None)]
     assert list(by_commit(rows, COMMITS["gbase"], "")) == rows
 
@@ -215,7 +215,10 @@ def test_a_capture_that_the_state_does_not_know_tells_nothing_twice(tmp_path: Pa
 
 @pytest.mark.parametrize("date", [{}, {"OPER_DATE": "010000000000"}])
 def test_every_state_of_a_queue_goes_on_behind_its_delivery(postgres: Database, date: dict[str, Any]) -> None:
-    """Transactions overlap; where no date tells the byte order, all have ended before one is handed out."""
+    """Read on from each state while transactions overlap.
+
+    If no date shows the byte order, all transactions have ended before one is handed out.
+    """
     engine = postgres.engine()
     rows = [
         operation(2, ROW_1, TRANSACT_ID=5, SYSLOG_ADDR=100, **date),

@@ -1,4 +1,4 @@
-"""Control tables tell of which task a table is, how it was altered, and what is closed."""
+"""Control tables: the task of a table, how it was altered, and what is closed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def row(second: int, letter: str, mask: str, *data: str) -> str:
 
 
 def partition(task: str, table: str, minute: int) -> str:
-    """The quarter of an hour that begins so many minutes behind the start."""
+    """Return the quarter of an hour that begins so many minutes after the start."""
     start = START + dt.timedelta(minutes=minute)
     name = f"{start:%Y%m%dT%H%M%S}_{start + dt.timedelta(minutes=15):%Y%m%dT%H%M%S}"
     return f"s,{task},{name},dbo,{table}"
@@ -53,7 +53,7 @@ def ddl(second: int, version: int, table: str = "usr", kind: str = "ALTER_TABLE"
 
 
 def put(folder: Path, name: str, heading: str, *rows: str, second: int = 86_400) -> str:
-    """A file as it was so many seconds behind the start."""
+    """Write a file as it was so many seconds after the start."""
     path = folder / f"{name}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join((heading, *rows)) + "\n")
@@ -63,7 +63,7 @@ def put(folder: Path, name: str, heading: str, *rows: str, second: int = 86_400)
 
 
 def read(folder: Path, *inputs: str, **given: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """The changes, and what was said."""
+    """Return the changes and the reports."""
     said: list[Refused] = []
     job = Job("qlik-table", "changes", inputs, str(folder / "out.jsonl"), **given)
     convert(job, Report(said.append), CLOCK)
@@ -79,7 +79,7 @@ def names(changes: list[dict[str, Any]]) -> list[str]:
 
 
 def tables(folder: Path) -> list[str]:
-    """Two tables whose changes alternate; in the order of no task."""
+    """Make two tables whose changes alternate, without a task's order."""
     one = put(folder, "usr__ct", f"{HEADING},id", row(1, "I", "10", "1"), row(3, "I", "10", "3"))
     other = put(folder, "pay__ct", f"{HEADING},id", row(2, "I", "10", "2"), row(4, "I", "10", "4"))
     return [one, other]
@@ -144,7 +144,7 @@ def test_a_task_that_is_named_wins(tmp_path: Path) -> None:
 
 
 def run(folder: Path, *inputs: str, **given: Any) -> list[str]:
-    """Read on from the state of a folder; what was said."""
+    """Read on from the state of a folder, and return the reports."""
     said: list[Refused] = []
     job = Job("qlik-table", "changes", inputs, f"{folder / 'out'}/", given=given, state=folder / "state")
     convert(job, Report(said.append), CLOCK)
@@ -309,7 +309,7 @@ def test_control_tables_beside_the_change_tables_of_a_database_are_found(
 
 
 def test_a_control_table_that_cannot_be_read_is_said_and_stops_nothing(tmp_path: Path) -> None:
-    """Its reader may lack the right to; here its only row cannot be worked out."""
+    """Report it; its reader may lack the right, and here its only row cannot be computed."""
     url = f"sqlite:///{tmp_path / 'db'}"
     engine = sa.create_engine(url)
     bad = "integer generated always as (abs(-9223372036854775807 - 1)) virtual"

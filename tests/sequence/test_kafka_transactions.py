@@ -74,7 +74,7 @@ def run(one: Job, *, strict: bool = False) -> list[Refused]:
 
 
 def committed(name: str) -> list[Any]:
-    """What a consumer sees that reads committed messages, each as often as it stands there."""
+    """Return what a consumer of committed messages sees, with repeats."""
     settle(name, ADDRESS)
     topics = Topics(KafkaSettings(kafka_brokers=ADDRESS, kafka=name, kafka_group=own_name("reader")))
     messages = [record for source in topics.sources() for record in source.records]
@@ -90,7 +90,7 @@ def positions(name: str) -> list[str]:
 
 @pytest.mark.parametrize("partitions", [0, 20])
 def test_each_change_is_written_once_over_runs(tmp_path: Path, partitions: int) -> None:
-    """Also where somebody has made the topic of states, with as many partitions as they like."""
+    """Write each once, also if the topic of states was made by others with several partitions."""
     kafka = topic()
     states = topic(partitions, **{"cleanup.policy": "compact"}) if partitions else f"{kafka}-states"
     lines = task([0, 1, 2, 60, 61, 300])
@@ -121,7 +121,7 @@ def test_what_a_run_left_open_is_given_up_by_the_next(tmp_path: Path) -> None:
 def test_a_run_that_is_interrupted_anywhere_leaves_whole_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each part is one transaction; the state stands behind those that were committed."""
+    """Make each part one transaction; the state is after the committed ones."""
     monkeypatch.setattr(records, "CHANGES", 2)
     name = topic()
     lines = [Line(n, n, f"{n:X}", "usr") for n in range(1, 8)]
@@ -140,7 +140,7 @@ def test_a_run_that_is_interrupted_anywhere_leaves_whole_parts(
 def test_a_run_whose_place_another_takes_ends_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int
 ) -> None:
-    """Wherever the first one is, each change stands there once."""
+    """Write each change once, wherever the first run is."""
     monkeypatch.setattr(records, "CHANGES", 2)
     name = topic()
     lines = [Line(n, n, f"{n:X}", "usr") for n in range(1, 8)]
@@ -162,7 +162,7 @@ def test_a_run_whose_place_another_takes_ends_and_says_so(
 
 
 def test_states_stand_behind_a_transaction_of_another_run_too(tmp_path: Path) -> None:
-    """Readers see nothing behind one that is open: the state there is waited for, none before it is taken."""
+    """Wait for an open transaction of another run before the state is read; no older state is taken."""
     name, lines = topic(), task([0, 1, 2])
     part = [
         written(tmp_path, f"{upto}", [line for line in lines[:upto] if line.table == "grp"], 9_000)
@@ -185,7 +185,7 @@ def test_states_stand_behind_a_transaction_of_another_run_too(tmp_path: Path) ->
 
 
 def test_a_live_capture_is_written_once_over_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """First the rows of the table, then its changes; each run goes on from the state in Kafka."""
+    """Write the rows of the table first, then its changes; each run goes on from the state in Kafka."""
     world, name = World(("shop:own.t1",), 5, steps=0), topic(1)
     monkeypatch.setitem(capture_feed.TRANSPORTS, "informix", lambda address, settings: world)
     given = {"kafka": name, "kafka_brokers": ADDRESS, "kafka_transactional_id": name}

@@ -38,7 +38,7 @@ def said(folder: Path, name: str, lines: list[Line], second: int = 500, **chosen
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole exports", "what is new alone"])
 def test_a_later_number_under_the_same_time_is_the_next_change(tmp_path: Path, whole: bool) -> None:
-    """Replicate repeats a time and counts on when it corrects its clock."""
+    """Accept it, because Replicate repeats a time and counts on when it corrects its clock."""
     lines = [Line(n, 1, f"{n:X}", ("usr", "grp")[n % 2]) for n in range(1, 7)]
     for upto in (1, 3, 4, 6):
         there = lines[:upto] if whole else lines[len(out(tmp_path)) : upto]
@@ -138,7 +138,7 @@ def test_a_u_row_that_comes_after_its_b_row_was_reported_is_delivered_whole(tmp_
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_state_of_an_older_version_is_read_on(tmp_path: Path, number: int) -> None:
-    """It keeps no single changes: what follows all of a minute under the same time is the next change."""
+    """Read it as an old state without single changes: what follows a whole minute is the next change."""
     lines = [Line(n, 1, f"{n:X}", "usr") for n in (1, 2)]
     said(tmp_path, "a", lines[:1])
     state = tmp_path / "state"
@@ -161,7 +161,7 @@ def test_a_state_of_an_older_version_is_read_on(tmp_path: Path, number: int) -> 
 def test_whatever_becomes_visible_when_each_change_comes_out_once(
     seconds: list[int], rounds: int, chance: random.Random
 ) -> None:
-    """Those of a table that follow all of it are not late, whatever other tables had."""
+    """Treat rows after all others of their table as not late, whatever other tables had."""
     lines = [Line(n, s, f"{n:X}", ("usr", "grp")[n % 2]) for n, s in enumerate(sorted(seconds), 1)]
     seen = {line.seq: chance.randrange(rounds) for line in lines}
     with tempfile.TemporaryDirectory() as name:
@@ -189,7 +189,7 @@ def test_whatever_becomes_visible_when_each_change_comes_out_once(
 def test_a_run_that_ends_behind_any_delivery_is_gone_on_from(
     seconds: list[int], chance: random.Random
 ) -> None:
-    """Also among late rows: the state of a delivery holds what came before it, and no more."""
+    """Read on after any delivery, late rows included: its state contains what came before, and no more."""
     lines = [Line(n, s, f"{n:X}", ("usr", "grp")[n % 2]) for n, s in enumerate(sorted(seconds), 1)]
     seen = {line.seq: chance.randrange(3) for line in lines}
     state: str | None = None

@@ -29,7 +29,7 @@ def run(folder: Path, upto: int, target: str, output: str, **given: str) -> None
 
 
 def keys(folder: Path, source: str, name: str, **given: str) -> tuple[list[str], list[Refused]]:
-    """The keys of the changes that the file tells, and what cannot be read of it."""
+    """Return the keys of the changes in the file, and what cannot be read of it."""
     said: list[Refused] = []
     out = folder / "told.jsonl"
     read = Job(
@@ -79,7 +79,7 @@ def test_csv_of_other_columns_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("half", [b"", b"\0\0", b"\0\0\1\0abc"])
 def test_half_a_message_behind_its_length_is_taken_away(tmp_path: Path, half: bytes) -> None:
-    """Else its length would count for what is written behind it, and all of that would be lost."""
+    """Remove it; else its length would count for what is written after it, and all of that would be lost."""
     run(tmp_path, 2, "qlik-message", "out.avro", encoding="avro")
     with (tmp_path / "out.avro").open("ab") as file:
         file.write(half)

@@ -1,4 +1,4 @@
-"""Change tables and messages of a whole task come out as one sequence, wherever their records stand."""
+"""Change tables and messages of a whole task come out as one sequence, wherever their records are."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROWS = exports.export()
 
 
 class Read:
-    """What came of a conversion to `changes`."""
+    """The result of a conversion to `changes`."""
 
     def __init__(self, output: Path, inputs: list[str], **job: Any) -> None:
         self.said: list[Refused] = []
@@ -147,12 +147,12 @@ def table(name: str, *rows: str) -> Any:
 
 
 def said(*sources: Any, **more: Any) -> list[str]:
-    """What comes of the sources of one task."""
+    """Return what becomes of the sources of one task."""
     return said_of([("", sources)], **more)
 
 
 def said_of(tasks: list[Any], memory: int = 1 << 20, since: str = "", **settings: Any) -> list[str]:
-    """Changes as `update usr 1 a>b`, and reports; the place alone in brackets, where another tells of it."""
+    """Return changes as `update usr 1 a>b`, and reports; a place alone in brackets if others report it."""
     found = []
     for item in ordered(RowSequencer(Tables(), TableSettings(**settings), since), tasks, memory):
         if isinstance(item, Refused):
@@ -228,7 +228,7 @@ def test_a_repeated_row_is_dropped_and_counted() -> None:
 
 @pytest.mark.parametrize(("order", "padded"), [("little", "2000"), ("big", "0020"), ("auto", "2000")])
 def test_a_mask_that_kept_its_zero_bytes_is_no_other_mask(order: str, padded: str) -> None:
-    """Nor does a B row say more with a mask of zeros than with an empty one."""
+    """Treat a mask of zeros like an empty one, also in a B row."""
     rows = table("usr", "2 U 20 1 b", "2 B - 1 a", f"2 U {padded} 1 b", "2 B 0000 1 a")
     found = said(rows, mask_order=order)
     assert found[2:] == [
@@ -293,7 +293,7 @@ def test_rows_beyond_what_memory_holds_are_sorted_on_disk() -> None:
 
 
 def test_a_pair_proves_the_byte_order_wherever_it_stands() -> None:
-    """Both orders of the mask are legal; only the pair tells, whose B row comes last."""
+    """Prove the order by the pair alone, whose B row comes last, because both orders are legal."""
     columns = (*(f"header__{h}" for h in HEADING), *(f"c{i}" for i in range(13)))
     new = ("a",) * 4 + ("x",) + ("a",) * 8
     rows = (

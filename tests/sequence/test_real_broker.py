@@ -76,13 +76,13 @@ class Topic:
         return Job("qlik-message", "changes", output=output, given=kafka | given, state=state)
 
     def read(self, **given: Any) -> list[str]:
-        """Read on from the state; what was said."""
+        """Read on from the state, and return the reports."""
         said: list[Refused] = []
         convert(self.job(**given), Report(said.append), CLOCK)
         return [r.reason for r in said]
 
     def out(self) -> list[int]:
-        """The values of all changes that stand in the parts."""
+        """Return the values of all changes in the parts."""
         texts = [path.read_text() for path in sorted((self.folder / "out").glob("part-*"))]
         changes = [json.loads(line) for text in texts for line in text.splitlines()]
         return [int(change["fields"][0]["after"]) for change in changes]
@@ -95,7 +95,7 @@ def whole(transaction: str, *numbers: int) -> list[Any]:
 
 
 def test_a_transaction_of_the_producer_that_is_open_is_waited_for(tmp_path: Path) -> None:
-    """Nothing behind it is told before it is over, and what was aborted is never told."""
+    """Hand out nothing after it before it is over, and nothing that was aborted."""
     topic = Topic(tmp_path)
     open_ = topic.producer(**{"transactional.id": topic.name})
     open_.init_transactions(30)
@@ -162,7 +162,7 @@ def test_a_topic_that_was_made_anew_is_an_error_though_its_offsets_fit(tmp_path:
 
 
 def test_a_topic_that_is_made_anew_while_it_is_followed_is_an_error(tmp_path: Path) -> None:
-    """It holds fewer messages than were read: what stands there would be passed over."""
+    """Refuse it, because it holds fewer messages than were read, and new ones would be passed over."""
     topic = Topic(tmp_path)
     topic.send(topic.producer(), *whole("A", 1, 2, 3), *whole("B", 4, 5, 6))
     rounds = 0
@@ -184,7 +184,7 @@ def test_a_topic_that_is_made_anew_while_it_is_followed_is_an_error(tmp_path: Pa
 
 
 def test_retention_past_a_topic_that_is_followed_is_an_error(tmp_path: Path) -> None:
-    """Also where whole transactions went, so that none is seen to lack anything."""
+    """Refuse it also if whole transactions were lost, so that none lacks anything."""
     from confluent_kafka import TopicPartition
 
     topic = Topic(tmp_path)
@@ -219,7 +219,7 @@ def test_retention_past_the_state_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_topic_that_was_compacted_is_read_only_where_that_is_said(tmp_path: Path) -> None:
-    """Two messages of a key: the broker really drops the first; what is left is told as incomplete."""
+    """Read what is left of two messages of a key as incomplete; the broker really drops the first."""
     config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
     topic = Topic(tmp_path, partitions=1, **config)
     producer = topic.producer()
@@ -242,8 +242,10 @@ def test_a_topic_that_was_compacted_is_read_only_where_that_is_said(tmp_path: Pa
 
 
 def test_members_of_the_group_that_come_and_go_take_nothing_from_a_run(tmp_path: Path) -> None:
-    """Two consumers of the group rebalance while the topic is followed. The brokers take no copy of our
-    offsets while they are there, which is said once."""
+    """Let two consumers of the group rebalance while the topic is followed.
+
+    The brokers take no copy of our offsets meanwhile, which is reported once.
+    """
     topic = Topic(tmp_path)
     producer = topic.producer()
     rounds = [whole(f"{n:X}", 3 * n, 3 * n + 1, 3 * n + 2) for n in range(1, 5)]
@@ -298,7 +300,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnBroker]:
 
 
 def test_a_broker_that_restarts_loses_and_repeats_nothing(tmp_path: Path, broker: OwnBroker) -> None:
-    """In the middle of a run that follows, and in the middle of one that writes."""
+    """Restart it in the middle of a run that follows, and of one that writes."""
     topic = Topic(tmp_path, broker.address)
     topic.send(topic.producer(), *whole("A", 1, 2, 3))
     rounds = 0

@@ -81,18 +81,18 @@ def read(folder: Path, inputs: list[str], **given: Any) -> list[Refused]:
 
 
 def changes(folder: Path) -> list[dict[str, Any]]:
-    """The changes that stand in the parts."""
+    """Return the changes in the parts."""
     texts = [path.read_text() for path in sorted((folder / "out").glob("part-*"))]
     return [json.loads(line) for text in texts for line in text.splitlines()]
 
 
 def out(folder: Path) -> list[str]:
-    """The positions that stand in the parts."""
+    """Return the positions in the parts."""
     return [change["position"] for change in changes(folder)]
 
 
 def task(seconds: list[int]) -> list[Line]:
-    """Changes of a task at these seconds: one transaction each second, over two tables; some update."""
+    """Return changes of a task at these seconds, one transaction each second, over two tables."""
     return [
         Line(n, s, f"{s % 3:X}", ("usr", "grp")[n % 2], "IIU"[n % 3])
         for n, s in enumerate(sorted(seconds), 1)
@@ -106,7 +106,7 @@ def images(lines: list[Line]) -> list[Line]:
 
 
 def test_half_a_record_that_a_kill_left_in_a_growing_file_stands_alone(tmp_path: Path) -> None:
-    """What is written behind it begins a line of its own, and stays readable."""
+    """Begin a line of its own after it, so that later records stay readable."""
     inputs = [written(tmp_path, "in", task([1, 2]), 300)]
     grown = tmp_path / "grown.jsonl"
     grown.write_text('{"whole": 1}\n{"op":"ins')
@@ -165,7 +165,7 @@ def _cut(folder: Path, name: str, lines: list[Line], now: int, chance: random.Ra
 
 
 def test_many_transactions_of_one_time_are_read_in_linear_time(tmp_path: Path) -> None:
-    """A state behind each, which names all before it of its time, would take many minutes."""
+    """Write one state for many, because a state after each would take quadratic time."""
     lines = [Line(number, 1, f"{number:X}", "usr") for number in range(1, 20_001)]
     inputs = [written(tmp_path, "in", lines, 300)]
     for _ in range(2):
@@ -222,7 +222,7 @@ def test_a_row_that_became_visible_late_is_an_error_that_names_its_table(tmp_pat
 def test_a_row_that_becomes_visible_behind_the_other_of_its_change_is_an_error(
     tmp_path: Path, first: str, then: str
 ) -> None:
-    """The change_seq was there already; what stands under it now is not what was handed out."""
+    """Report a change_seq whose rows differ from what was handed out."""
     rows = [Line(1, 1, "A", "usr", letter) for letter in (first, then)]
     read(tmp_path, [written(tmp_path, "a", rows[:1], 500)])
     with pytest.raises(VisibleLate, match=rows[0].seq):
@@ -248,7 +248,7 @@ def test_a_folder_of_parts_without_its_state_is_left_alone(tmp_path: Path) -> No
 
 
 def test_files_of_others_in_a_folder_that_becomes_one_of_parts_are_left_alone(tmp_path: Path) -> None:
-    """Only what a run of the same state left there goes."""
+    """Remove only what a run of the same state left."""
     of_another = tmp_path / "out" / ".eventlog-1-1.part"
     of_another.parent.mkdir()
     of_another.touch()
@@ -304,7 +304,7 @@ def test_a_limit_that_is_no_sequence_is_misuse(tmp_path: Path, limit: str) -> No
 
 
 def test_a_full_load_grows_and_does_not_shrink(tmp_path: Path) -> None:
-    """Fewer rows than were delivered are others: the table was loaded anew."""
+    """Refuse fewer rows than were delivered, because the table was loaded anew."""
     load = tmp_path / "usr__ct.csv"
     for rows in (2, 3, 7, 7):
         load.write_text("\n".join([HEADING, *(f",I,30,,{n},a" for n in range(rows)), ""]))
@@ -327,7 +327,7 @@ def test_rows_of_a_full_load_come_once(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_full_load_come_once_though_their_task_is_renamed(tmp_path: Path) -> None:
-    """Also where it is told apart from another only now, and nothing but a full load was there."""
+    """Deliver them once, also if their task is first recognised now, after nothing but a full load."""
     loads = []
     for table, row in (("usr", ",I,30,,1,a"), ("grp", ",I,30,,2,b")):
         loads.append(tmp_path / f"{table}__ct.csv")
@@ -357,7 +357,7 @@ def insert(engine: sa.Engine, *lines: Line) -> None:
 
 
 def test_change_tables_of_a_database_are_followed(tmp_path: Path, database: Database) -> None:
-    """What is added between two looks comes behind what was there; what is too young waits."""
+    """Deliver added rows after earlier ones; rows that are too young wait."""
     engine = database.engine()
     with engine.begin() as connection:
         connection.execute(sa.text(TABLE))
@@ -394,7 +394,7 @@ def test_change_tables_of_a_database_are_followed(tmp_path: Path, database: Data
 
 
 def test_change_tables_of_a_database_that_holds_no_log_are_read_on_too(tmp_path: Path) -> None:
-    """SQLite stands for those that SQLAlchemy knows; SQL Server is asked by text, for none is here."""
+    """Use SQLite for all databases that SQLAlchemy knows; SQL Server is checked by text."""
     url = f"sqlite:///{tmp_path / 'db'}"
     engine = sa.create_engine(url)
     with engine.begin() as connection:

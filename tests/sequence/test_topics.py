@@ -165,7 +165,7 @@ def test_what_comes_of_a_transaction_that_was_handed_out_with_a_gap_waits_and_is
 
 
 def test_a_transaction_waits_until_every_partition_was_read_behind_its_end() -> None:
-    """B is complete before A, which stands before it in the sequence, has come."""
+    """Hold B, which is complete, until A has come, which precedes it in the sequence."""
     brokers = Brokers()
     brokers.send(0, event("B", 1, True, 2))
     brokers.arriving = [(1, event("A", 1, True, 1))]

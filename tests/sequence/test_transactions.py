@@ -50,7 +50,7 @@ def partition(number: int, *events: Any) -> Source[Object]:
 
 
 def read(*partitions: Source[Object], leave: Any = None, policy: str = "stop") -> tuple[list[int], list[str]]:
-    """The ids of the changes, and what was said."""
+    """Return the ids of the changes, and the reports."""
     reading = MessageSettings(whole_transactions=True)
     stream = StreamSettings(open_transactions=policy)
     found = list(read_changes(FORMAT, Tables(), reading, stream, [("", partitions)], leave))

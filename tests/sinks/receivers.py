@@ -32,7 +32,7 @@ def receiver(answering: Answering, context: ssl.SSLContext | None = None) -> Ite
             answering(self)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Silence."""
+            """Log nothing."""
 
     server = _Server(("127.0.0.1", 0), Handler)
     if context is not None:

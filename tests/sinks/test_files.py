@@ -33,7 +33,7 @@ def test_files_are_whole_and_known_at_the_next_start(tmp_path: Path) -> None:
 
 
 def test_the_highest_row_is_that_of_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it begins anew, with documents of lower rows."""
+    """Read it also if the record begins anew, with documents of lower rows."""
     settings = FilesSettings(files_folder=str(tmp_path))
     sink = FilesSink(tmp_path)
     assert sink.highest() is None

@@ -1,4 +1,4 @@
-"""A receiver over HTTP: answers, silence, half an answer, and nobody there."""
+"""A receiver over HTTP: answers, silence, half an answer, and no receiver."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ DRIPPING = {
 
 @contextmanager
 def dripping(first: bytes, drop: bytes, reads: bool = True) -> Iterator[int]:
-    """A server that says something, and then a drop every 20 ms for ever; its port."""
+    """Run a server that sends something, and then a drop every 20 ms for ever; return its port."""
     over = threading.Event()
 
     def serve() -> None:
@@ -130,7 +130,7 @@ def dripping(first: bytes, drop: bytes, reads: bool = True) -> Iterator[int]:
 
 @pytest.mark.parametrize("what", DRIPPING)
 def test_http_a_dripping_answer_ends_in_time(what: str) -> None:
-    """It would go on for ever."""
+    """End it, because it would go on for ever."""
     with dripping(*DRIPPING[what]) as port:
         sink = open_sink("http", {"http_url": f"http://127.0.0.1:{port}/", "http_timeout": 0.3})
         (reply,) = sink.deliver([make(1)])

@@ -41,7 +41,7 @@ def test_kafka_an_event_is_a_message_whose_key_is_its_association(brokers: str) 
 
 
 def test_kafka_takes_events_of_one_event_id(brokers: str) -> None:
-    """As a file that somebody else wrote may hold them."""
+    """Send them, because a file of others may contain them."""
     sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": own_name("twice")})
     assert [reply.fault for reply in sink.deliver([make(1), make(2), make(1)])] == [None, None, None]
     sink.close()
@@ -58,7 +58,7 @@ def test_kafka_without_a_broker_nothing_arrived() -> None:
 
 @pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one")
 def test_a_producer_that_met_a_fatal_error_is_made_anew() -> None:
-    """The client raises it amid what it calls back; nothing counts as arrived that is not said to be."""
+    """Make it anew after the error in its callback; only acknowledged messages count as arrived."""
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 

@@ -1,4 +1,4 @@
-"""What tables hold after changes, told change by change: the reference for every target."""
+"""The rows of tables after changes, change by change: the reference for every target."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _SOME = st.fixed_dictionaries({}, optional={"fname": _SIDES, "lname": _SIDES, "n
 
 @st.composite
 def change(draw: Any) -> Change:
-    """Any change: complete or not, of a row that is there or not."""
+    """Draw any change: complete or not, of an existing or a missing row."""
     op = draw(st.sampled_from((Op.INSERT, Op.UPDATE, Op.UPDATE, Op.DELETE, Op.SNAPSHOT)))
     if op is Op.DELETE:
         return changed(op, draw(_KEYS))
@@ -75,7 +75,7 @@ def change(draw: Any) -> Change:
 
 @st.composite
 def transactions(draw: Any) -> list[Change]:
-    """Changes in transactions, with positions."""
+    """Draw changes in transactions, with positions."""
     made = draw(st.lists(change(), min_size=1, max_size=14))
     if draw(st.integers(0, 7)) == 0:
         made.insert(draw(st.integers(0, len(made))), Change(Op.TRUNCATE, "indirect", "usr"))

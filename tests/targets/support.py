@@ -37,7 +37,7 @@ def apply(
     format_name: str = "changes",
     **given: Any,
 ) -> tuple[Tally, list[Refused]]:
-    """What became of the changes, and what was refused."""
+    """Return what became of the changes, and what was refused."""
     refused: list[Refused] = []
     settings = ApplySettings(**given)
     with closing(Database(engine, source, tables, settings, refused.append)) as target:

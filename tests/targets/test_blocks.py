@@ -59,7 +59,7 @@ values = st.one_of(
 
 @st.composite
 def columns(draw: Any) -> list[Any]:
-    """Values most of which are of one kind, as those of a column are."""
+    """Draw values mostly of one kind, like those of a column."""
     usual = draw(st.lists(values, min_size=1, max_size=2))
     told = st.lists(st.one_of(st.sampled_from(usual), st.just(ABSENT)), max_size=6)
     return [*draw(told), *draw(st.lists(values, max_size=1))]
@@ -107,7 +107,7 @@ _SHAPES = st.lists(st.sampled_from([*TYPES, "K", "unknown"]), max_size=5)
 
 @st.composite
 def changes(draw: Any) -> list[Change]:
-    """Changes of few shapes, with keys and values of any kind."""
+    """Draw changes of few shapes, with keys and values of any kind."""
     shapes = draw(st.lists(_SHAPES, min_size=1, max_size=2))
     usual = draw(st.lists(values, min_size=1, max_size=4))
     side = st.one_of(st.sampled_from([*usual, ABSENT]), st.sampled_from([1, "a", ABSENT]), values)

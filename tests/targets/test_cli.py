@@ -148,8 +148,10 @@ def test_refused_changes_are_told_kept_and_the_exit_is_1(shell: Shell, postgres:
 def test_what_is_refused_is_out_before_the_target_passes_it_over(
     shell: Shell, postgres: Database, target: str
 ) -> None:
-    """A run that ends at the first refused change has applied nothing of its group: the next one tells all.
-    What is kept stays when the command is repeated, behind half a line that a kill left."""
+    """Apply nothing of the group in which a run ends; the next run reports all.
+
+    What is kept stays when the command is repeated, after half a line that a kill left.
+    """
     to = ("--to-url", url(postgres)) if target == "postgres" else ("--to-delta", "lake")
     words = ("apply", *to, "--tables", "tables.toml", "--refused", "refused.jsonl", "changes.jsonl")
     moves = [{**CHANGES[2], "key": {"idu": n}} for n in (8, 9)]

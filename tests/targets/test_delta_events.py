@@ -69,7 +69,7 @@ def test_documents_are_applied_once(shell: Shell) -> None:
 
 
 def test_a_run_that_ends_between_two_tables_loses_and_doubles_nothing(shell: Shell) -> None:
-    """What the first table has is passed over; the second gets its events, whose names were on disk."""
+    """Pass over what the first table has; the second gets its events, whose names were on disk."""
     apply(shell, INSERTS)
     log = shell.folder / "lake" / "b" / "_delta_log"
     in_the_way = log / f"{DeltaTable(log.parent).version() + 1:020}.json"

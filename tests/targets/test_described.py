@@ -1,4 +1,4 @@
-"""Tables are made as the source describes them: by metadata messages, by a `.dfm` beside a file."""
+"""Tables that are made by their source's description: metadata messages, or a `.dfm` next to a file."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_any_changes_make_the_versions_that_one_by_one_makes(engine: Engine, mis
 
 
 def test_a_change_of_a_key_that_is_left_out_leaves_none_to_what_comes_behind_it(engine: Engine) -> None:
-    """Neither row is there: the second is not looked for before it is known that the first does not move."""
+    """Refuse both, because neither row exists: the second depends on the first."""
     moved = changed(Op.UPDATE, 1, 0)
     later = changed(Op.UPDATE, 1)
     tally, refused = apply(engine, [moved, later], history=True)

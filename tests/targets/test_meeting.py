@@ -1,4 +1,4 @@
-"""A group that meets another transaction is done again; a run that follows ends behind a whole one."""
+"""A group that meets another transaction is done again; a followed run ends after a whole one."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ WAITING = {
     "postgresql": "select count(*) from pg_locks where not granted",
     "mysql": "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'",
 }
-# whoever is slower to look for a deadlock is not the one that ends it; what changed more rows wins there
+# the slower one to look for a deadlock does not end it; the one that changed more rows wins there
 STRONG = {"postgresql": "set deadlock_timeout = '1h'", "mysql": "update other set n = n + 1"}
 
 
-LOOK_AGAIN = 0.15  # seconds; to whoever asks again within a tenth InnoDB shows what it showed before
+LOOK_AGAIN = 0.15  # seconds; within a tenth InnoDB repeats its last answer
 
 
 def until(there: Callable[[], object]) -> None:
@@ -86,7 +86,7 @@ def _count(connection: Connection, query: str) -> int:
 def test_one_that_always_meets_another_ends_the_run_and_leaves_nothing(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever raises the error of a deadlock each time is no other transaction."""
+    """End the run if the deadlock comes each time, because then it is no other transaction."""
     run(engine, "create table usr (idu integer primary key, fname varchar(9), lname varchar(9), n integer)")
     for statement in RAISING[kind(engine)]:
         run(engine, statement)

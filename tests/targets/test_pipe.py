@@ -50,7 +50,7 @@ class Piped:
         return Shell(self._folder).run("apply", *self._target, *words, stdin=stdin)
 
     def stream(self, name: str, *lines: str) -> bytes:
-        """The stream of GBase that would have told these changes."""
+        """Return the GBase stream of these changes."""
         words = ("--from", "changes", "--to", "gbase", "--tables", "t.toml", "-o", name, "-")
         done = Shell(self._folder).run("convert", *words, stdin="".join(lines))
         assert done.code == 0, done.stderr
@@ -76,7 +76,7 @@ class Piped:
         return [key for (key,) in rows(self.engine, "select idu from usr order by idu")]
 
     def end(self) -> tuple[int, str]:
-        """Close the pipe; how the command ended, and what it said."""
+        """Close the pipe; return how the command ended, and its output."""
         assert self.process is not None
         said = self.process.communicate(timeout=60)[1].decode()
         return self.process.returncode, said
@@ -115,7 +115,7 @@ def test_a_change_without_a_transaction_is_applied_as_it_arrives(piped: Piped) -
 
 
 def test_a_transaction_is_applied_once_the_next_one_begins(piped: Piped) -> None:
-    """Half a line too is waited for; what is open at the end of the input is applied there."""
+    """Wait for half a line; an open transaction is applied at the end of the input."""
     piped.start("--from", "changes", "-")
     piped.write(line(1, "a") + line(2, "a") + line(3, "b"))
     piped.wait(1, 2)
@@ -139,7 +139,7 @@ def test_a_transaction_of_a_stream_of_gbase_is_applied_with_its_commit(piped: Pi
 
 
 def test_another_pipe_under_the_name_of_one_that_was_applied_is_an_error(piped: Piped) -> None:
-    """As of a capture with a state, whose second run hands out what is new: by counting, it was applied."""
+    """Refuse it, because by counting it was applied already, like a capture with a state."""
     words = ("--from", "changes")
     assert piped.run(*words, "-", stdin=line(1) + line(2)).code == 0
     done = piped.run(*words, "-", stdin=line(3))

@@ -70,7 +70,7 @@ IN_MYSQL = {
 
 
 def mixed(engine: Engine) -> Iterator[tuple[str, Change]]:
-    """Good changes, each followed by a poisonous one."""
+    """Make good changes, each followed by a poisonous one."""
     own = IN_POSTGRESQL if engine.dialect.name == "postgresql" else IN_MYSQL
     for number, (kind, poison) in enumerate((POISONS | own).items()):
         yield "", inserted("good", 100 + number, {"v": number, "w": "a"})
@@ -79,7 +79,7 @@ def mixed(engine: Engine) -> Iterator[tuple[str, Change]]:
 
 
 def text_columns(engine: Engine) -> set[str]:
-    """The columns of the good table that are texts, but for those of versions."""
+    """Return the text columns of the good table, without those of versions."""
     columns = sqlalchemy.inspect(engine).get_columns("good")
     return {c["name"] for c in columns if isinstance(c["type"], sqlalchemy.String) and c["name"][0] != "_"}
 
@@ -96,7 +96,7 @@ def test_a_position_that_no_version_can_have_costs_its_change(engine: Engine, po
 @pytest.mark.parametrize("group", [1, 1_000])
 @pytest.mark.parametrize("history", [False, True])
 def test_each_poisonous_change_costs_itself(engine: Engine, group: int, history: bool) -> None:
-    """Together in one group, or each in one of its own, none of them reaches the good ones."""
+    """Apply the good ones, in one group or each in its own."""
     told = list(mixed(engine))
     changes = [c._replace(position=f"{n:035}", transaction=str(n)) for n, (_, c) in enumerate(told)]
     tally, refused = apply(engine, changes, tables=Tables(), history=history, group=group)
@@ -124,7 +124,7 @@ def test_what_exists_and_can_take_no_further_column_takes_other_changes(engine: 
 
 
 def test_keys_and_texts_that_are_poison_in_mysql(engine: Engine) -> None:
-    """Twins by case, blanks at the end, and characters that a column's character set lacks."""
+    """Use twins by case, blanks at the end, and characters outside a column's character set."""
     if dialect_of(engine).capacity.twins:
         pytest.skip("PostgreSQL compares texts exactly, and has one character set")
     run(
@@ -155,7 +155,7 @@ def test_keys_and_texts_that_are_poison_in_mysql(engine: Engine) -> None:
 
 
 def test_a_missing_right_ends_the_run_and_passes_nothing_over(postgres: Database) -> None:
-    """What concerns the target itself costs no change: the next run has the same changes."""
+    """Keep all changes for the next run, because the fault is the target's."""
     engine = postgres.engine()
     apply(engine, [], tables=Tables())  # makes the tables of ours
     run(

@@ -1,4 +1,4 @@
-"""Reading of files that have states is told byte by byte, as reading of any other is."""
+"""The progress of reading files with states is reported byte by byte, like that of other files."""
 
 from __future__ import annotations
 

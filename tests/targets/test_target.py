@@ -38,7 +38,7 @@ def numbered(*changes: Change) -> list[Change]:
 def test_a_repeat_is_passed_over_and_what_was_added_is_not(engine: Engine) -> None:
     first = numbered(changed(Op.INSERT, 1, **FULL), changed(Op.UPDATE, 1, n=2))
     assert str(apply(engine, first)[0]) == "1 inserted, 1 updated, 0 deleted"
-    run(engine, "update usr set n = 77")  # whoever applied anything again would write over this
+    run(engine, "update usr set n = 77")  # a repeated change would overwrite this
     assert str(apply(engine, first)[0]) == "0 inserted, 0 updated, 0 deleted, 2 skipped"
     more = [*first, *numbered(*[changed(Op.UPDATE, 1, fname="John")] * 3)[2:]]
     assert str(apply(engine, more)[0]) == "0 inserted, 1 updated, 0 deleted, 2 skipped"
@@ -55,7 +55,7 @@ def test_another_input_under_the_same_name_is_an_error(engine: Engine) -> None:
 
 
 def test_each_table_of_a_source_with_positions_goes_on_by_itself(engine: Engine) -> None:
-    """Files of a task come in separate runs: what of one table is behind another's is not passed over."""
+    """Keep the progress of each table, because files of a task come in separate runs."""
     tables = tablesfile.read(
         '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer" }\n'
         '[tables.dept]\nkey = ["idu"]\ncolumns = { idu = "integer" }\n'
@@ -78,7 +78,7 @@ def test_events_are_known_by_their_names_in_any_order(engine: Engine) -> None:
 
 
 def test_a_transaction_is_never_split_and_what_fails_leaves_nothing(engine: Engine) -> None:
-    """The state stands behind whole transactions, each with its rows, wherever reading breaks off."""
+    """Keep the state after whole transactions, wherever reading breaks off."""
 
     def broken() -> Iterator[Change]:
         for n in range(5):
@@ -93,7 +93,7 @@ def test_a_transaction_is_never_split_and_what_fails_leaves_nothing(engine: Engi
 
 
 def test_long_values_wait_for_few_others(engine: Engine) -> None:
-    """What is held until it is committed does not grow with the values."""
+    """Limit what is held until the commit by the length of values."""
     tables = tablesfile.read('[tables.doc]\nkey = ["id"]\ncolumns = { id = "integer", content = "text" }\n')
     long_text = "text" if engine.dialect.name == "postgresql" else "longtext"
     run(engine, f"create table doc (id integer primary key, content {long_text})")
@@ -159,7 +159,7 @@ def test_a_second_unique_key_merges_no_rows(engine: Engine) -> None:
 
 
 def test_keys_that_are_one_row_of_the_target_keep_their_order(engine: Engine) -> None:
-    """Where the target compares numbers by value, different keys of the source are one row."""
+    """Keep their order, because the target compares numbers by value and merges different keys."""
     run(engine, "create table part (k decimal(9,3) primary key, v varchar(9))")
     tables = tablesfile.read('[tables.part]\nkey = ["k"]\ncolumns = { k = "varchar(9)", v = "varchar(9)" }\n')
 
@@ -265,7 +265,7 @@ def test_names_are_names_whatever_stands_in_them(engine: Engine) -> None:
 
 
 def test_a_schema_of_the_source_is_never_one_of_the_target(engine: Engine) -> None:
-    """On one server it may be the source's own; and two tables of one name are not made one."""
+    """Ignore it, because it may be the source's own on the same server; equal names are not merged."""
     other = changed(Op.INSERT, 2, **FULL)._replace(schema="mysql")
     _, refused = apply(engine, [changed(Op.INSERT, 1, **FULL)._replace(schema="information_schema"), other])
     assert rows(engine, "select idu from usr") == [(1,)]

@@ -73,7 +73,7 @@ def test_a_row_without_a_partition_costs_itself(engine: Engine) -> None:
 
 
 def test_tables_that_refer_to_each_other(engine: Engine) -> None:
-    """Within a transaction rows come, move and go in any order that the source's own keys allowed."""
+    """Apply rows in any order that the source's own keys allowed within a transaction."""
     run(
         engine,
         "create table p (id integer primary key, v integer)",
@@ -117,7 +117,7 @@ def test_a_part_of_a_moment_that_the_column_would_cut_costs_its_row(engine: Engi
 
 
 def test_a_decimal_that_no_double_holds_costs_its_row(engine: Engine) -> None:
-    """As many digits as anybody prints of a double are that double; of another number they are not."""
+    """Refuse a decimal with more digits than a double has, unless they are that double."""
     run(engine, "create table t (id integer primary key, v double precision)")
     held = ("0.1", "1.1000000000000001", "1.1000000000000000888", "1e22", "0.10000000000000000000", "0e-400")
     lost = ("0.12345678901234567890", "9007199254740993", "12345678901234567.5", "1e-400", "1e400", "-1e400")
@@ -130,7 +130,7 @@ def test_a_decimal_that_no_double_holds_costs_its_row(engine: Engine) -> None:
 
 
 def test_an_insert_of_several_values_of_a_column_costs_itself(engine: Engine) -> None:
-    """As rows of a log tell an attribute of several values: the last one alone would stand there."""
+    """Refuse it, because only the last of several values would be stored."""
     one = told(Op.INSERT, "t", 1, v="a")
     run(engine, "create table t (id integer primary key, v varchar(9))")
     several = one._replace(fields=(*one.fields, Field("v", ABSENT, "b")))
@@ -203,7 +203,7 @@ def moved(table: str, old: int, new: int, **after: Any) -> Change:
 
 
 def refer_late(engine: Engine) -> None:
-    """Two tables, of which one refers to the other by the end of a transaction."""
+    """Make two tables; one refers to the other by a deferred constraint."""
     if engine.dialect.name != "postgresql":
         pytest.skip("there every constraint speaks at once")
     run(
@@ -215,7 +215,7 @@ def refer_late(engine: Engine) -> None:
 
 
 def test_a_key_to_which_others_refer_costs_its_change(engine: Engine) -> None:
-    """A change of several steps has late constraints speak behind it, not at the end of the group."""
+    """Check late constraints after the change, not at the end of the group."""
     refer_late(engine)
     assert together(engine, told(Op.INSERT, "p", 1, v=1), told(Op.INSERT, "c", 1, v=1, p=1)) == []
     changes = [told(Op.INSERT, "p", 8, v=1), moved("p", 1, 2, v=5), told(Op.INSERT, "p", 9, v=1)]
@@ -234,7 +234,7 @@ def test_rows_that_come_before_those_to_which_they_refer_do_not_pay_for_another(
 
 
 def test_a_number_that_is_always_generated_stays_with_its_row(engine: Engine) -> None:
-    """PostgreSQL takes one at the insert, and none later: what tells the same one changes the rest."""
+    """Keep the number that PostgreSQL gave at the insert; a change with the same number changes the rest."""
     if engine.dialect.name != "postgresql":
         pytest.skip("elsewhere such a number can be changed")
     run(engine, "create table t (id integer primary key, g integer generated always as identity, v integer)")

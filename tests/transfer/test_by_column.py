@@ -1,4 +1,4 @@
-"""A log read by column says what it says row by row: documents, their order, and what is refused."""
+"""A log read by column equals the log read row by row: documents, their order, and what is refused."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def told(records: Sequence[bytes | Refused], refused: Sequence[Refused]) -> Told
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces of a few lines, so that records and faults cross their borders."""
+    """Cut pieces of a few lines, so that records and faults cross their borders."""
     monkeypatch.setattr(row_batches, "_PIECE", 300)
 
 

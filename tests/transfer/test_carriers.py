@@ -61,7 +61,7 @@ def test_a_topic_takes_messages_and_gives_each_once(tmp_path: Path, brokers: str
     for expected in (EXPECTED, []):  # the offsets of the first run were kept, for its output was out
         assert run("qlik-message", "changes", ("-",), tmp_path / "out.jsonl", given=given) == []
         found = facts(tmp_path / "out.jsonl")
-        assert sorted(found, key=repr) == expected  # without a key, messages may stand in any partition
+        assert sorted(found, key=repr) == expected  # without a key, messages may be in any partition
 
 
 def test_change_tables_of_a_database_take_changes_and_give_them(tmp_path: Path, postgres: Database) -> None:

@@ -73,7 +73,7 @@ def test_work_grows_with_the_file(line: str) -> None:
 
 
 class Counting(BytesIO):
-    """Counts how often a line is asked for."""
+    """A source that counts how often a line is asked for."""
 
     lines = 0
 
@@ -86,7 +86,7 @@ class Counting(BytesIO):
     "data", ['{"a":1}'.encode("utf-16-be"), '{"a":1}\n[]'.encode("utf-16"), b"\x00[\x00]"]
 )
 def test_what_is_no_utf_8_is_refused(data: bytes) -> None:
-    """Python's own reader guesses UTF-16 and UTF-32, of which our lines are cut in the middle of letters."""
+    """Refuse it, though Python's own reader guesses UTF-16 and UTF-32."""
     found = list(jsonlines.read(BytesIO(data), "f"))
     assert found
     assert all(isinstance(item, Refused) for item in found)

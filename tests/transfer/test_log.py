@@ -1,4 +1,4 @@
-"""Logs in files: every bad row is told and costs itself, any order, any size, there and back."""
+"""Logs in files: every bad row is reported and costs itself, in any order, at any size, there and back."""
 
 from __future__ import annotations
 
@@ -402,7 +402,7 @@ def test_documents_become_rows_of_the_same_effect_and_then_stay_as_they_are(
 
 
 def test_of_several_values_all_go_before_any_comes(tmp_path: Path) -> None:
-    """One of them may stand on both sides: it is there afterwards."""
+    """Remove all old values first, because a value on both sides is there afterwards."""
     field = {"column": "fname", "before": ["a", "b"], "after": ["b", "c"]}
     line = {"op": "update", "schema": "indirect", "table": "usr", "key": {"idu": 1}, "fields": [field]}
     written, refused = run_convert(tmp_path, "changes", "log", json.dumps(line) + "\n", name="c.jsonl")
@@ -420,7 +420,7 @@ def neutral_line(change: Change) -> object:
 
 
 def without_names(documents: str) -> str:
-    """The documents without their event-ids, which tell the numbers of rows."""
+    """Return the documents without their event-ids, which contain the numbers of rows."""
     return re.sub(r' event-id="[^"]*"', "", documents)
 
 
@@ -433,7 +433,7 @@ def state_after(documents: str) -> State:
 
 
 def state_of(changes: list[Change]) -> State:
-    """What a receiver holds after these changes: it adds what is not there, and removes what is."""
+    """Return what a receiver has after these changes: it adds missing values, and removes existing ones."""
     state: State = {}
     for change in changes:
         if change.op is Op.DELETE:

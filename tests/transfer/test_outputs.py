@@ -41,7 +41,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 @pytest.fixture
 def shell(started: Shell, tmp_path: Path) -> Shell:
-    """Commands in a folder of their own."""
+    """Return a shell for commands in a folder of their own."""
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "usr.toml").write_text(USR)
@@ -121,7 +121,7 @@ def test_a_pipe_gets_what_comes(shell: Shell) -> None:
     reader.start()
     done = shell.run(*CONVERT, "-o", "pipe.xml", stdin=HEADER + GOOD + BAD)
     reader.join()
-    assert done.code == 1  # the bad record: only the exit code says that something is missing
+    assert done.code == 1  # the bad record: only the exit code shows that something is missing
     assert got[0].count("<nds ") == 1
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
@@ -148,7 +148,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(shell: Shell, to: str) ->
 
 
 def limited(shell: Shell, *words: str) -> str:
-    """What a command says that may write 4 096 bytes to a file and no more, and fails."""
+    """Return the output of a command that may only write 4 096 bytes to a file, and fails."""
     done = subprocess.run(
         [sys.executable, "-m", "eventlog", *words],
         cwd=shell.folder,
@@ -255,7 +255,7 @@ def test_two_containers_write_into_one_folder(shell: Shell) -> None:
 
 
 def inserts(*tables: tuple[str | None, str], value: str = "Jack", time: str = "2025-03-23T10:00:00Z") -> str:
-    """An insert into each of these tables, told as changes."""
+    """Return an insert into each of these tables, as changes."""
     changes = (
         {"op": "insert", "schema": schema, "table": table, "key": {"idu": 1}, "time": time}
         | {"fields": [{"column": "idu", "after": 1}, {"column": "fname", "after": value}]}
@@ -271,7 +271,7 @@ def inserts(*tables: tuple[str | None, str], value: str = "Jack", time: str = "2
 def test_a_table_whose_name_leads_out_of_the_folder_is_refused(
     shell: Shell, schema: str | None, table: str
 ) -> None:
-    """What a stranger calls a table must not become a file outside of the folder that was named."""
+    """Refuse it, because a stranger's table name must not become a file outside the folder."""
     (shell.folder / "changes.jsonl").write_text(inserts((None, "usr"), (schema, table), (None, "usr")))
     (shell.folder / "s").mkdir()
     around = files(shell.folder.parent)
@@ -286,7 +286,7 @@ def test_a_table_whose_name_leads_out_of_the_folder_is_refused(
 @pytest.mark.parametrize("target", ["log", "qlik-table"])
 @pytest.mark.parametrize("container", ["csv", "parquet", "jsonl"])
 def test_half_a_surrogate_pair_costs_its_change(shell: Shell, target: str, container: str) -> None:
-    """JSON can hold it, and so do messages; the rows of a table are UTF-8."""
+    """Refuse it in rows of a table, which are UTF-8; JSON and messages can contain it."""
     changes = inserts((None, "usr")) + inserts((None, "usr"), value="\ud800") + inserts((None, "usr"))
     (shell.folder / "changes.jsonl").write_text(changes)
     words = ("convert", "--to", target, "--output-as", container, "-o", "out", "changes.jsonl")
@@ -300,7 +300,7 @@ def test_half_a_surrogate_pair_costs_its_change(shell: Shell, target: str, conta
 
 
 def doubles(*values: object) -> str:
-    """Inserts with these values in the column `weight`."""
+    """Return inserts with these values in the column `weight`."""
     changes = (
         {"op": "insert", "table": "scale", "key": {"id": i}, "time": "2025-03-23T10:00:00Z"}
         | {"fields": [{"column": "id", "after": i}, {"column": "weight", "after": value}]}

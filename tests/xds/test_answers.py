@@ -31,7 +31,7 @@ def test_a_status_without_event_id_holds_for_events_without_one_of_their_own() -
 
 @pytest.mark.parametrize("blank", ["", " ", "&#10;"])
 def test_a_blank_event_id_names_no_event(blank: str) -> None:
-    """Taken for an unknown event, its error would be lost, and the rows settled as published."""
+    """Apply it to the whole document; as an unknown event its error would be lost."""
     assert levels(answer(f'<status level="error" event-id="{blank}"/>'), "a") == {"a": "error"}
 
 

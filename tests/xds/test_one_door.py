@@ -120,7 +120,7 @@ def test_no_encoding_hides_a_document_type(name: str, encoding: str, secret: Pat
 
 
 def test_utf_7_within_a_document_is_text() -> None:
-    """Only the declaration and the first bytes say what the encoding is."""
+    """Take the encoding from the declaration and the first bytes alone."""
     text = "+ADwAIQ-DOCTYPE"
     assert text in repr(answers.read(body("answer", text).encode()))
 
@@ -175,7 +175,7 @@ STREAM = (
 
 
 def test_a_stream_may_be_cut_anywhere() -> None:
-    """Also within the quotes of a tag behind a `>`: Python 3.11.2 took that for the tag's end."""
+    """Cut it also within the quotes of a tag after a `>`, which Python 3.11.2 took for the tag's end."""
     data = STREAM.replace("\ufeff", "").encode()
     whole = _told([data])
     assert [cut for cut in range(len(data)) if _told([data[:cut], data[cut:]]) != whole] == []
@@ -191,7 +191,7 @@ def test_a_stream_may_come_in_any_chunks(cuts: list[int], encoding: str) -> None
 
 
 def _told(chunks: list[bytes]) -> list[tuple[str, str, bytes]]:
-    """Where each element or fault stands, the reason of a fault, and its bytes."""
+    """Return the place of each element or fault, the reason of a fault, and its bytes."""
     return [
         (f.where, f.reason, f.raw)
         if isinstance(f, split.Broken)

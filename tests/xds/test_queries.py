@@ -156,7 +156,7 @@ def test_what_is_withheld_and_what_does_not_exist_are_refused_alike() -> None:
     assert [search.columns for search in searches(read=("pw",))] == [
         set(),
         {"pw"},
-    ]  # of the one that tells it
+    ]  # of the one that contains it
     assert {search.table.name for search in searches(search=(("pw", Value("x")),))} == {"grp"}
 
 

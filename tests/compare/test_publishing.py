@@ -37,7 +37,7 @@ from tests.compare.rig import Replica, life, rows_of
 from tests.databases import Database
 from tests.publisher.world import Receiver, World
 from tests.sql.test_roundtrip import Changes, create, layouts
-from tests.sql.tracked import Logged, Tracked, query_back, replay
+from tests.sql.tracked import Logged, Texts, Tracked, query_back, replay
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -283,8 +283,16 @@ def test_the_rows_that_comparing_logs_give_the_content_of_any_table(
                 assert len({row.key for row in logged}) == differ
                 rows += logged
                 with world.engine.connect() as now:
-                    assert replay(rows, columns) == query_back(now, dialect, described)
+                    assert unsigned(replay(rows, columns)) == unsigned(query_back(now, dialect, described))
                 assert publisher.cycle() == 0
+
+
+def unsigned(content: dict[str, Texts]) -> dict[str, Texts]:
+    """Return the content with 0 for -0: they are one number, so comparing sends no event between them."""
+    return {
+        key: {name: "0" if text == "-0" else text for name, text in texts.items()}
+        for key, texts in content.items()
+    }
 
 
 @pytest.fixture

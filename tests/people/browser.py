@@ -97,19 +97,28 @@ def chromium(folder: Path) -> Iterator[Browser]:
     for program in ("chromium", "chromedriver"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not on this machine")
-    driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
-    assert driver.stdout is not None
-    try:
-        started = next(line for line in driver.stdout if "on port" in line and "successfully" in line)
-        browser = Browser(f"http://127.0.0.1:{started.rstrip().rstrip('.').split()[-1]}", folder / "profile")
+    with _driver() as port:
+        browser = Browser(f"http://127.0.0.1:{port}", folder / "profile")
         try:
             yield browser
         finally:
             browser.close()
-    finally:
-        driver.terminate()
-        driver.wait()
-        driver.stdout.close()
+
+
+@contextmanager
+def _driver() -> Iterator[int]:
+    """Start chromedriver. It ends if the port that it got on IPv6 is taken on IPv4, so it has three tries."""
+    for _ in range(3):
+        with subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True) as driver:
+            assert driver.stdout is not None
+            started = next((line for line in driver.stdout if "successfully on port" in line), None)
+            if started is not None:
+                try:
+                    yield int(started.rstrip().rstrip(".").split()[-1])
+                finally:
+                    driver.terminate()
+                return
+    raise AssertionError("chromedriver did not start in three tries")
 
 
 def _call(url: str, values: dict[str, Any] | None, method: str = "POST") -> Any:

@@ -114,8 +114,8 @@ def test_a_query_back_leaves_rows_of_a_column_that_it_does_not_read() -> None:
 
 
 def test_of_query_backs_an_insert_wins_over_an_update() -> None:
-    drawn = [(6, "k=1", "a", None, None), (5, "k=1", "a", None, None)]
-    events, outcomes = fold(entries_of(drawn), {"k=1": dict.fromkeys(DATA, "now")})
+    query_backs = entries_of([(6, "k=1", "a", None, None), (5, "k=1", "a", None, None)])
+    events, outcomes = fold(query_backs, {"k=1": dict.fromkeys(DATA, "now")})
     (event,) = events
     assert event.change.op is Op.INSERT
     assert [outcomes[row].fate for row in sorted(outcomes)] == [Fate.SUPERSEDED, Fate.SENT]

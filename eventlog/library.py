@@ -1,8 +1,8 @@
 """eventlog from Python: rows in, documents and changes out, without a command.
 
-Each function stands in `eventlog` itself. Rows are dictionaries, or anything that speaks Arrow, as frames do.
-Settings are those of the command line, under their names. A record that cannot be understood is never dropped
-in silence: it is a `RecordRefused`, unless `refused` is given, which hears of each.
+Each function is available in `eventlog` itself. Rows are dictionaries, or anything that supports Arrow, as
+frames do. Settings are those of the command line, under their names. A record that cannot be understood
+raises `RecordRefused`. If the caller passes `refused`, that function gets each such record instead.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def tables(source: FileName | Mapping[str, Any], dialect: str | None = None) -> 
     if isinstance(source, Mapping):
         return tablesfile.described({"tables": dict(source)} | ({"dialect": dialect} if dialect else {}))
     if dialect:
-        raise Misuse("a tables file says its dialect itself")
+        raise Misuse("a tables file names its dialect itself")
     try:
         return read_tables_file(Path(source))
     except OSError as fault:
@@ -391,7 +391,7 @@ def _source(rows: Rows, name: str) -> Source[Row]:
         return Source(name, name, tuple(reader.schema.names), _arrow_rows(reader))
     if isinstance(rows, str | bytes | Mapping):
         raise Misuse(
-            f"{name}: rows are an iterable of mappings, or speak Arrow; this is a {type(rows).__name__}"
+            f"{name}: rows must be an iterable of mappings, or support Arrow; this is a {type(rows).__name__}"
         )
     objects = (Object(number, _mapping(row)) for number, row in enumerate(rows, 1))
     return Source(name, name, *named_rows(objects, name))

@@ -217,7 +217,7 @@ def _inserts(change: Change, table: Table) -> Iterator[FieldRow]:
         column = next((c.name for c in table.data), None)
         if column is None:
             raise NotExpressible(
-                f"without values only the key of {table} is known; state its columns in the tables file"
+                f"without values only the key of {table} is available; state its columns in the tables file"
             )
         rows = [(1, column, None, None)]
     yield from rows

@@ -1,12 +1,14 @@
 """Checks the prose of the repository by the rule of CONTRIBUTING.md: `python -m tests.prose [PATH ...]`.
 
-Prose is docstrings, comments and Markdown. The check knows words that have a plain replacement, how a
-docstring starts, and how long a sentence or a line of Markdown may be. It prints one line for each place.
+Prose is docstrings, comments, Markdown, and the texts that eventlog prints. The check has a list of words
+with their plain replacement. It also checks how a docstring starts, and the length of sentences and lines.
+It prints one line for each place.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import io
 import re
 import subprocess
@@ -44,6 +46,12 @@ _ARTICLES: Final = ("A", "An", "The", "One", "All", "Each", "Every", "Both", "No
 _CODE = re.compile(r"``.*?``|`[^`]*`|https?://\S+|\"[^\"]*\"|'[^']*'|\[([^\]]*)\]\([^)]*\)")
 _NO_PROSE = re.compile(r"\s*(>>>|\.\.\.|\S+ {2,}\S|\s{2,}|.* ::= |\[|\w+ = )")  # doctests, tables, grammars
 _NOTICE = re.compile(r"# (noqa|type:|ruff|pragma|fmt)|#!")  # for tools
+_PACKAGES: Final = ("eventlog/", "spark/")  # whose texts users see
+_FEWEST_WORDS: Final = 4  # of a text that is a message
+_STATEMENT = re.compile(  # of a database, of PL/SQL or of a logging system
+    r"\s*(CODE\.|select|insert|update|delete|create|alter|drop|with|from|where|and|case|set|merge|\w+Logger)\b",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -67,7 +75,9 @@ def faults(path: Path) -> Iterator[Fault]:
     """Return what breaks the rule in a file."""
     name = path.relative_to(ROOT).as_posix()
     text = path.read_text("utf-8")
-    pieces = markdown(text) if path.suffix == ".md" else python(text)
+    pieces = list(markdown(text) if path.suffix == ".md" else python(text))
+    if path.suffix == ".py" and name.startswith(_PACKAGES):
+        pieces += messages(text)
     for piece in pieces:
         for reason in reasons(piece):
             yield Fault(name, piece.line, reason)
@@ -108,14 +118,48 @@ def verbs() -> frozenset[str]:
 
 
 def python(text: str) -> Iterator[Prose]:
-    """Return the docstrings and comments of a module; a docstring in lower case is an error message."""
+    """Return the docstrings and comments of a module."""
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            doc = ast.get_docstring(node)
-            first = node.body[0] if node.body else None
-            if doc and isinstance(first, ast.Expr) and doc[0].isupper() and "{0}" not in doc:
-                yield Prose(first.lineno, _without_examples(doc), not isinstance(node, ast.Module))
+        if (doc := _docstring(node)) is not None:
+            yield Prose(
+                doc.lineno,
+                _without_examples(inspect.cleandoc(str(doc.value))),
+                not isinstance(node, ast.Module),
+            )
     yield from _comments(text)
+
+
+def messages(text: str) -> Iterator[Prose]:
+    """Return the texts of a module that people may see: strings of four words or more, but no statements."""
+    tree = ast.parse(text)
+    others = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    others |= {id(_docstring(node)) for node in ast.walk(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "CODE" for part in node.values
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in others:
+            text = node.value
+        else:
+            continue
+        if len(text.split()) >= _FEWEST_WORDS and not _STATEMENT.match(text):
+            yield Prose(node.lineno, text)
+
+
+def _docstring(node: ast.AST) -> ast.Constant | None:
+    """Return the docstring of a module, class or function, but not one that is an error message."""
+    if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return None
+    first = node.body[0] if node.body else None
+    if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
+        return None
+    doc = first.value.value
+    if not isinstance(doc, str):
+        return None
+    if isinstance(node, ast.ClassDef) and (not doc[:1].isupper() or "{0}" in doc):
+        return None
+    return first.value
 
 
 def _without_examples(doc: str) -> str:

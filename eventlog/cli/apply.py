@@ -43,7 +43,7 @@ DECLARING = [
     help="the folder whose Delta tables take the changes",
 )
 @click.option(
-    "--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet, …"
+    "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet, …"
 )
 @tables_option
 @click.option(
@@ -54,8 +54,8 @@ DECLARING = [
     help="the key of a table that is made, once for each table; without TABLE= of all",
 )
 @current_option
-@click.option("--url", help="the database where the source stands: INPUTS name its tables")
-@click.option("--follow", is_flag=True, help="apply what comes later too, until a signal ends it")
+@click.option("--url", help="the database of the source: INPUTS name its tables")
+@click.option("--follow", is_flag=True, help="also apply later changes, until a signal ends the command")
 @click.option("--state", help="misuse: the target itself remembers what was applied")
 @click.option("--refused", type=click.Path(path_type=Path), help="keep refused changes here, one a line")
 @click.option("--strict", is_flag=True, help="stop at the first change that is refused")

@@ -64,7 +64,7 @@ def _settings(file: Path | None, place: Mapping[str, Any], given: Mapping[str, A
 @click.option("--to", "target_format", type=FORMAT_NAMES, required=True, help="what to write")
 @click.option("-o", "--output", required=True, help="the folder to write, also in a store: s3a://…")
 @click.option(
-    "--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet, …"
+    "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet, …"
 )
 @click.option("--output-as", "output_container", help="the parts' container; for xds also parquet")
 @tables_option
@@ -73,23 +73,25 @@ def _settings(file: Path | None, place: Mapping[str, Any], given: Mapping[str, A
     "--order",
     type=click.Choice(["object", "log", "sequence", "as-is"]),
     default="object",
-    help="of a log: in order for each object, or over all; of change tables and messages: as the inputs have"
-    " them, or all inputs by their sequence  [default: object, or as-is]",
+    help=(
+        "a log: in order for each object, or over all objects; change tables and messages: as in the "
+        "inputs, or all inputs by their sequence  [default: object, or as-is]"
+    ),
 )
 @click.option("--documents", type=click.IntRange(1), help="documents in one file  [default: all of a part]")
 @click.option("--partitions", type=click.IntRange(1), help="tasks of the shuffle  [default: by size]")
-@click.option("--master", help="Spark's master  [default: local[*], or as spark-submit says]")
+@click.option("--master", help="Spark's master  [default: local[*], or that of spark-submit]")
 @click.option("--conf", multiple=True, type=NameAndValue(), help="a setting of Spark")
 @click.option("--finish", is_flag=True, help="give the rows of a live log their letters when they are out")
 @click.option("--delete-from-log", is_flag=True, help="with --finish: delete the rows that did not fail")
 @click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
-@click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here too, as they came")
+@click.option("--refused", type=click.Path(path_type=Path), help="also keep bad records here, unchanged")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
 @click.option("--report", type=click.Path(path_type=Path), help="write a page with plots here")
 @click.option(
     "--history",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="compare with the last run that this file tells of, and add this one to it",
+    help="compare with the last run in this file, and add this run to it",
 )
 @settings_options([*DECLARING, ("the tables of a live log", TablePublishing)])
 @job_options

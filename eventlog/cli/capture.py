@@ -42,8 +42,8 @@ _NOT_HERE: Final = frozenset(("framed", "size_order", "table", "varchar_prefix")
 @click.option(
     "--state", type=click.Path(dir_okay=False, path_type=Path), help="remember here what was delivered"
 )
-@click.option("--once", is_flag=True, help="end when the server has nothing more to tell")
-@click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, as they came")
+@click.option("--once", is_flag=True, help="end when the server has no more records")
+@click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, unchanged")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
 @settings_options(DECLARING, without=_NOT_HERE)
 @job_options

@@ -50,7 +50,9 @@ _MEND = "write it so, or use eventlog purge: no publisher starts with it"
     metavar="HOURS",
     help="how long a row may be pending",
 )
-@click.option("--ways-round", is_flag=True, help="also tell which changes no trigger of this database sees")
+@click.option(
+    "--ways-round", is_flag=True, help="also list the changes that no trigger of this database sees"
+)
 @click.option(
     "--write-tables",
     type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
@@ -149,7 +151,7 @@ def _deep(settings: Config) -> Iterator[Finding]:
         for one in audit(store, settings, Tables(t for t in tables if t.key), log=False):
             command = (f"eventlog resync --compare {one.table}",)
             if one.differences is None:
-                words = "no state of it was kept, so what triggers missed cannot be told"
+                words = "no state of it was kept, so changes that triggers missed cannot be found"
                 yield Finding(str(one.table), words, "keep one", fault=False, told=True, commands=command)
             elif one.differences:
                 differ = quantity(one.differences, "object differs", "objects differ")
@@ -163,7 +165,7 @@ def _advance(connection: Connection, log: Log, settings: Config) -> None:
     if forget_others(connection, log):
         print_line("what was on record as done is forgotten: what the log holds is new")
     found = advance(connection, log, highest_in(settings.build(FilesSettings)) if files else None)
-    print_line("the sequence stands past them all" if found is None else f"the next record_id is {found}")
+    print_line("the sequence is past them all" if found is None else f"the next record_id is {found}")
 
 
 def _known(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:

@@ -59,10 +59,14 @@ _NOT_ON_SPARK = {"url", "url_b", "keep", "container"}
 @click.option(
     "-o", "--output", default="-", help="a file, or a folder (DIR/) for several tables  [default: -]"
 )
-@click.option("--as", "container", help="the files' container where names do not tell: csv, jsonl, parquet")
+@click.option(
+    "--as", "container", help="the files' container, if their names do not show it: csv, jsonl, parquet"
+)
 @click.option("--output-as", "output_container", help="the output's container, likewise")
 @tables_option
-@click.option("--rows-of", metavar="TABLE", help="the table whose rows A and B hold, where names do not tell")
+@click.option(
+    "--rows-of", metavar="TABLE", help="the table whose rows A and B hold, if their names do not show it"
+)
 @click.option("--url", help="the database whose tables A and B name, where they are no files")
 @click.option("--url-b", help="the database of B, where that is another one than A's")
 @click.option(
@@ -72,7 +76,9 @@ _NOT_ON_SPARK = {"url", "url_b", "keep", "container"}
 )
 @click.option("--master", help="compare on Spark, on this master, as in local[*]: A and B are Parquet then")
 @click.option("--conf", multiple=True, type=NameAndValue(), help="with --master, a setting of Spark")
-@click.option("--refused", type=click.Path(path_type=Path), help="keep changes that cannot be told here")
+@click.option(
+    "--refused", type=click.Path(path_type=Path), help="keep changes here that the target format cannot hold"
+)
 @click.option("--strict", is_flag=True, help="stop at the first of them")
 @settings_options(DECLARING)
 @job_options
@@ -129,7 +135,7 @@ def _check_settings(target: str, *, on_spark: bool) -> None:
         refuse_flags(_NOT_ON_SPARK, "takes no part on Spark: it compares Parquet with Parquet")
         refuse_strangers(DECLARING, {target})
     else:
-        refuse_flags({"conf"}, "is a setting of Spark: --master says where that runs")
+        refuse_flags({"conf"}, "is a setting of Spark: give --master, too")
         refuse_strangers(DECLARING, {"comparing", "the input", target})
 
 

@@ -51,7 +51,7 @@ _DECLARING = [
 @click.option("--to", "target_format", type=FORMAT_NAMES, help="what to write  [default: by name]")
 @click.option("-o", "--output", help="a file, or a folder (DIR/) for several tables  [default: -]")
 @click.option(
-    "--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet, …"
+    "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet, …"
 )
 @click.option("--output-as", "output_container", help="the output's container, likewise")
 @tables_option
@@ -62,7 +62,7 @@ _DECLARING = [
     "--state", type=click.Path(dir_okay=False, path_type=Path), help="remember here what was delivered"
 )
 @click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
-@click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, as they came")
+@click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, unchanged")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
 @settings_options(_DECLARING)
 @task_option

@@ -7,7 +7,7 @@ import click
 
 @click.command(short_help="Show it at work: a database, changes, their documents, a backlog")
 @click.option("--fast", is_flag=True, help="on a terminal: do not wait for a key between the sections")
-@click.option("--keep", is_flag=True, help="leave all of it up until Ctrl-C, and say how to reach it")
+@click.option("--keep", is_flag=True, help="keep everything running until Ctrl-C, and print its addresses")
 @click.option("--no-spark", is_flag=True, help="leave out the backlog on Spark")
 def demo(fast: bool, keep: bool, no_spark: bool) -> None:
     """Start an embedded PostgreSQL, a publisher and a receiver, and show what is logged and what comes.

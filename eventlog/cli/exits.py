@@ -137,7 +137,7 @@ class CommandExit:
 
 
 def verbose_option(**more: Any) -> click.Option:
-    """-v, of every command."""
+    """Add -v to a command."""
 
     def keep(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
         use_names_of(ctx)
@@ -146,7 +146,7 @@ def verbose_option(**more: Any) -> click.Option:
         return value
 
     return click.Option(
-        ["-v", "--verbose"], is_flag=True, callback=keep, help="say more; show tracebacks", **more
+        ["-v", "--verbose"], is_flag=True, callback=keep, help="log more; show tracebacks", **more
     )
 
 
@@ -220,7 +220,7 @@ def _help(fault: click.exceptions.NoArgsIsHelpError) -> Iterator[str]:
 
 def _unforeseen(fault: BaseException) -> Iterator[str]:
     told = f"{type(fault).__name__}: {fault}"
-    yield f"this is a fault of eventlog itself, please report it: {told} (-v shows where)"
+    yield f"this is a bug in eventlog, please report it: {told} (-v shows where)"
 
 
 def _nothing(fault: BaseException) -> Iterator[str]:

@@ -50,7 +50,9 @@ _OF_A_DATABASE = ("url", "config_file", "log_table", "everything")
     default="log",
     help="what the inputs hold",
 )
-@click.option("--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet")
+@click.option(
+    "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet"
+)
 @tables_option
 @current_option
 @click.option("--url", help="the database whose log is explained, where no INPUTS are given")

@@ -1,4 +1,4 @@
-"""eventlog explain, of change tables and messages: what each record says, and with which others."""
+"""eventlog explain for change tables and messages: the content of each record, and its group."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _sent(placed: Placed, as_json: bool) -> None:
         show(json.dumps({"where": placed.where, "outcome": "sent", **known, "before": beside or None}))
         return
     key = tablekey.write((column, str(value)) for column, value in change.key) if change.key else ""
-    with_image = f", with its row before at {beside}" if beside else ""
+    with_image = f", with its before row at {beside}" if beside else ""
     told = f": {change.op} {change.table} {key} at {change.position or 'no position'}{with_image}"
     show(f"{placed.where:<30}  ", Shade("sent", _COLOURS["sent"]), told)
 

@@ -18,7 +18,7 @@ from eventlog.qlik.tables import SUFFIX
 _BY_EXTENSION = {".xml": "xds", ".csv": "log", ".parquet": "log", ".jsonl": "changes"}
 _BY_EXTENSION |= {".json": "changes", ".tsv": "log"}  # of inputs
 _DFM = ".dfm"  # next to each file of a change table or of a full load
-_NEEDS = "is not told by its name: say {flag}, one of " + ", ".join(FORMATS)
+_NEEDS = "cannot be seen from its name: give {flag}, one of " + ", ".join(FORMATS)
 
 
 class MeantConversion(NamedTuple):
@@ -62,7 +62,7 @@ def _told(names: Sequence[str], flag: str) -> str:
             raise Misuse(f"the format of {_SPOKEN.get((name, flag), name)} {_NEEDS.format(flag=flag)}")
     if len(set(found.values())) > 1:
         listed = ", ".join(f"{name} ({known})" for name, known in found.items())
-        raise Misuse(f"the inputs seem to be of several formats: {listed}; say {flag}")
+        raise Misuse(f"the inputs seem to be of several formats: {listed}; give {flag}")
     return str(found[names[0]])
 
 

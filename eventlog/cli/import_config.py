@@ -41,4 +41,4 @@ def _write_new(output: Path, text: str) -> None:
         with output.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise click.ClickException(f"{output} is there already; it was left as it is") from None
+        raise click.ClickException(f"{output} already exists; it was not changed") from None

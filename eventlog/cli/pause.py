@@ -15,7 +15,7 @@ from eventlog.publisher.open_log import opened
 
 
 @click.command(cls=SettingsCommand, short_help="Pause the publisher")
-@click.option("--reason", default="no reason given", help="why; `status` tells it")
+@click.option("--reason", default="no reason given", help="the reason; `status` shows it")
 @live_options(DATABASE)
 def pause(reason: str, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
     """Let the leading publisher rest after its cycle until `eventlog resume`. Rows pile up as new."""

@@ -39,8 +39,8 @@ NOT_ASKING = (
 @click.option(
     "--search", multiple=True, metavar="NAME=VALUE", help="with this value; several must all be there"
 )
-@click.option("--read", "wanted", multiple=True, metavar="NAME", help="tell this attribute  [default: all]")
-@click.option("--no-attributes", is_flag=True, help="tell no attribute: which objects there are")
+@click.option("--read", "wanted", multiple=True, metavar="NAME", help="return this attribute  [default: all]")
+@click.option("--no-attributes", is_flag=True, help="return no attribute, only which objects exist")
 @click.option("--scope", type=click.Choice(SCOPES), default="subtree", show_default=True, help="as in XDS")
 @live_options(READING, without=NOT_ASKING)
 def query(
@@ -66,7 +66,7 @@ def query(
         None, classes, association, tuple(map(_pair, search)), _wanted(wanted, no_attributes), scope
     )
     if file is not None and asked != Query():
-        raise Misuse("the queries stand in the file, or in options, not in both")
+        raise Misuse("give the queries in the file or in options, not in both")
     queries = [asked] if file is None else _queries(file)
     with opened(config) as store:
         answers = QueryAnswers(store, lambda: read_known(config, store), rounds=1)

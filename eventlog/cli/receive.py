@@ -34,7 +34,7 @@ class NoPort(EventlogError):
 @click.option(
     "--answers",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="rules that say what is answered  [default: success to everything]",
+    help="rules for the answers  [default: success to everything]",
 )
 @click.option(
     "--file",

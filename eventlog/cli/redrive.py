@@ -23,7 +23,7 @@ from eventlog.sql.log.upkeep import Which
 @click.command(cls=SettingsCommand, short_help="Send failed rows again")
 @which_options
 @click.option("--all", "everything", is_flag=True, help="every row with E or F")
-@click.option("--as-query-back", is_flag=True, help="per-field rows as types 7 and 8: the row as it is now")
+@click.option("--as-query-back", is_flag=True, help="per-field rows as types 7 and 8: the current row")
 @click.option(
     "--as-logged", is_flag=True, help="a row of an insert that failed alone as type 3, not read back"
 )

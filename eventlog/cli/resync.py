@@ -22,7 +22,7 @@ from eventlog.sql.log.store import Store
 
 
 class NotPublished(EventlogError):
-    """{0} is not published, so nobody could read its rows: track it, or name it in sync-tables"""
+    """{0} is not published, so its rows cannot be read: track it, or name it in sync-tables"""
 
 
 @click.command(short_help="Log an event for rows that exist: the first load")

@@ -26,7 +26,7 @@ Batches = Callable[[], Iterator[pa.RecordBatch]]
 
 
 class NoKeys(Misuse):
-    """which columns make the key? --tables names a tables file that says so"""
+    """which columns are the key? Name a tables file that has them with --tables"""
 
 
 def here(
@@ -103,7 +103,7 @@ class GivenState:
             return
         if not Path(name).exists():
             if url is None:
-                raise Misuse(f"{name}: no such file; of a table, --url says where it is")
+                raise Misuse(f"{name}: no such file; if it is a table, give its database with --url")
             self._connection = stack.enter_context(snapshot(connect(url)))
         elif not Path(name).is_dir():
             check_inputs([name])
@@ -135,7 +135,7 @@ def _only(tables: Tables, name: str) -> tuple[Table]:
     if found is None and len(tables) == 1:
         (found,) = tables
     if found is None:
-        raise Misuse(f"{name}: which table of the tables file is that? Say --rows-of TABLE")
+        raise Misuse(f"{name}: which table of the tables file is that? Give --rows-of TABLE")
     return (found,)
 
 
@@ -153,7 +153,7 @@ def _pairs(known: Tables | None, old: GivenState, new: GivenState) -> list[tuple
             raise Misuse(f"{side.name} has no rows of {table}")
     for table in after:
         if not table.key:
-            raise InvalidTables(f"table {table} has no key: its rows cannot be told apart")
+            raise InvalidTables(f"table {table} has no key: its rows cannot be distinguished")
     return [(table, before[table], after[table]) for table in after]
 
 

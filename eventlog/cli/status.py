@@ -1,4 +1,4 @@
-"""eventlog status: how the log stands."""
+"""eventlog status: the state of the log and its publisher."""
 
 from __future__ import annotations
 

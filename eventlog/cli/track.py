@@ -34,7 +34,7 @@ def _types(numbers: tuple[int | None, ...]) -> click.Choice[str]:
 @click.option(
     "--delete", type=_types(DELETES), default="4", show_default=True, help="event type of deleted rows"
 )
-@click.option("--columns", metavar="A,B", help="only these columns beside the key  [default: all]")
+@click.option("--columns", metavar="A,B", help="only these columns and the key  [default: all]")
 @click.option("--without", metavar="A,B", help="all columns but these")
 @click.option(
     "--granularity",

@@ -49,7 +49,7 @@ def table_of(name: str, tables: Tables, only: str | None) -> Table:
     if found is None and len(tables) == 1:
         (found,) = tables
     if found is None:
-        raise Misuse(f"{name}: of which table are these rows? Say --rows-of TABLE")
+        raise Misuse(f"{name}: which table are these rows of? Give --rows-of TABLE")
     return found
 
 
@@ -78,7 +78,7 @@ def _of_rows(table: Table, source: Source[Row]) -> Iterator[tuple[str, rows.Cell
     keys, data = places_of(table, source.columns, source.name)
     for row in source.records:
         if isinstance(row, Refused):
-            raise InvalidTables(f"{row.where}: {row.reason}: the rows of a state cannot be told")
+            raise InvalidTables(f"{row.where}: {row.reason}: the rows of a state cannot be read")
         yield source.at(row.where), cell_texts(source, row, keys), cell_texts(source, row, data)
 
 
@@ -88,7 +88,7 @@ def _of_columns(
     keys, data = places_of(table, columns, name)
     for one in batches:
         if isinstance(one, Refused):
-            raise InvalidTables(f"{one.where}: {one.reason}: the rows of a state cannot be told")
+            raise InvalidTables(f"{one.where}: {one.reason}: the rows of a state cannot be read")
         found = one.columns
         last = one.first + found.num_rows
         places = pa.array([f"{name}:{number}" for number in range(one.first + 1, last + 1)], pa.string())

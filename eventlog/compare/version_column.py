@@ -21,7 +21,9 @@ def version_of(table: Table, name: str | None) -> Column | None:
         return None
     column = table.column(name)
     if column is None or column not in table.data or column.multivalued:
-        raise InvalidTables(f"{name} cannot tell versions of {table}: it is no column of it that may leave")
+        raise InvalidTables(
+            f"{name} cannot be the version of {table}: it is not one of its published columns"
+        )
     return None if any(one.multivalued for one in table.data) else column
 
 

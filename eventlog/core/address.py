@@ -28,5 +28,7 @@ def http_address(text: str) -> SplitResult:
     if not known or not text.isascii() or not text.isprintable() or " " in text:
         raise InvalidValue(without_secrets(text), "an address such as https://host:port/path")
     if "@" in address.netloc:
-        raise Misuse("no user or password may stand in it: http-user, http-password and http-token take them")
+        raise Misuse(
+            "it must not contain a user or a password: http-user, http-password and http-token take them"
+        )
     return address

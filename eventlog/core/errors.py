@@ -47,7 +47,7 @@ class MalformedAssociation(EventlogError):
 
 
 class IllegalCharacter(EventlogError):
-    """character U+{0:04X} at position {1} cannot stand in XML 1.0"""
+    """character U+{0:04X} at position {1} is not allowed in XML 1.0"""
 
 
 class InvalidBase64(EventlogError):

@@ -157,8 +157,8 @@ def _as_it_is(table: Table) -> Table:
 def _why_halted(lost: Sequence[str], new: Sequence[str]) -> str:
     gone, came = (", ".join(map(repr, names)) for names in (lost, new))
     return (
-        f"its withheld column {gone} is gone and column {came} is new, which may be the same one renamed:"
-        f" name {came} in publish or withhold of its [tables] section; until then nothing of it is sent"
+        f"its withheld column {gone} is gone and column {came} is new: it may have been renamed. Nothing of "
+        f"the table is sent until publish or withhold in its [tables] section names {came}"
     )
 
 

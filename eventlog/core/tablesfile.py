@@ -147,7 +147,7 @@ class _Reader:
             if stated.keys() != {"table", "by"} or column not in by or not by.keys() <= types.keys():
                 raise InvalidTables(
                     f'{where}: write {{ table = "name", by = {{ column = "column of its key" }} }}, with'
-                    f" {column} and the columns beside it"
+                    f" {column} and the other columns of the reference"
                 )
         if not isinstance(target, str) or target not in self.names:
             raise InvalidTables(f"{where}: no table {target!r}")

@@ -37,7 +37,9 @@ class Parser:
         """The elements that begin and end in a piece."""
         self._markup += _count_markup(piece)
         if self._markup > MAX_MARKUP:
-            raise InvalidDocument(f"more than {MAX_MARKUP} tags and attributes stand together")
+            raise InvalidDocument(
+                f"more than {MAX_MARKUP} tags and attributes follow each other without text"
+            )
         try:
             self._parser.feed(piece)
         except etree.XMLSyntaxError as fault:

@@ -163,7 +163,7 @@ class Scanner:
         elif opening.startswith(b"<?") and not _DECLARATION.match(opening):
             self._pass(2, b"?>")
         else:
-            raise InvalidDocument("a declaration stands within the document")
+            raise InvalidDocument("a declaration is inside the document")
 
     def _end_of_tag(self, start: int) -> int:
         """The end of the tag that begins there."""

@@ -38,7 +38,7 @@ HOW = f"The demo can end with a backlog on Spark: {install_command('spark,java')
 
 
 class BacklogFailed(EventlogError):
-    """Spark did not fold the backlog; it said: {0}"""
+    """Spark did not fold the backlog; its output: {0}"""
 
 
 class ReadySpark:
@@ -73,8 +73,8 @@ class ReadySpark:
             return
         teller.section(
             "A backlog on Spark",
-            f"{self._rows:,} rows that nobody published, folded by all processors at once. "
-            "Spark has been starting since the beginning.",
+            f"{self._rows:,} unpublished rows, folded on all processors at once. Spark was started at the "
+            "beginning of this demo.",
         )
         output.code(" ".join(("eventlog", *COMMAND)))
         self._process.communicate(b"\n")

@@ -37,7 +37,7 @@ _ENDING = re.compile("shared memory block|postmaster.pid. already exists")
 
 
 class FolderNotOurs(EventlogError):
-    """{0} is not a folder of an embedded server ({1}); it was left as it is: name an empty or a new folder"""
+    """{0} is not a folder of an embedded server ({1}); it was not changed: name an empty or a new folder"""
 
 
 class FolderOutOfReach(EventlogError):
@@ -258,7 +258,7 @@ def _choose(version: int | None) -> Path:
     installed = _installed()
     chosen = max(installed) if version is None else version
     if chosen not in installed:
-        raise ServerFailed(f"the wheel brings PostgreSQL {', '.join(map(str, installed))}, not {chosen}")
+        raise ServerFailed(f"the wheel contains PostgreSQL {', '.join(map(str, installed))}, not {chosen}")
     return installed[chosen]
 
 

@@ -54,7 +54,7 @@ class Play:
         output.code("eventlog install\neventlog receive")
         output.code(" ".join(self._publishing.command))
         output.paragraph(story.RECEIVERS)
-        output.paragraph(f"The receiver's page shows what comes, live: {self._inbox.server.url}")
+        output.paragraph(f"The receiver's page shows events live: {self._inbox.server.url}")
 
     def steps(self) -> None:
         """The event types, one after the other."""
@@ -86,9 +86,7 @@ class Play:
         self._publishing.settle()
         came, different = self._inbox.arrivals(before)
         output.note(f"{different:,} of {story.CROWD:,} events have come: nothing is lost")
-        output.note(
-            f"{came - different:,} came again, under the event-ids that they had before: {story.AGAIN}"
-        )
+        output.note(f"{came - different:,} were sent again under the same event-ids: {story.AGAIN}")
 
     def _install(self) -> Log:
         for sql in (story.TABLES, story.USERS):
@@ -159,7 +157,7 @@ def _scene(folder: Path, teller: Narrator) -> Iterator[tuple[Play, str]]:
 
 
 def _what_next(teller: Narrator) -> None:
-    teller.section("What next", "Each command tells more with --help.")
+    teller.section("What next", "Each command explains more with --help.")
     width = max(len(command) for command, _ in story.NEXT)
     for command, told in story.NEXT:
         output.code(f"{command.ljust(width)}  # {told}")

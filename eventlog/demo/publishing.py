@@ -21,7 +21,7 @@ _SAID = 10  # last lines that are shown when it fails
 
 
 class PublisherFailed(EventlogError):
-    """the publisher did not go on; it said: {0}"""
+    """the publisher stopped; its output: {0}"""
 
 
 class Publishing:

@@ -29,8 +29,8 @@ RECEIVERS = (
     "sends to its engine. Any program that takes XML by HTTP can have them too."
 )
 AGAIN = (
-    "the receiver had them, but the publisher died before it could note so. A receiver knows them by these "
-    "event-ids, and changes nothing twice."
+    "the receiver had them, but the publisher died before it recorded the answer. A receiver recognises "
+    "them by these event-ids and changes nothing twice."
 )
 
 
@@ -50,7 +50,7 @@ STEPS = (
         VALUES,
     ),
     StoryStep(
-        "A name changes, and a phone number comes",
+        "A name changes, and a phone number is added",
         "Type 2 removes the old value and adds the new one. A row of a child table is a value of its parent.",
         """\
 update indirect.usr set lname = 'O''Neill & Sons' where idu = 1;
@@ -67,7 +67,7 @@ update indirect.usr set photo = '\\xcafe' where idu = 2;""",
         ROWS,
     ),
     StoryStep(
-        "Somebody leaves before anyone heard of her",
+        "A person leaves before her arrival was published",
         "Of a row that is gone nothing can be read. The delete is sent.",
         """\
 insert into indirect.usr values (3, 'Ann', 'Onymous', null);
@@ -75,7 +75,7 @@ delete from indirect.usr where idu = 3;""",
     ),
     StoryStep(
         "A wrong row",
-        "Somebody logs nonsense by hand. It costs that row alone: its status becomes E, its reason is kept.",
+        "A person logs nonsense by hand. Only that row fails: its status becomes E, and its reason is kept.",
         "select indirect.eventlog_event(6, 'salary', 'idu=1; drop table usr');",
         user="dba",
     ),

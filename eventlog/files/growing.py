@@ -45,9 +45,7 @@ class GrowingFile:
             if len(found) < len(head) and head.startswith(found):
                 self.stream.write(head[len(found) :])
             elif found != head:
-                raise Misuse(
-                    f"{self._name} stands with other columns than those that are added: name another file"
-                )
+                raise Misuse(f"{self._name} has other columns than the rows to add: name another file")
             else:
                 file.seek(0)
                 self._end_line(b'"\n' if _ends_within_quotes(file) else b"\n")
@@ -107,7 +105,9 @@ def _whole_messages(path: Path, size: int) -> int:
             length = int.from_bytes(head, "big")
             if end + LENGTH + length > size:
                 if length > LIMITS.max_record:
-                    raise Misuse(f"{path} holds no messages behind their lengths: name another file")
+                    raise Misuse(
+                        f"{path} does not hold messages with a length before each: name another file"
+                    )
                 break
             end = file.seek(length, os.SEEK_CUR)
     return end

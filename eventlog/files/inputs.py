@@ -51,7 +51,7 @@ def container_of(name: str, shape: Shape, given: str | None = None, flag: str = 
     legal = CONTAINERS[shape]
     if given is not None:
         if given not in legal:
-            raise Misuse(f"{flag} {given}: {shape.value} stand in {' or '.join(legal)}")
+            raise Misuse(f"{flag} {given}: {shape.value} are kept in {' or '.join(legal)}")
         return given
     extension = Path(name.removesuffix(".gz")).suffix.removeprefix(".").lower()
     if name == "-" or shape is Shape.BYTES:
@@ -118,7 +118,7 @@ def files_of(names: Sequence[str], beside: CompanionFile | None) -> tuple[str, .
         files = [file for file in held if not file.endswith(beside.suffix) and Path(file).is_file()]
         for file in files:
             if file_beside(file, beside) is None:
-                raise Misuse(f"{file} has no {beside.suffix} beside it: is it still being written?")
+                raise Misuse(f"{file} has no {beside.suffix} next to it: is it still being written?")
         found += files
     return tuple(found)
 

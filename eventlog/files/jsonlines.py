@@ -63,7 +63,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         times = Counter(name for name, _ in pairs)
         twice = next(name for name in members if times[name] > 1)
-        raise StandsTwice(f"member {twice[:_SHOWN]!r} stands twice in an object")
+        raise StandsTwice(f"member {twice[:_SHOWN]!r} is twice in an object")
     return members
 
 
@@ -139,7 +139,7 @@ class _Lines:
     def _over_marks(self, text: bytes) -> str:
         most = self._limits.max_marks
         if len(text) > most and len(_STRING.sub(b"", text)) > most:
-            return f"beside its texts it has over {most} characters (1/64 of the setting max-record)"
+            return f"without its texts it has over {most} characters (1/64 of the setting max-record)"
         return ""
 
 
@@ -192,7 +192,7 @@ def _row(found: Object | Refused, columns: tuple[str, ...], name: str) -> Row | 
     if not isinstance(found.value, dict):
         return Refused(f"{name}:{found.where}", "a row must be a JSON object", found.raw)
     if unknown := found.value.keys() - columns:
-        reason = f"member {min(map(str, unknown))!r} stands in none of the first {_PEEKED} lines"
+        reason = f"member {min(map(str, unknown))!r} is in none of the first {_PEEKED} lines"
         return Refused(f"{name}:{found.where}", reason, found.raw)
     return Row(found.where, tuple(found.value.get(column) for column in columns), found.raw)
 

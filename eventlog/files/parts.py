@@ -25,7 +25,7 @@ Part = Mapping[str, Any]  # its number, and the length and hash of each of its f
 
 
 class Damaged(EventlogError):
-    """{0} is not as the state says that it was written: restore it, or start with another folder"""
+    """{0} differs from what the state recorded: restore it, or start with another folder"""
 
 
 class Parts:
@@ -71,7 +71,7 @@ class Parts:
         for path in self._folder.iterdir():
             match = _PART.fullmatch(path.name)
             if match and new:
-                raise Misuse(f"{path} is there, but no state tells of it: name another folder, or its state")
+                raise Misuse(f"{path} exists, but no state records it: name another folder, or its state")
             left = not new and _LEFT.fullmatch(path.name)  # a folder that is new to us may be shared
             if left or (match and int(match[1]) > self._number):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -254,7 +254,7 @@ class Plan:
         if fields is None:
             return Outcome(Fate.NO_EFFECT, "its object is gone")
         if not fields and step.op is Op.UPDATE:
-            return Outcome(Fate.SAYS_NOTHING, f"{table} has no column beside the key that may leave")
+            return Outcome(Fate.SAYS_NOTHING, f"{table} has no published column except its key")
         return _new(Step, (*step[:5], fields, *step[6:]))
 
     def _tell(self, events: list[Event], life: _Life, run: Sequence[Step]) -> None:
@@ -343,4 +343,4 @@ def _settled(run: Sequence[Step]) -> tuple[int, ...]:
 def _why_superseded(step: Step) -> str:
     """Return the rule by which a query-back row supersedes others."""
     what = "the row" if step.type in (5, 6) else f"column {step.column}"
-    return f"type {step.type} reads {what} as it is now"
+    return f"type {step.type} reads the current value of {what}"

@@ -25,7 +25,7 @@ class Rules:
     )
     unknown_tables: str = setting(
         "error",
-        "rows of tables that nobody described: refused, or published as strings (types 1-4)",
+        "rows of undescribed tables: refused, or published as strings (types 1-4)",
         choices=("error", "string"),
     )
     unknown_columns: str = setting(
@@ -44,7 +44,7 @@ class Rules:
     allow_loopback: bool = setting(False, "publish loopback rows too")
     loopback_rows: str = setting(
         "finish",
-        "what becomes of loopback rows: finished as success, or left new",
+        "loopback rows: finish them as success, or leave them new",
         choices=("finish", "leave"),
     )
     handle_future_events: bool = setting(

@@ -72,7 +72,7 @@ def read_address(text: str, schemes: tuple[str, ...] = tuple(VENDORS)) -> Addres
     if parts.scheme not in schemes:
         raise Misuse(f"the address must begin with {' or '.join(f'{known}://' for known in schemes)}")
     if password is not None:
-        raise Misuse("no password may stand in the address: give password-file or EVENTLOG_PASSWORD")
+        raise Misuse("the address must not contain a password: give password-file or EVENTLOG_PASSWORD")
     server = asked.pop("server", "")
     if not (host and port and parts.username and server):
         raise Misuse(f"the address is not {_FORM}")
@@ -80,6 +80,6 @@ def read_address(text: str, schemes: tuple[str, ...] = tuple(VENDORS)) -> Addres
         if not name.isidentifier() or not value.isprintable() or any(mark in value for mark in ";:/ "):
             raise Misuse(f"{name!r} in the address has a value that cannot be handed to the driver")
         if name.lower() in ("user", "password"):
-            raise Misuse("no password may stand in the address: give password-file or EVENTLOG_PASSWORD")
+            raise Misuse("the address must not contain a password: give password-file or EVENTLOG_PASSWORD")
     database = unquote(parts.path.strip("/"))
     return Address(parts.scheme, unquote(parts.username), host, port, database, server, tuple(asked.items()))

@@ -93,9 +93,9 @@ class ChangeBuilder:
         named = self._named(ambiguous.table, self._known[ambiguous.table].schema)
         return Refused(
             self._where(),
-            f"transaction {transaction}: several UPDBEF of table {named.name} precede their UPDAFT, no key"
-            " pairs them, and they are updates with one side; state the table's number and key in the"
-            " tables file",
+            f"transaction {transaction}: several UPDBEF of table {named.name} precede their UPDAFT, and no "
+            "key pairs them. They become updates with one side; state the table's number and key in the "
+            "tables file",
         )
 
     def _row_change(self, row: RowRecord, span: TransactionSpan) -> Change:

@@ -68,7 +68,9 @@ def _integer(code: str, bits: int) -> Callable[[Declared, Text], ColumnType]:
         if value is None:
             return null
         if not isinstance(value, int) or isinstance(value, bool) or not null < value < -null:
-            raise NotExpressible(f"{value!r} is not an integer of {bits} bits, the smallest of which is null")
+            raise NotExpressible(
+                f"{value!r} is not an integer of {bits} bits (the smallest is used for null)"
+            )
         return value
 
     return lambda declared, text: ColumnType(code, load, dump, null)

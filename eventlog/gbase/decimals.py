@@ -55,7 +55,7 @@ def fixed_load(precision: int, scale: int) -> Callable[[bytes], Value]:
         if len(whole) > before:
             raise InvalidValue(data.hex(), f"a number of at most {before} digits before the point")
         if fraction[scale:].strip("0"):
-            raise InvalidValue(data.hex(), f"a number of at most {scale} digits behind the point")
+            raise InvalidValue(data.hex(), f"a number of at most {scale} digits after the point")
         return _text(number.negative, whole, fraction[:scale].ljust(scale, "0"))
 
     return load

@@ -23,7 +23,10 @@ ERRORS: Final[dict[int, tuple[str, str]]] = {
     -83710: ("CDC_E_TABCAPTURED", "the table is being captured: end its capture first"),
     -83711: ("CDC_E_TABNOTCAPTURED", "the table is not being captured"),
     -83712: ("CDC_E_ARGNULL", "an argument is null"),
-    -83713: ("CDC_E_LSN", "the position is in no log that is still on disk: restart from 0 and load anew"),
+    -83713: (
+        "CDC_E_LSN",
+        "no log file on the disk has this position: restart from 0 and load the tables again",
+    ),
     -83714: ("CDC_E_DIRECTION", "the session does not read in this direction"),
     -83715: ("CDC_E_DUPLSESS", "there is such a session already"),
     -83720: ("CDC_E_ARG", "an argument is wrong"),

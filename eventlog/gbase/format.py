@@ -30,7 +30,7 @@ class GbaseSettings:
         "utf-8", "Code set of the database (DB_LOCALE), as Python names it.", metavar="NAME"
     )
     trim_char: bool = setting(True, "Take from CHAR values the blanks that pad them.")
-    max_record: int = setting(MAX_RECORD, "Bytes of a record above which its length is taken for corrupt.")
+    max_record: int = setting(MAX_RECORD, "The longest record in bytes; a longer length counts as corrupt.")
     max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
     open_bytes: int = setting(
         MAX_STORED, "Bytes of unfinished transactions that may wait on disk.", metavar="BYTES"

@@ -37,7 +37,7 @@ class Frames:
                     return
                 reason = self._stale(data, at, *known)
                 if reason:
-                    told = f"{reason}, so it and what follows are taken for the rest of an earlier read"
+                    told = f"{reason}, so it and the records after it count as the rest of an earlier read"
                     yield Fault(Corrupt(at, "record", known[0].number.name, told), note=True)
                     return
             end = len(data) if known is None else at + known[1]

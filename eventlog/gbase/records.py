@@ -18,7 +18,7 @@ COMMON_SIZE: Final = COMMON.size
 
 
 class Number(enum.IntEnum):
-    """syscdcv1:syscdcrectypes. The catalogue says TABSCHEM where the manual says TABSCHEMA."""
+    """syscdcv1:syscdcrectypes. The catalogue has TABSCHEM for the manual's TABSCHEMA."""
 
     BEGINTX = 1
     COMMTX = 2

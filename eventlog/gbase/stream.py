@@ -253,7 +253,7 @@ class Stream:
         if scheme != SCHEME:
             return Corrupt(self.offset + 8, "packetization scheme", scheme, f"it is always {SCHEME}")
         if layout is None:
-            return Corrupt(self.offset + 12, "record number", number, "no such record is known")
+            return Corrupt(self.offset + 12, "record number", number, "no such record type")
         if header < layout.size:
             return Corrupt(self.offset, "header size", header, f"{layout.number.name} has {layout.size}")
         if len(record) > header and not layout.payload:
@@ -290,7 +290,7 @@ class Stream:
         schema = read_schema(text, self._form)
         if schema.shape != stated:
             names = "fixed bytes, fixed columns, variable columns"
-            raise BadSchema(f"its {names} are {schema.shape}, the header says {stated}")
+            raise BadSchema(f"its {names} are {schema.shape}, the header has {stated}")
         return schema
 
     def _pay(self, table: int, size: int) -> None:

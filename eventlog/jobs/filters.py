@@ -57,7 +57,9 @@ def expand_truncates(
             continue
         table = tables.of(change.schema, change.table)
         if table is None or table not in current.tables:
-            yield refuse(change, NotExpressible(f"--current {change.table}=FILE must tell what it held"))
+            yield refuse(
+                change, NotExpressible(f"--current {change.table}=FILE must give the rows that it held")
+            )
             continue
         yield from _deletes(change, table, current)
 

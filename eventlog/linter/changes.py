@@ -30,7 +30,8 @@ Answer = Change | Refused
 _OPS: Final = {Typ.INSERT: Op.INSERT, Typ.UPDATE: Op.UPDATE, Typ.DELETE: Op.DELETE}
 _UNDECIDED: Final = 10_000  # rows that may wait for a date that shows the byte order
 NO_EVIDENCE: Final = (
-    "no date tells the byte order of OPER_DATE: they are read big-endian; if that is wrong, state time-order"
+    "no date shows the byte order of OPER_DATE: dates are read as big-endian; if that is wrong, state "
+    "time-order"
 )
 
 

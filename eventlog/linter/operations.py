@@ -97,7 +97,7 @@ def read_typ(part: QueueRow, legacy: str) -> Typ:
         raise WrongRow(f"TYP is {part.typ}, which is not documented") from None
     if typ is Typ.END:
         if legacy == "error":
-            raise WrongRow("TYP is 5, COMMIT or ROLLBACK of an older version: say which with legacy-typ5")
+            raise WrongRow("TYP is 5, COMMIT or ROLLBACK of an older version: choose one with legacy-typ5")
         typ = Typ.COMMIT if legacy == "commit" else Typ.ROLLBACK
     return typ
 

@@ -201,7 +201,7 @@ def _decimal(length: int, form: Form) -> ImageType:
         text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
         match = _NUMBER.fullmatch(text) if isinstance(text, str) and text.strip("-") else None
         if match is None:
-            raise NotExpressible(f"{value!r:.60} is not a number of 20 digits and 10 behind the point")
+            raise NotExpressible(f"{value!r:.60} is not a number of 20 digits with 10 after the point")
         digits = match[2].rjust(2 * _WHOLE, "0") + (match[3] or "").ljust(2 * _BEHIND, "0")
         status = 0 if not digits.strip("0") else 1 if match[1] else 2
         base = 16 if form.decimals == "bcd" else 10
@@ -220,7 +220,7 @@ def _digits(data: bytes, decimals: str) -> str:
 def _raw_words(size: int) -> ImageType:
     def dump(value: Scalar) -> bytes:
         if not isinstance(value, bytes) or len(value) != size:
-            raise NotExpressible(f"{value!r:.40} is not the {size} bytes as they stand in a record")
+            raise NotExpressible(f"{value!r:.40} is not the {size} bytes of a record")
         return value
 
     return ImageType(Width(size), bytes, dump)

@@ -110,7 +110,7 @@ class _Writer:
         table = self._tables.of(change.schema, change.table)
         layout = None if table is None else read_layout(str(table), table.linter)
         if layout is None:
-            raise NotExpressible(f"no record layout of {change.table} is known: state [tables.….linter]")
+            raise NotExpressible(f"the record layout of {change.table} is unknown: state [tables.….linter]")
         images = []
         for side, values in (("before", change.before), ("after", change.after)):
             missing = [column.name for column in layout.columns if column.name not in values]

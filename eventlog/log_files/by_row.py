@@ -93,7 +93,7 @@ class Pickup:
                 yield rows[0]
                 continue
             for found in rows:
-                self._settle(found, Outcome(Fate.REFUSED, f"record_id {record_id} stands {len(rows)} times"))
+                self._settle(found, Outcome(Fate.REFUSED, f"{len(rows)} rows have record_id {record_id}"))
 
     def _fold(self, chunk: list[PlacedEntry]) -> list[Event]:
         planned = plan(

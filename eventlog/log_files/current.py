@@ -129,7 +129,7 @@ def read_current(table: Table, source: Source[Row]) -> Iterator[KeyedRow]:
     data_cells = [_column(source, table, column.name) for column in table.data]
     for row in source.records:
         if isinstance(row, Refused):
-            raise InvalidTables(f"{row.where}: {row.reason}: the current rows cannot be told")
+            raise InvalidTables(f"{row.where}: {row.reason}: the current rows cannot be read")
         texts = zip(table.key, cell_texts(source, row, key_cells), strict=True)
         pairs = tuple((name, text) for name, text in texts if text is not None)
         try:

@@ -35,12 +35,12 @@ _ROWS = {
 
 
 class Unexplained(EventlogError):
-    """handled rows of this log are deleted, so nobody can tell which differences they explained: `eventlog
-    finish-mode update` or `ranges` keeps them, where no post-poll-stmt deletes them either"""
+    """handled rows of this log are deleted, so the differences that they explained cannot be found: \
+`eventlog finish-mode update` or `ranges` keeps handled rows, if no post-poll-stmt deletes them"""
 
 
 class OthersState(EventlogError):
-    """the state of {0} is kept by a publisher with publication-mode compare, which tells its differences"""
+    """the state of {0} is kept by a publisher with publication-mode compare, which reports its differences"""
 
 
 class Audited(NamedTuple):

@@ -38,7 +38,7 @@ def compared(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[
         yield Finding(name, f"it could not be compared: {reason}", "the others are published; mend it")
     for table in tables:
         if not table.key:
-            yield Finding(str(table), "it has no key by which rows could be told apart", "give it one")
+            yield Finding(str(table), "it has no key that identifies its rows", "give it one")
         elif table.halted:
             continue  # reported in every mode
         elif (why := why_here(store.log.dialect, table)) is not None:
@@ -72,4 +72,4 @@ def _state(store: Store) -> Iterator[Finding]:
         with store.upkeep() as upkeep:
             upkeep.known().counted()
     except StateLost as fault:
-        yield Finding(store.log.beside("known"), str(fault), "say it at the next start of the publisher")
+        yield Finding(store.log.beside("known"), str(fault), "give it at the next start of the publisher")

@@ -1,7 +1,7 @@
-"""xds documents of a file through any sink, with the publisher's answers, retries and memory.
+"""Delivers the XDS documents of a file through any sink, with the publisher's retries and memory.
 
-The file is gone through again until nothing of it waits. What was answered is on record beside it, so
-a delivery that was interrupted goes on where it stood.
+It reads the file again until no event is left for a retry. It records the answers next to the file, so that
+an interrupted delivery continues where it ended.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def memory_beside(file: Path) -> AnswerMemory:
         return AnswerMemory(file.with_name(file.name + ".delivered"))
     except OSError as fault:
         raise Misuse(
-            f"the record beside {file} cannot be kept: {fault.strerror}; name one with --memory"
+            f"the record next to {file} cannot be written: {fault.strerror}; name one with --memory"
         ) from fault
 
 

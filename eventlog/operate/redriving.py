@@ -30,7 +30,7 @@ LISTED = 20  # rows named in one line
 _INSERTS = (1, 7)
 _DELETE = 4
 _VALUES = (1, 2, 3)  # the types of rows that hold a value
-_OVERTAKEN = "a later event of the column was published; --as-query-back sends it as it is now"
+_OVERTAKEN = "a later event of the column was published; --as-query-back sends the current value"
 _AWAITED = "a later event of the object is on its way; try again when it was published"
 _READ = (
     "a backlog may have read a later event of the object; try again when one with --finish has ended, or a \

@@ -145,7 +145,7 @@ PARAMETERS = (
         ("Synchronization Filter",),
         "none",
         _one_of(_SCOPES),
-        "says which of sync-schema and sync-tables is in force; empty: nothing was published",
+        "selects sync-schema or sync-tables; empty: nothing was published",
         "disable",
     ),
     Parameter("sync-schema", ("Schema Name", "Synchronization Schema"), "none", _text),
@@ -187,7 +187,7 @@ PARAMETERS = (
         ("Force Username Case",),
         "none",
         _one_of(_CASES),
-        "mixed is not offered: write the user as the database knows it",
+        "mixed is not offered: write the user as it is in the database",
     ),
     Parameter(
         "transaction-isolation-level",

@@ -145,7 +145,7 @@ def _is_secret(said: StatedParameter) -> bool:
 
 
 def _scope(draft: _Draft) -> None:
-    """sync-filter says which of schema and list is in force."""
+    """Apply sync-filter, which selects the schema or the list."""
     scope = draft.value("sync-filter")
     if scope in ("list", "empty"):
         for tag in ("sync-schema", "include-table-filter", "exclude-table-filter"):
@@ -227,8 +227,9 @@ def _deletion(draft: _Draft) -> None:
         draft.lines.setdefault("delete-from-log", line)
     elif "delete-from-log" not in draft.lines.keys() | draft.doubtful:
         reason = (
-            "the export leaves it out, which two editions of the manual read as yes: true is taken; say false"
-            " before the first run to keep handled rows, or `eventlog finish-mode update` later"
+            "the export leaves it out, which means yes in two editions of the manual, so it is true here. "
+            "To keep handled rows, write false before the first run, or run `eventlog finish-mode update` "
+            "later"
         )
         draft.without.append(LeftOut("delete-from-log", reason))
 
@@ -268,8 +269,8 @@ def _mode(draft: _Draft) -> None:
     line = draft.lines.pop("publication-mode", None)
     if line is not None and line.value == "compare":
         note = (
-            "triggerless; the log and what the receiver has stand in url: where nothing may be made there,"
-            " call that database source-url, and let url be one of yours (docs/compare.md)"
+            "triggerless; url holds the log and the receiver's state. If you may not create tables there, "
+            "name that database in source-url and a database of your own in url (docs/compare.md)"
         )
         draft.lines["publication-mode"] = line._replace(note=note)
         return
@@ -304,10 +305,10 @@ def _note(known: Parameter) -> str:
     return f"{known.display[0]}{f'; {known.note}' if known.note else ''}"
 
 
-_NO_LOG = "no database that eventlog publishes from; say url or EVENTLOG_URL"
+_NO_LOG = "no database that eventlog publishes from; set url or EVENTLOG_URL"
 _NO_SOURCE = (
-    "no database that keeps a log: say source-url, as SQLAlchemy calls this one, and let url be one of yours"
-    " for the log (docs/compare.md)"
+    "no database that can hold a log: name it in source-url by its SQLAlchemy address, and a database of "
+    "your own for the log in url (docs/compare.md)"
 )
 
 
@@ -316,7 +317,9 @@ def _of_address(server: str, address: JdbcAddress | None, nowhere: str) -> Itera
     if server and address is None:
         yield LeftOut("server", nowhere)
     for name in () if address is None else address.left_out:
-        reason = "a property of the JDBC URL: say it in the query of url, as the Python driver calls it"
+        reason = (
+            "a property of the JDBC URL: put it into the query of url, under its name in the Python driver"
+        )
         yield LeftOut(
             name, reason if not looks_secret(name) else "a secret; set EVENTLOG_URL in the environment"
         )

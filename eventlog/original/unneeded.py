@@ -36,7 +36,7 @@ UNNEEDED = (
     Unneeded(
         "current-timestamp-stmt",
         ("Current Timestamp Statement",),
-        "the database's clock is read in UTC by a statement of ours; log-time says how event_time stands",
+        "the database's clock is read in UTC by a statement of ours; log-time names the zone of event_time",
     ),
     Unneeded(
         "time-translator-class",
@@ -46,7 +46,7 @@ UNNEEDED = (
     Unneeded(
         "column-position-comparator",
         ("Sort Column Names By",),
-        "the catalogue of every database that eventlog knows has the position of columns",
+        "the catalogue of every supported database has the position of columns",
     ),
     Unneeded("enable-locking", ("Enable Statement-Level Locking?", "Enable Table Locking?"), _LOCKS),
     Unneeded("disable-locking", ("Disable Statement-Level Locking?",), _LOCKS),
@@ -77,12 +77,12 @@ UNNEEDED = (
     Unneeded(
         "preserve-sqlwhitespace",
         ("Preserve white space in SQL statements?",),
-        "statements run as they are written, and names are quoted as the catalogue has them",
+        "statements run unchanged, and names are quoted as in the catalogue",
     ),
     Unneeded(
         "state-dir",
         ("State Directory",),
-        "what must be remembered stands in the database of the log, which source-url lets be another one",
+        "what must be remembered is in the database of the log, which may be another one (source-url)",
     ),
     Unneeded("key-gen-method", ("Generation/Retrieval Method",), _SUBSCRIBER),
     Unneeded("key-gen-timing", ("Retrieval Timing",), _SUBSCRIBER),

@@ -25,7 +25,7 @@ def _lines(source: str, translation: Translation) -> Iterator[str]:
         yield f"{name} = {_toml(value)}"
     if translation.assumed:
         yield ""
-        yield "# The export says nothing of these; they are the original's defaults."
+        yield "# These are not in the export; they are the original's defaults."
         yield from (f"{name} = {_toml(value)}" for name, value, _ in translation.assumed)
     if translation.without:
         yield ""

@@ -14,8 +14,8 @@ from eventlog.sql.relation import Child, Relation, qualified
 
 
 class UnreadableChild(EventlogError):
-    """{0} is a child of {1}, whose query-backs read its values, and it cannot be read ({2}): grant select on
-    it, take it out of sync-tables or sync-schema, or track {1} without it"""
+    """{0} cannot be read ({2}), but query-backs of its parent {1} read its values: grant select on it, \
+remove it from sync-tables or sync-schema, or track {1} without it"""
 
 
 def with_places(catalogue: Catalogue, table: Table) -> tuple[Table, tuple[Child, ...]]:

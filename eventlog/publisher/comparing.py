@@ -53,8 +53,7 @@ class ComparingSettings:
 
 
 class SourceOfTriggers(Misuse):
-    """source-url names another database than the log's, whose tables can only be compared: publication-mode
-    = "compare" says so"""
+    """source-url names a database without the log, so its tables can only be compared (publication-mode)"""
 
 
 class NoVersions(Misuse):

@@ -37,8 +37,8 @@ from eventlog.sql.schema.migrate import has_companion
 logger = logging.getLogger("eventlog.comparing")
 
 _KEYLESS = (
-    "it has no key by which its rows could be told apart: give it one, or leave it out of sync-tables, or"
-    " with exclude-table-filter out of sync-schema"
+    "it has no key that identifies its rows: give it one, remove it from sync-tables, or exclude it from "
+    "sync-schema with exclude-table-filter"
 )
 _DROPPED = (
     'there is no such table any more, and the receiver keeps {}: on-dropped-table = "delete" deletes them,'

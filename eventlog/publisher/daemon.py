@@ -60,7 +60,7 @@ def seconds_until(times: tuple[dt.time, ...], now: dt.datetime) -> float:
 class DaemonSettings:
     """The settings for when cycles run."""
 
-    disable: bool = setting(False, "do not publish: `run` ends at once, and says so")
+    disable: bool = setting(False, "do not publish: `run` ends at once, with a message")
     polling_interval: int = setting(
         10, "seconds of inactivity between cycles", metavar="S", within=(1, 604_800)
     )
@@ -201,7 +201,7 @@ class Daemon:
         if holder is not None and holder == self._holder and holder != self._reported:
             level = logging.INFO if holder.publisher else logging.WARNING
             facts = {"role": holder.role, "session": holder.process, "publisher": holder.publisher}
-            logger.log(level, "standing by: the leader's lock is held by %s", holder, extra=facts)
+            logger.log(level, "on standby: the leader's lock is held by %s", holder, extra=facts)
             self._reported = holder
         self._holder = holder
 

@@ -137,7 +137,7 @@ class DocumentDelivery:
     def _note_answer(self, draft: Draft, reply: Reply, tally: AnswerTally) -> None:
         answer = tally.take(draft, reply, self._clock.now())
         for status in answer.unknown:
-            logger.warning("the receiver speaks of %s, which was not sent", status.event_id)
+            logger.warning("the receiver answers for %s, which was not sent", status.event_id)
         for event_id, status in answer.statuses.items():
             if status.level >= Level.ERROR:
                 facts = {"event_id": event_id, "level": status.level.name.lower()}

@@ -23,7 +23,7 @@ from eventlog.sql.log.work import RememberedBatch, Work
 
 
 class PickedUpBefore(EventlogError):
-    """rows were redriven since this pick-up: what is left of it is picked up anew, behind them"""
+    """rows were redriven since this pick-up: the rest of it is picked up again, after them"""
 
 
 class Coming(NamedTuple):

@@ -289,7 +289,7 @@ def _entries(cells: Iterable[Cells], reading: Reading, bound: int = MAX_RECORD_I
             yield entry
         else:
             number = entry[0].record_id
-            reading.refused.append((number, f"record_id {number} stands {len(entry)} times"))
+            reading.refused.append((number, f"{len(entry)} rows have record_id {number}"))
 
 
 def _plain_entry(row: Cells) -> Entry | None:

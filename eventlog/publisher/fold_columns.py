@@ -200,7 +200,7 @@ def _once(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -
     """The same without rows that share a record_id: none of them can be believed."""
     ids, counts = np.unique(picked.ids[right], return_counts=True)
     for record_id, count in zip(ids[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
-        refused += [(record_id, f"record_id {record_id} stands {count} times")]
+        refused += [(record_id, f"{count} rows have record_id {record_id}")]
     unique: Flags = right & ~np.isin(picked.ids, ids[counts > 1])
     return unique
 

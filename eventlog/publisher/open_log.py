@@ -64,7 +64,7 @@ class TablePublishing:
     """The settings for what may be queried back, and how it is published."""
 
     sync_schema: str | None = setting(
-        None, "a schema all of whose tables are published, beside what is tracked", metavar="NAME"
+        None, "a schema whose tables are all published, in addition to the tracked ones", metavar="NAME"
     )
     include_table_filter: str | None = setting(
         None,
@@ -77,8 +77,8 @@ class TablePublishing:
     )
     sync_tables: str | None = setting(
         None,
-        "tables and views that are published beside what is tracked, with blanks, commas or `;` between them;"
-        " in double quotes what holds such",
+        "tables and views that are published in addition to the tracked ones, with blanks, commas or `;`"
+        " between them; put a name that contains one of these in double quotes",
         metavar="NAMES",
         check=names,
     )
@@ -117,7 +117,7 @@ class LogPlace:
     def connect(self, *, keep_open: int = 0) -> Engine:
         """An engine for the database."""
         if not self.settings.url:
-            raise Misuse("which database? say --url, EVENTLOG_URL, or url in eventlog.toml")
+            raise Misuse("which database? Give --url, EVENTLOG_URL, or url in eventlog.toml")
         address, case = read_url(self.settings.url), self.settings.force_username_case
         if case is not None and address.username is not None:
             address = address.set(username=_CASES[case](address.username))

@@ -17,14 +17,14 @@ from eventlog.sql.names import Log
 
 
 class UnsafeStatement(Misuse):
-    """post-poll-stmt names the log, and may then only be `delete from` it `where` record_id is a number or \
-in a list of numbers, or status is 'S' or 'W' or in such a list, `and` event_time is before a time: {0}; \
-delete-from-log and `eventlog purge` clear the log as well"""
+    """post-poll-stmt may not change the log in this way: {0}. It may only `delete from` it `where` \
+record_id is a number or in a list, status is 'S' or 'W', or in a list, `and` event_time is before a time. \
+Or use delete-from-log or `eventlog purge`"""
 
 
 class UnsafeBesideRanges(Misuse):
-    """post-poll-stmt names the log, and what is done of it stands beside it, in ranges, which no statement of
-    yours keeps: {0}; `eventlog purge` clears the log"""
+    """post-poll-stmt names the log, but finish-mode ranges records finished rows in a table that your \
+statement would not change: {0}; `eventlog purge` clears the log"""
 
 
 def check_safe(statements: Iterable[str], log: Log, mode: FinishMode | None = None) -> None:

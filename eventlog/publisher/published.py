@@ -24,8 +24,8 @@ Absent = Callable[[str, NoSuchTable], None]
 
 
 class NothingPublished(EventlogError):
-    """{0} is an attached log, and nothing says which tables its rows may speak of: name them in sync-schema
-    or sync-tables, or track them"""
+    """{0} is an attached log without a list of the tables that its rows may name: name them in sync-schema \
+or sync-tables, or track them"""
 
 
 def published(
@@ -129,10 +129,10 @@ def _tracked(catalogue: Catalogue, record: TrackRecord) -> Iterator[Relation]:
 
 def _change(entry: Recorded, relation: Relation | None) -> str:
     if relation is None:
-        return f"there is no such table any more; `eventlog untrack {entry}` says so on record"
+        return f"this table no longer exists; `eventlog untrack {entry}` removes it from the record"
     if not relation.identity.is_table:
         return f"it is a {relation.kind} now; `eventlog untrack {entry}` removes it from the record"
-    return f"it was made anew or has another owner; `eventlog track {entry}` makes it known again"
+    return f"it was created again or has another owner; `eventlog track {entry}` records it again"
 
 
 def _turned(record: TrackRecord, relation: Relation) -> bool:

@@ -190,7 +190,7 @@ def _check(schema: Any, closed: dict[str, int], depth: int) -> int:
         raise InvalidAvro(f"an Avro schema nested deeper than {_MAX_DEPTH}")
     size = _check_form(schema, closed, depth)
     if size > _MAX_VALUES:
-        raise InvalidAvro(f"an Avro schema of which a record has over {_MAX_VALUES} values")
+        raise InvalidAvro(f"an Avro schema whose records have over {_MAX_VALUES} values")
     return size
 
 
@@ -226,7 +226,7 @@ def decode(schema: Schema, data: bytes) -> dict[str, Any]:
     except Exception as fault:
         raise InvalidAvro(f"truncated or broken Avro at byte {stream.tell()}: {_reason(fault)}") from fault
     if stream.tell() != len(data):
-        raise InvalidAvro(f"{len(data) - stream.tell()} bytes behind the Avro record")
+        raise InvalidAvro(f"{len(data) - stream.tell()} bytes after the Avro record")
     return cast(dict[str, Any], record)
 
 

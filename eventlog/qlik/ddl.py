@@ -1,4 +1,4 @@
-"""attrep_ddl_history: how the structure of a table changed, and where the bits of its older masks stood.
+"""attrep_ddl_history: how the structure of a table changed, and the places of the bits in its older masks.
 
 "DDL history": a row for one or more statements, whose DETAILS are JSON that names each column and its action.
 """

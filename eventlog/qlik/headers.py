@@ -107,7 +107,7 @@ def read_heading(columns: tuple[str, ...], prefix: str, *, described: bool = Fal
         name = known.get(column.lower())
         group, key = (data, column) if name is None else (headers, name)
         if key in group:
-            raise Misuse(f"column {column!r} stands twice in the header line")
+            raise Misuse(f"column {column!r} is twice in the header line")
         group[key] = place
     if not columns:
         raise Misuse(f"the change table has no columns: {NO_COLUMNS}")

@@ -121,7 +121,7 @@ class MessageReader:
             if new:
                 self._unproven[table] = False
                 said = "no columnMask proves the byte order of its masks: read as one number, big"
-                yield Refused(table, f"{said} (mask-order = little or big settles it)", fault=False)
+                yield Refused(table, f"{said} (set mask-order to little or big)", fault=False)
 
     def _reader_of(self, body: Body, names: tuple[str, ...]) -> RecordReader:
         """Return the reader for messages of this kind, mostly that of the last one of their table."""

@@ -18,7 +18,7 @@ class MessageSettings:
     table: str = setting("", "the table of messages that name none; for Kafka the topic")
     encoding: str = setting("json", "how messages are encoded", choices=("json", "avro"))
     framing: str = setting(
-        "envelope", "what Avro messages stand in: Replicate's envelope, or Confluent's wire format",
+        "envelope", "the framing of Avro messages: Replicate's envelope, or Confluent's wire format",
         choices=("envelope", "confluent"),
     )  # fmt: skip
     logical_types: bool = setting(False, "write dates, times and decimals as logical types of Avro")

@@ -103,8 +103,8 @@ class Finder:
         chosen = "the setting" if self._given else f"row {self._proof}" if self._proof else "the manual"
         assert row.mask is not None
         raise InvalidMask(
-            f"mask {row.mask.hex().upper()} is in {proof} byte order, but {chosen} says {self.order}:"
-            f" check the rows before it, and name the order with mask-order"
+            f"mask {row.mask.hex().upper()} is in {proof} byte order, but {chosen} gives {self.order}: "
+            "check the rows before it, and set the order with mask-order"
         )
 
     def _look(self, row: ChangeRow, image: ChangeRow | None) -> None:

@@ -323,7 +323,7 @@ class RecordWriter:
     def _image(
         self, before: Sequence[Side], after: Sequence[Side], old: Sequence[Any], changed: int
     ) -> dict[str, Any] | None:
-        """beforeData: in JSON what was captured and no more; Avro has no place for a lack but null."""
+        """Return beforeData: in JSON only captured columns; Avro has null for a column without a value."""
         if not self._style.images:
             return None
         names = self.structure.names

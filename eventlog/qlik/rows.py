@@ -68,7 +68,7 @@ class RowReader:
         era: Era | None = None,
         time_form: str = "",
     ) -> None:
-        """`era` tells where the bits of its masks stand, where that is not where the columns do."""
+        """Set the places of the mask's bits from `era`, if they differ from those of the columns."""
         self.source = source
         self.structure = structure
         self.heading = heading

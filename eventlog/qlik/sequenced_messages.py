@@ -228,5 +228,5 @@ def _table(change: Change) -> str:
 def _contradiction(messages: Iterable[SequencedMessage], how: str) -> Iterator[Refused]:
     for message in messages:
         change = message.change
-        said = f"changeSequence {change.position} of {_table(change)} stands there {how}"
+        said = f"changeSequence {change.position} of {_table(change)} is there {how}"
         yield Refused(message.where, said, message.raw, spoils=transaction_of(change))

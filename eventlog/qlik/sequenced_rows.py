@@ -68,10 +68,10 @@ class RowSequencer:
         control: Control | None = None,
         look: Callable[[Iterable[MetRows]], None] | None = None,
     ) -> None:
-        """`until` wins over that of the settings; `skip` is asked for each table and change_seq in turn, with
-        the letters of the rows behind it; `look` gets all of them before.
+        """Take `until` before the setting. Call `look` with the rows of all tables first.
 
-        What control tables say counts for the sources that come behind them.
+        Call `skip` for each table and change_seq in order, with the letters of its rows. Control tables apply
+        to the sources after them.
         """
         check_limits(since, settings.until)
         self._known = tables
@@ -354,7 +354,7 @@ class RowSequencer:
     def _contradiction(self, rows: Sequence[ChangeRow], how: str) -> Iterator[Refused]:
         """Yield rows that are refused together, and their transactions with them."""
         for row in rows:
-            said = f"change_seq {row.seq} of {row.table.structure} stands there {how}"
+            said = f"change_seq {row.seq} of {row.table.structure} is there {how}"
             yield Refused(_at(row), said, _raw(row), spoils=row.table.transaction(row))
 
     def _leave_out(self, image: ChangeRow) -> Refused:

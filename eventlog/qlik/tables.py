@@ -43,7 +43,7 @@ SUFFIX = "__ct"
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    table: str = setting("", "the table whose changes are read, where the file's name does not say it")
+    table: str = setting("", "the table whose changes are read, if the file's name does not show it")
     mask_order: str = setting(
         "auto",
         "byte order of change masks; auto finds it, and writes the documented order, little",
@@ -68,7 +68,7 @@ class TableSettings:
         choices=("write", "drop"),
     )
     partition_length: int = setting(0, "minutes of a change data partition; 0: no partitions", metavar="N")
-    dfm: bool = setting(False, "write .dfm metadata beside each file of a change table")
+    dfm: bool = setting(False, "write .dfm metadata next to each file of a change table")
     server: str = setting("", "the name of the server in the partition table")
     task: str = setting("", "the name of the task in the partition table")
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
@@ -285,7 +285,7 @@ def change_table(
     structure = structure_of(described) if described and described.columns else observe(None, change)
     structure = Structure(change.schema, change.table, structure.columns)
     if not structure.columns:
-        raise NotExpressible(f"nobody says what columns table {structure} has: name them in the tables file")
+        raise NotExpressible(f"the columns of table {structure} are unknown: name them in the tables file")
     for name in structure.names:
         check_text(name)
     if len(names) + len(structure.columns) > MAX_COLUMNS:

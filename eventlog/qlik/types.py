@@ -322,7 +322,7 @@ def _annotated(name: str, logical: str) -> Callable[[Spec], Schema]:
 
 
 def _decimal(spec: Spec) -> Schema:
-    """decimal(p, s); a NUMERIC whose sizes nobody declared stays text, or digits would be lost."""
+    """Return decimal(p, s), or string for a NUMERIC without sizes, because its digits must not be lost."""
     precision, scale = (20, 0) if spec.name == "UINT8" else (spec.precision, spec.scale)
     if not precision:
         return "string"

@@ -16,8 +16,7 @@ class StreamSettings:
     )
     open_transactions: str = setting(
         "stop",
-        "what becomes of a transaction of which changes are missing: the run stops, its changes are refused,"
-        " or what is there is written",
+        "a transaction with missing changes: stop the run, refuse its changes, or write those that exist",
         choices=("stop", "refuse", "deliver"),
     )
     open_time: float = setting(
@@ -36,10 +35,10 @@ class StreamSettings:
         within=(0, 86_400),
     )
     accept_late: bool = setting(
-        False, "deliver rows of change tables now that became visible after later ones were delivered"
+        False, "deliver late rows of change tables: those that became visible after later ones were delivered"
     )
     poll_interval: float = setting(
         5.0, "seconds between two looks with --follow", metavar="SECONDS", within=(0.1, 86_400)
     )
-    since: str = setting("", "read what stands behind this sequence", metavar="SEQ")
+    since: str = setting("", "read only changes after this sequence", metavar="SEQ")
     ended: bool = False  # a transaction whose last change did not come lacks it, as it may lack others

@@ -19,7 +19,7 @@ class TopicChanged(EventlogError):
 
 
 class GroupAstray(EventlogError):
-    """{0}: set the offsets of the group anew, or name another with --kafka-group"""
+    """{0}: set new offsets for the group, or name another with --kafka-group"""
 
 
 class Spot(NamedTuple):
@@ -38,8 +38,8 @@ class Spot(NamedTuple):
             return self.low
         if not self.low <= self.committed <= self.high:
             raise GroupAstray(
-                f"{at[0]}[{at[1]}] holds the offsets {self.low} to {self.high}, and its group goes on at"
-                f" {self.committed}: what was there is gone"
+                f"{at[0]}[{at[1]}] holds the offsets {self.low} to {self.high}, but its group continues at "
+                f"{self.committed}: messages are missing"
             )
         return self.committed
 
@@ -78,7 +78,7 @@ class TopicProgress:
         topic, number = at
         known = self.ids.get(topic)
         if known and topic_id and known != topic_id:
-            raise TopicChanged(f"topic {topic} was made anew: its id is {topic_id}, not {known}")
+            raise TopicChanged(f"topic {topic} was created again: its id is {topic_id}, not {known}")
         partition = self.partitions.get(at)
         if partition is None:
             return

@@ -27,7 +27,7 @@ _NAMED: Final = 5  # gaps that a message names
 
 
 class Incomplete(EventlogError):
-    """{0}; --open-transactions refuse or deliver goes on without them"""
+    """{0}; --open-transactions refuse or deliver continues without them"""
 
 
 class Whole(NamedTuple):
@@ -255,7 +255,7 @@ def once(taken: StoredItems[Placed], repeated: GroupedWarnings) -> tuple[StoredI
             change = placed.change
             if not same(first.change, change):
                 said = f"changeSequence {change.position} of {change.table}"
-                return taken, f"{said} came with different values"
+                return taken, f"{said} has two different values"
             repeated.add(change.table, placed.where, placed.raw)
     if count == len(taken):
         return taken, ""

@@ -33,7 +33,7 @@ def read_command(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as fault:
-        raise Misuse(f"the words of the command cannot be told apart: {fault}") from None
+        raise Misuse(f"the command cannot be split into words: {fault}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,9 @@ class CommandSettings:
         None, "the program and its arguments; no shell reads it", metavar="COMMAND", check=read_command
     )
     command_environment: tuple[str, ...] = setting(
-        (), "variables that the program gets beside PATH, HOME and their like, with commas", metavar="NAMES"
+        (),
+        "variables that the program gets besides PATH, HOME and their like, separated by commas",
+        metavar="NAMES",
     )
     command_timeout: float = setting(
         30.0, "seconds until a document counts as not answered", metavar="S", within=(0.01, 86_400)

@@ -46,13 +46,13 @@ class NotDelivered(NamedTuple):
     taken: bool = True  # perhaps it has
 
 
-_UNTOLD = NotDelivered("no broker has said that it has the message")
+_UNTOLD = NotDelivered("no broker has confirmed the message")
 _IN_COMPANY = NotDelivered("refused with others, and not yet sent alone", taken=False)
 Faults = dict[str, NotDelivered]  # by the messages' names
 
 
 def read_options(text: str) -> dict[str, str]:
-    """librdkafka's own settings, as name=value with commas."""
+    """Return librdkafka's own settings, given as name=value with commas."""
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if not all(equals and name.strip() for name, equals, _ in pairs):
         raise InvalidValue(text.partition("=")[0], "name=value, several with commas")

@@ -42,4 +42,4 @@ def _loaded(setting: str, load: Callable[[], T]) -> T:
 
 def _no_password() -> str:
     """Return no password, because a daemon has no one to ask for it."""
-    raise ValueError("its key has a password, which nobody could be asked for")
+    raise ValueError("its key has a password, which a service cannot ask for")

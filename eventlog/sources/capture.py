@@ -48,9 +48,9 @@ class CaptureSettings:
         True, "leave full-row logging on at the end; what changes while it is off cannot be captured later"
     )
     server_timeout: int = setting(
-        5, "seconds that the server waits for something to tell", metavar="SECONDS", within=(1, 3600)
+        5, "seconds that the server waits for a record", metavar="SECONDS", within=(1, 3600)
     )
-    max_records: int = setting(64, "records that one read brings at most", metavar="N", within=(1, 256))
+    max_records: int = setting(64, "the most records of one read", metavar="N", within=(1, 256))
 
 
 class Transport(Protocol):
@@ -62,8 +62,8 @@ class Transport(Protocol):
 
 
 class LogGone(EventlogError):
-    """log {0}, where the capture must start, is no longer on the disk of the server (the oldest is {1}):
-    remove the state file, and take the tables anew"""
+    """log {0}, where the capture must start, is no longer on the disk of the server (the oldest is {1}): \
+remove the state file, and load the tables again"""
 
 
 class CaptureState(NamedTuple):

@@ -174,8 +174,8 @@ class _Store:
         found = [column["name"] for column in standing]
         if found != [c.name for c in table.columns]:
             raise StoreFault(
-                f"{table.name} stands with the columns {', '.join(found)}, not those of the table;"
-                " masks would point at others: drop or rename it"
+                f"{table.name} has the columns {', '.join(found)}, not those of the table, so masks would "
+                "mark wrong columns: drop or rename it"
             )
         return _Standing(table, of, binds_of(table, self._connection.dialect))
 

@@ -29,7 +29,7 @@ def control_sources(connection: sa.Connection, schemas: Iterable[str | None]) ->
                     with connection.begin_nested():
                         found = _source(connection, name, schema)
                 except (SQLAlchemyError, DatabaseFailed) as fault:
-                    said = f"cannot be read, and what it says of the change tables is not known: {fault}"
+                    said = f"cannot be read, so its entries about the change tables are missing: {fault}"
                     found = Source(name, name, (), [Refused(name, said, fault=False)])
                 yield found
 

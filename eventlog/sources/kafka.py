@@ -208,7 +208,7 @@ class Topics:
             message = self._consumer.poll(self._settings.kafka_timeout)
             if message is None:
                 raise KafkaFault(
-                    f"{name}: nothing came for {self._settings.kafka_timeout:g} s, yet its end is not reached"
+                    f"{name}: no message for {self._settings.kafka_timeout:g} s, but its end is not reached"
                 )
             fault, offset = message.error(), message.offset()
             if fault is not None and fault.code() != KafkaError._PARTITION_EOF:

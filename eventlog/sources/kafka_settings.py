@@ -22,13 +22,15 @@ class KafkaSettings:
     kafka_topics: str = setting(
         "one", "write to one topic, or to one for each table", choices=("one", "table")
     )
-    kafka_metadata_topic: str = setting("", "the topic of metadata messages; else they stand among the data")
+    kafka_metadata_topic: str = setting(
+        "", "the topic of metadata messages; without it they are among the data"
+    )
     kafka_key: str = setting(
         "primary-key", "the key of data messages", choices=("none", "primary-key", "table")
     )
     kafka_key_encoding: str = setting(
         "text",
-        "how a primary key is written: as text, or as a KeyRecord of Avro beside messages in Avro",
+        "how a primary key is written: as text, or as an Avro KeyRecord, if messages are in Avro",
         choices=("text", "avro"),
     )
     kafka_group: str = setting("eventlog", "the consumer group whose offsets are kept")
@@ -61,7 +63,7 @@ class KafkaSettings:
         secret = read_secret(self.registry_secret_file) if self.registry_secret_file else ""
         user, password, token = self.registry_user, self.registry_password, self.registry_token
         if user and token:
-            raise Misuse("registry-user and registry-token are two ways to say who we are: give one")
+            raise Misuse("registry-user and registry-token are two ways to log in: give one")
         return (user, password or secret, "") if user else ("", "", token or secret)
 
     def topic_of(self, schema: str | None, table: str) -> str:
@@ -82,8 +84,8 @@ class KafkaStates:
 
     kafka_transactional_id: str = setting(
         "",
-        "write in transactions of Kafka under this id, each with the state of the source behind it: a run"
-        " goes on from there, and each change is written once",
+        "write in Kafka transactions under this id, each with the position in the source: the next run "
+        "continues there, and each change is written once",
         metavar="ID",
     )
     kafka_state_topic: str = setting(

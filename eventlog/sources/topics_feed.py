@@ -188,7 +188,7 @@ class TopicsFeed:
         one = going.waiting
         self._waiting.left(one)
         if going.late:
-            said = f"transaction {one.key[0]} came late: others that stand behind it were handed out before"
+            said = f"transaction {one.key[0]} came late: later ones were delivered before"
             yield Refused(one.places, said, fault=False)
         self._turns += 1
         turn = self._turns

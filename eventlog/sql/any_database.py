@@ -41,8 +41,8 @@ _LEVELS = {"mssql": "SNAPSHOT"}
 
 
 class NoSnapshot(Misuse):
-    """no way is known to read the tables of {0} all at one moment: snapshot = "none" reads them one after
-    another, and what changed once more before it is sent"""
+    """eventlog cannot read all tables of {0} at one moment. With snapshot = "none" it reads one after \
+another, and sends what changes meanwhile in the next cycle"""
 
 
 @contextmanager

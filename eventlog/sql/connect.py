@@ -82,7 +82,7 @@ def connect_any(url: str | URL) -> Engine:
     try:
         engine = sqlalchemy.create_engine(address, poolclass=NullPool)
     except ArgumentError:
-        raise InvalidUrl(f"{address.drivername} is no driver that is known") from None
+        raise InvalidUrl(f"{address.drivername} is not a supported driver") from None
     except ImportError as fault:
         raise DriverMissing(address.drivername, fault.name, address.get_backend_name()) from fault
     event.listen(engine, "handle_error", _translate, retval=True)
@@ -145,7 +145,7 @@ def _driver(address: URL) -> Iterator[None]:
         with extra(dialect.extra, dialect.title) if dialect.extra else nullcontext():
             yield
     except ArgumentError:
-        raise InvalidUrl(f"{address.drivername} is no driver that is known") from None
+        raise InvalidUrl(f"{address.drivername} is not a supported driver") from None
     except ImportError as fault:
         raise DriverMissing(address.drivername, fault.name, dialect.name) from fault
 

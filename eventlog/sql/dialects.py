@@ -32,7 +32,7 @@ _BY_ATTRIBUTE = {
 
 
 class UnknownDialect(Misuse):
-    """{0!r} is no database that eventlog knows; it knows {1}"""
+    """{0!r} is not a supported database; supported are {1}"""
 
 
 def _by_name(dialect: Dialect) -> tuple[Callable[[str], Dialect], tuple[str]]:

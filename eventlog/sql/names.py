@@ -52,7 +52,7 @@ class Log:
         longest = max(len(_beside(self.table, name).encode()) for name in _PARTS)
         for name in (self.schema or "public", self.table, *self.columns.values()):
             if not _LEGAL.fullmatch(name):
-                raise IllegalName(name, "a log", "only letters, digits, blanks and _ - $ # may stand in it")
+                raise IllegalName(name, "a log", "it may contain only letters, digits, blanks and _ - $ #")
         if longest > self.dialect.max_name:
             spare = self.dialect.max_name - longest + len(self.table.encode())
             raise IllegalName(self.table, self.dialect.title, f"a log's name may have {spare} bytes")

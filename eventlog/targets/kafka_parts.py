@@ -28,7 +28,7 @@ class TopicParts:
         from eventlog.qlik.message_writer import MessageWriter
 
         if job.state is not None:
-            raise Misuse("--state: with kafka-transactional-id the state stands in Kafka")
+            raise Misuse("--state: with kafka-transactional-id the state is in Kafka")
         self._report = report
         kafka = job.settings(KafkaSettings)
         writing: Any = job.settings(job.target.settings)

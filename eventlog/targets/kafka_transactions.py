@@ -22,8 +22,9 @@ from eventlog.targets.kafka_writing import Sender, keys_of
 T = TypeVar("T")
 
 _FENCED = (
-    "another run began to write under {}, or the brokers gave up a transaction that took longer than"
-    " transaction.timeout.ms: what is not committed is not there, and the next run goes on behind what is"
+    "another run began to write under {}, or the brokers aborted a transaction that took longer than "
+    "transaction.timeout.ms. Nothing uncommitted is in the topic; the next run continues after what is "
+    "committed"
 )
 _PARTITION = 0  # of the topic of states, however many it has: there they are looked for
 

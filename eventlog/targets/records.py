@@ -221,7 +221,7 @@ class _Folder:
 
     def __init__(self, job: Job, writer: _Writer, last: Part | None) -> None:
         if job.state is None:
-            raise Misuse("-o with a folder of parts needs --state, which tells which of them are whole")
+            raise Misuse("-o with a folder of parts needs --state, which records the whole ones")
         extension = "xml" if job.target.name == "xds" else ""
         self.keep = writer.keep
         self.seconds = job.poll_interval

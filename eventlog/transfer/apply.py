@@ -39,7 +39,7 @@ def apply_to_database(
     """Apply the changes of a job to the tables of a database, as long as the run goes on."""
     has_states = reader_from_state(job) is not None
     if going.follow and not has_states:
-        raise Misuse(f"--follow: {job.source_format} there has no positions to go on from")
+        raise Misuse(f"--follow: {job.source_format} there has no positions to continue from")
     described, job = _described(job)
     name = _name(job, chosen)
     tables = Database(
@@ -100,7 +100,7 @@ def _apply_once(
 ) -> Tally:
     """Apply the changes of a source that is read from its beginning, without those that were applied."""
     if job.place and place_of(job.source_format, job.place).read is None:
-        raise Misuse(f"--{job.place}: {job.source_format} does not stand there")
+        raise Misuse(f"--{job.place}: it has no {job.source_format}")
     rows = TableWriter(tables, _name(job, chosen), job.source_format, chosen, report.refuse)
     with load_current(job) as current:
         heard = partial(_advance, rows, advance)

@@ -122,7 +122,7 @@ def _source(
 ) -> ChangeSource:
     source = open_from_state(Opening(job, kept.position, report, follow, growing))
     if source is None:
-        raise Misuse(f"--follow and --state: {job.source_format} there has no positions to go on from")
+        raise Misuse(f"--follow and --state: {job.source_format} there has no positions to continue from")
     stack.callback(source.close)
     return source
 
@@ -143,7 +143,7 @@ def _whole_target(job: Job, report: Report) -> ChangeTarget:
     if write is not None:
         return AtPlace(write, job, report)
     if job.place and not at_source:
-        raise Misuse(f"--{job.place}: neither {job.source_format} nor {job.target_format} stands there")
+        raise Misuse(f"--{job.place}: it has neither {job.source_format} nor {job.target_format}")
     return OneOutput(job, report)
 
 

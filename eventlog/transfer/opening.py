@@ -50,7 +50,7 @@ def open_from_state(opening: Opening) -> ChangeSource | None:
 def reader_from_state(job: Job) -> ReadOn | None:
     """Return what reads the source of a job on from a state; None for one without positions."""
     if job.settings(StreamSettings).order == "as-is":
-        raise Misuse("--order as-is has no states: they stand in the sequence")
+        raise Misuse("--order as-is has no states: they need the sequence")
     read_on = place_of(job.source_format, job.place).read_on
     if read_on is None and job.place == "kafka":  # the target is there, and the source elsewhere
         read_on = place_of(job.source_format, "url" if job.url else "").read_on

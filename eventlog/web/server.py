@@ -218,7 +218,7 @@ class _Head(io.BufferedReader):
         line = super().readline(limit)
         self.left -= len(line)
         if self.left < 0:
-            raise HTTPException(f"what stands before a body has at most {HEAD} bytes")
+            raise HTTPException(f"the part before a body has at most {HEAD} bytes")
         return line
 
 
@@ -297,9 +297,7 @@ class _Handler(BaseHTTPRequestHandler):
             return sorry(HTTPStatus.BAD_REQUEST, str(fault))
         except Exception:
             logger.exception("%s %s", method, parts.path)
-            return sorry(
-                HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; what was said on standard error tells why"
-            )
+            return sorry(HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; standard error has the reason")
 
     def _refusal(self) -> HttpReply | None:
         if "Transfer-Encoding" in self.headers or self._length() < 0:

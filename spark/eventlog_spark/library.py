@@ -1,7 +1,7 @@
-"""eventlog for who uses Spark: DataFrames in, DataFrames out. Nothing is read or written before an action.
+"""eventlog for users of Spark: DataFrames in, DataFrames out. Nothing is read or written before an action.
 
-A row of what comes out tells a document or a change; where `refused` is not null, what was refused, and why.
-Settings are those of the command line, under their names.
+A row of the result is a document or a change. If `refused` is not null, the row is a refused record with its
+reason. Settings are those of the command line, under their names.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def changes(
         reading: Any = settings.build(form_of.settings, found)
         return in_order(_in_many_tasks(records, source, tables, reading, form, partitions, name))
     if isinstance(records, Mapping):
-        raise Misuse("several DataFrames are the change tables of a task: say in how many partitions")
+        raise Misuse("several DataFrames are the change tables of a task: give the number of partitions")
     together = one_task.in_one_task(records, source)
     columns = tuple(together.columns) if form_of.shape is Shape.ROWS else ()
     task = one_task.OneTask(source, tables, found, name, columns, form)

@@ -55,7 +55,7 @@ def test_strict_stops_at_the_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("convert", "--from", "log"), "say --to, one of"),
+        (("convert", "--from", "log"), "give --to, one of"),
         (("convert", "--from", "log", "--to", "nothing"), "is not one of"),
         ((*CONVERT, "ghost.csv"), "ghost.csv: no such file"),
         ((*CONVERT, "--current", "usr"), "expected TABLE=FILE"),

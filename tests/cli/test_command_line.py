@@ -83,9 +83,12 @@ def test_the_last_of_several_names_never_overwrites(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("convert in.csv", "the format of the output is not told by its name: say --to, one of log, xds,"),
-        ("convert --to xds", "the format of standard input is not told by its name: say --from"),
-        ("convert --to xds usr.toml", "the format of usr.toml is not told by its name: say --from"),
+        (
+            "convert in.csv",
+            "the format of the output cannot be seen from its name: give --to, one of log, xds,",
+        ),
+        ("convert --to xds", "the format of standard input cannot be seen from its name: give --from"),
+        ("convert --to xds usr.toml", "the format of usr.toml cannot be seen from its name: give --from"),
         ("convert --to log in.csv usr__ct.csv", "several formats: in.csv (log), usr__ct.csv (qlik-table)"),
         ("convert --to xds in.csv --header-prefix x", "--header-prefix is a setting of qlik-table"),
         ("convert --to xds in.csv --kafka topic", "--kafka is a setting of qlik-message in Kafka"),

@@ -170,7 +170,7 @@ def test_what_a_full_disk_stopped_is_done_when_there_is_room(
         if first.code:  # a page less than was needed once may be enough
             runs.append(shell.run(*words))
         said = "".join(run.stderr for run in runs)
-        assert ("Traceback" in said, "a fault of eventlog" in said) == (False, False), said
+        assert ("Traceback" in said, "a bug in eventlog" in said) == (False, False), said
         assert first.code == 0 or "No space left" in first.stderr, first.stderr
         assert runs[-1].code == 0, runs[-1].stderr
         WORKS[work].holds(disk.outside, runs)

@@ -93,7 +93,7 @@ SITUATIONS = [
     Situation(f"{CONVERT} -o {NOWHERE}/out.xml log.csv", 2, "there is no folder"),
     Situation(f"{CONVERT} -o folder log.csv", 2, "folder is a folder"),
     Situation(f"{CONVERT} --output-as nothing log.csv", 2, "--output-as"),
-    Situation(f"{CONVERT} --to changes --output-as messages log.csv", 2, "stand in jsonl"),
+    Situation(f"{CONVERT} --to changes --output-as messages log.csv", 2, "use jsonl"),
     Situation(f"{CONVERT} --refused folder log.csv", 1, "folder: Is a directory"),
     Situation(f"{CONVERT} --refused {NOWHERE}/bad log.csv", 1, NOWHERE),
     Situation("convert --from log --to xds --tables junk.toml log.csv", 1, "junk.toml: byte 1 is 0x8B"),
@@ -122,11 +122,11 @@ SITUATIONS = [
     Situation(f"{MESSAGES} --schema-registry http://h:99999 message.bin", 2, "is not an address"),
     Situation(f"{MESSAGES} --schema-registry http://jo:se/cret@h message.bin", 2, "is not an address"),
     Situation("convert --from qlik-table --to changes --url nothing usr", 2, "that is no URL"),
-    Situation("status --url nothing://host/db", 2, "is no database that eventlog knows"),
+    Situation("status --url nothing://host/db", 2, "is not a supported database"),
     Situation("status --url postgresql://jo:secret@host:port/db", 2, "that is no URL"),
     Situation("status --url postgresql://jo:se@cret@host/db", 2, "an @ in a user"),
     Situation("status --url postgresql://127.0.0.1:99999/db", 2, "a port is a number"),
-    Situation("status --url postgresql+nothing://127.0.0.1/db", 2, "no driver"),
+    Situation("status --url postgresql+nothing://127.0.0.1/db", 2, "not a supported driver"),
     Situation("status --url postgres://127.0.0.1:1/db", 1, "Connection refused"),
     Situation("status --url mysql://root@127.0.0.1:1/db", 1, "Connection refused"),
     Situation("status --url mysql://root@127.0.0.1:1/db?nothing=1", 2, "the driver does not take"),
@@ -217,7 +217,7 @@ def test_a_cause_is_told_once(shell: Shell) -> None:
 def test_a_bad_situation_is_told_in_a_line(situation: Situation, shell: Shell) -> None:
     done = shell.run(*situation.words.split(), **situation.environment)
     assert "Traceback" not in done.stderr
-    assert "a fault of eventlog itself" not in done.stderr
+    assert "a bug in eventlog" not in done.stderr
     assert (done.code, situation.told in done.stderr) == (situation.code, True), done.stderr
     assert "secret" not in done.stderr
     assert "cret" not in done.stderr
@@ -297,7 +297,7 @@ def nonsense(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_garbage_of_a_schema_registry_costs_the_record(nonsense: str, shell: Shell) -> None:
     done = shell.run(*MESSAGES.split(), "--schema-registry", nonsense, "message.bin")
     assert "Traceback" not in done.stderr
-    assert "a fault of eventlog itself" not in done.stderr
+    assert "a bug in eventlog" not in done.stderr
     assert (done.code, last_line(done)) == (1, "eventlog: 1 bad record was left out")
 
 
@@ -391,7 +391,7 @@ def test_an_unforeseen_fault_is_told_as_one_of_ours(folder: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "eventlog: this is a fault of eventlog itself, please report it: KeyError: 'x' (-v shows where)\n"
+        "eventlog: this is a bug in eventlog, please report it: KeyError: 'x' (-v shows where)\n"
     )
 
 

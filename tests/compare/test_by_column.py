@@ -147,7 +147,7 @@ def test_a_column_that_is_none_stops_its_table_alone(world: World, place: Place)
     given = place.given | {"sections": {"ver": {"version": "nowhere"}}}
     with life(world, receiver, "ver", **given) as publisher:
         assert publisher.cycle() == 0
-        assert "nowhere cannot tell versions" in str(publisher.unread)
+        assert "nowhere cannot be the version" in str(publisher.unread)
 
 
 @pytest.mark.parametrize("given", [{}, {"state_values": False, "sections": True}])

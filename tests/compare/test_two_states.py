@@ -181,7 +181,7 @@ references = { d = "dept" }
         (("a.csv", "none.csv"), "none.csv: no such file"),
         (("a.csv", "short.csv"), "lacks column photo"),
         (("a.csv", "null.csv"), "idu is null, and belongs to the key"),
-        (("a.csv", "torn.csv"), "the rows of a state cannot be told"),
+        (("a.csv", "torn.csv"), "the rows of a state cannot be read"),
         (("a.csv", "b.txt"), "--as"),
     ],
 )

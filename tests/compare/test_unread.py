@@ -207,12 +207,12 @@ def test_status_and_check_tell_what_is_not_compared(postgres: Database, tmp_path
         done = shell.run("check")
         assert done.code == 1
         assert "public.odd: it could not be compared: " in done.stdout
-        assert "public.odd: nothing says that the keys of a view are unique: each poll" in done.stdout
+        assert "public.odd: the keys of a view may not be unique: each poll" in done.stdout
         assert "public.usr" not in done.stdout
         with engine.begin() as connection:
             connection.execute(text("drop table eventlog_known"))
         done = shell.run("check")
-        assert "eventlog_known: eventlog_known, the table that says what the receiver has" in done.stdout
+        assert "eventlog_known: eventlog_known, the table of the receiver's state" in done.stdout
         assert "is installed" in shell.run("install").stderr
         with engine.begin() as connection:
             connection.execute(text("delete from twin"))

@@ -58,7 +58,7 @@ def u32(number: int) -> bytes:
             "record size is 1073741864: the limit is 67108864; 124 bytes from 65 on",
         ),
         (SCHEMA_END + 8, u32(67), "byte 73: packetization scheme is 67: it is always 66"),
-        (SCHEMA_END + 12, u32(99), "byte 77: record number is 99: no such record is known"),
+        (SCHEMA_END + 12, u32(99), "byte 77: record number is 99: no such record type"),
         (SCHEMA_END + 28, u32(1 << 30), "byte 93: time is 4611686020177387904: not a moment"),
     ],
 )
@@ -115,7 +115,7 @@ def test_a_corrupt_half_leaves_the_other_half_decoded() -> None:
 @pytest.mark.parametrize("at", [24, 28, 32])
 def test_a_schema_that_does_not_add_up_costs_its_table(at: int) -> None:
     refused, change = read_all([patched(at, u32(3))])
-    assert "the header says" in str(refused)
+    assert "the header has" in str(refused)
     assert "the rows of table 7 are raw" in str(refused)
     assert changes_of([change])[0].raw == Raw(None, bytes.fromhex("0000000f03616263"))
 

@@ -130,7 +130,7 @@ def test_rows_of_a_layout_come_back(op: Op, old: tuple[int, str], new: tuple[int
     ("change", "reason"),
     [
         (Change(Op.TRUNCATE, None, "usr"), "empties a table"),
-        (Change(Op.INSERT, None, "other", fields=(Field("a", ABSENT, 1),)), "no record layout of other"),
+        (Change(Op.INSERT, None, "other", fields=(Field("a", ABSENT, 1),)), "the record layout of other"),
         (
             Change(Op.INSERT, "own", "usr", fields=(Field("idu", ABSENT, 1),)),
             "column fname is not captured after",

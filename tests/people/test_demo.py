@@ -118,10 +118,10 @@ def test_the_demo_tells_what_becomes_of_every_row_within_ninety_seconds(folder: 
     ):
         assert part in done.stdout
     assert re.search(r"^  [1-9][\d,]* rows of the log are still new$", done.stdout, re.MULTILINE)
-    assert re.search(r"^  [1-9][\d,]* came again, under the event-ids", done.stdout, re.MULTILINE)
+    assert re.search(r"^  [1-9][\d,]* were sent again under the same event-ids", done.stdout, re.MULTILINE)
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
     assert "they are what NetIQ Identity" in done.stdout
-    assert "A receiver knows them" in done.stdout
+    assert "A receiver recognises them" in done.stdout
     assert "\x1b[" not in done.stdout
     assert PAUSE not in done.stdout
     words = [word for line in done.stdout.splitlines() if not line.startswith("  ") for word in line.split()]

@@ -201,7 +201,7 @@ def test_triggerless_publication_is_led_to_a_log_elsewhere() -> None:
     assert "source-url" in reasons(found)
     assert "log-time" not in {line.name for line in found.lines}  # no log was written there
     server = "<authentication-info><server>jdbc:sqlserver://db:1433</server></authentication-info>"
-    for mode_number, told in (("1", "say url"), ("2", "say source-url")):
+    for mode_number, told in (("1", "set url"), ("2", "name it in source-url")):
         other = imported(text=f"<d>{server}{definitions(definition('publication-mode', mode_number))}</d>")
         assert other.url is None
         assert told in reasons(other)
@@ -238,13 +238,13 @@ def test_what_cannot_be_read_is_told() -> None:
         (("batch-size", "0"), "'0' is not a whole number from 1 to 100000"),
         (
             ("column-position-comparator", "com.acme.Mine"),
-            "the catalogue of every database that eventlog knows has the position of columns",
+            "the catalogue of every supported database has the position of columns",
         ),
         (("force-username-case", "mixed"), "'mixed' is not one of upper, lower"),
-        (("post-poll-stmt", "delete from eventlog"), "post-poll-stmt names the log"),
+        (("post-poll-stmt", "delete from eventlog"), "post-poll-stmt may not change the log"),
         (
             ("preserve_sql_whitespace", "no"),
-            'preserve_sql_whitespace = "no": statements run as they are written',
+            'preserve_sql_whitespace = "no": statements run unchanged',
         ),
     ):
         assert reason in reasons(imported(pair))
@@ -390,7 +390,7 @@ def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     text, target = definitions(definition("log-table", "x")), tmp_path / "eventlog.toml"
     assert run(tmp_path, text, "-o", str(target)).exit_code == 0
     assert tomllib.loads(target.read_text())["log-table"] == "x"
-    assert "is there already" in run(tmp_path, text, "-o", str(target)).output
+    assert "already exists" in run(tmp_path, text, "-o", str(target)).output
 
 
 def test_every_parameter_is_found_by_all_its_names() -> None:
@@ -405,14 +405,14 @@ def test_statements_that_are_understood_stay_without_their_neighbours() -> None:
     text = "call a(); delete from eventlog; delete from eventlog where record_id = 1"
     found = imported(("post-poll-stmt", text))
     assert said(found)["post-poll-stmt"] == "call a(); delete from eventlog where record_id = 1"
-    assert 'post-poll-stmt = "delete from eventlog": post-poll-stmt names the log' in reasons(found)
+    assert 'post-poll-stmt = "delete from eventlog": post-poll-stmt may not change the log' in reasons(found)
     assert "post-poll-stmt" not in said(imported(("post-poll-stmt", "delete from eventlog")))
 
 
 def test_deletion_that_an_export_leaves_out_is_assumed_and_reported() -> None:
     found = imported(("batch-size", "1"))
     assert found.settings["delete-from-log"] is True
-    assert "delete-from-log: the export leaves it out, which two editions" in reasons(found)
+    assert "delete-from-log: the export leaves it out, which means yes in two editions" in reasons(found)
     assert "eventlog finish-mode update" in reasons(found)
     kept = imported(("delete-from-log", "no"))
     assert (kept.settings["delete-from-log"], "delete-from-log" in reasons(kept)) == (False, False)

@@ -152,7 +152,7 @@ def test_another_project_of_our_name_is_told_of(
     other = installed.site / "eventlog-2.3.dist-info"
     other.mkdir()
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: eventlog\nVersion: 2.3\n")
-    told = "eventlog: eventlog 2.3 is installed too: another project, whose files stand among ours."
+    told = "eventlog: eventlog 2.3 is installed too: another project, whose files are in the same package."
     done = installed.run("--version", folder=folder)
     assert (done.returncode, done.stdout) == (0, f"eventlog, version {__version__}\n")
     assert done.stderr.startswith(told)

@@ -155,7 +155,7 @@ def test_a_child_that_may_not_be_read_is_an_error_at_start(world: World) -> None
                 cli, ["run", "--once"], env={"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr usr_phone"}
             )
             assert told.exit_code != 0
-            assert "usr_phone is a child of public.usr" in str(told.exception) + told.stderr
+            assert "query-backs of its parent public.usr" in str(told.exception) + told.stderr
             assert "grant select" in str(told.exception) + told.stderr
             assert world.letters() == {1: "N"}
     finally:

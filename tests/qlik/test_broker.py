@@ -141,7 +141,7 @@ def test_a_group_whose_messages_are_gone_is_an_error(
     delete(admin, kafka, 4)
     topics = Topics(kafka)
     reading = MessageSettings()
-    said = rf"\[0\] holds the offsets 4 to 10, and its group goes on at {committed}: what was there is gone"
+    said = rf"\[0\] holds the offsets 4 to 10, but its group continues at {committed}: messages are missing"
     try:
         feed = TopicsFeed(topics, NONE, reading, StreamSettings(), None)
         found: Iterator[Any] = feed.round() if state else topics.changes(NONE, reading)

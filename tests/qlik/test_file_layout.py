@@ -145,7 +145,7 @@ def test_a_file_without_its_dfm_in_such_a_folder_is_misuse(shell: Shell) -> None
     (shell.folder / "dbo.usr__ct" / "two.csv").write_text(row(2, "2", "Jim"))
     done = shell.run("convert", "--to", "changes", "dbo.usr__ct")
     assert done.code == 2
-    assert "two.csv has no .dfm beside it" in done.stderr
+    assert "two.csv has no .dfm next to it" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_bytes_that_are_no_envelope(data: bytes, words: str) -> None:
 def test_bytes_behind_the_message_are_refused() -> None:
     meta, message, _ = _avro()
     (fault,) = read_messages([meta, message + b"\0"])
-    assert "1 bytes behind the Avro record" in reason(fault)
+    assert "1 bytes after the Avro record" in reason(fault)
 
 
 def test_an_unknown_schema_id_is_a_fault_in_avro() -> None:

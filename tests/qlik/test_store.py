@@ -187,7 +187,7 @@ def test_a_table_that_stands_with_other_columns_is_left_alone(engine: sa.Engine)
     with engine.begin() as connection:
         connection.execute(sa.text("create table usr__ct (a integer)"))
     known, changes = every_type()
-    with pytest.raises(store.StoreFault, match="masks would point at others"):
+    with pytest.raises(store.StoreFault, match="masks would mark wrong columns"):
         list(store.write(changes, known, TableSettings(), engine))
 
 

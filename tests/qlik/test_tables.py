@@ -340,12 +340,12 @@ def test_auto_holds_rows_back_until_one_proves_the_order() -> None:
 def test_rows_that_contradict_each_other_are_named() -> None:
     found = read_rows(source(COLUMNS, *BIG, row(3, "U", NAME, "1", "z", "7")), known=KNOWN)
     assert [type(c) for c in found] == [Change, Change, Refused]
-    assert "usr__ct.csv:5: mask 0001 is in little byte order, but row 2 says big" in reason(found[2])
+    assert "usr__ct.csv:5: mask 0001 is in little byte order, but row 2 gives big" in reason(found[2])
 
 
 def test_a_byte_order_that_was_given_is_kept() -> None:
     found = read_rows(source(COLUMNS, *BIG), known=KNOWN, mask_order="little")
-    assert all("but the setting says little" in reason(c) for c in found)
+    assert all("but the setting gives little" in reason(c) for c in found)
 
 
 def test_without_evidence_the_documented_order_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

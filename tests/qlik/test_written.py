@@ -133,7 +133,7 @@ def test_a_transaction_is_counted_behind_what_is_dropped() -> None:
 
 
 UNKNOWN_COLUMNS = Refused(
-    f"nobody:{seq(1)}", "nobody says what columns table nobody has: name them in the tables file"
+    f"nobody:{seq(1)}", "the columns of table nobody are unknown: name them in the tables file"
 )
 
 

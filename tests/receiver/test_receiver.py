@@ -78,7 +78,7 @@ def test_rules_answer_by_class_key_attribute_and_number_of_tries(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("answer", "status", "begins"),
-    [("garbage", 200, "\x00"), ("cut", 200, "<nds"), ("empty", 200, ""), ("503", 503, "a rule says so")],
+    [("garbage", 200, "\x00"), ("cut", 200, "<nds"), ("empty", 200, ""), ("503", 503, "a rule answers so")],
 )
 def test_rules_spoil_the_answer(tmp_path: Path, answer: str, status: int, begins: str) -> None:
     with receiving(tmp_path, f'rule = [{{ answer = "{answer}" }}]') as client:

@@ -206,7 +206,7 @@ def test_a_capture_that_the_state_does_not_know_tells_nothing_twice(tmp_path: Pa
     *_, (_, state) = found(job(tmp_path, "one.bin"))
     again = job(tmp_path, "one.bin", "again.bin")
     (tmp_path / "again.bin").write_bytes(data)
-    with pytest.raises(EventlogError, match=r"again.bin: the state does not know it.* --since"):
+    with pytest.raises(EventlogError, match=r"again.bin: it is not in the state.* --since"):
         list(found(again, state))
     last = json.loads(state or "")["last"][0]
     assert list(found(replace(again, given={"since": str(last)}), state)) == []

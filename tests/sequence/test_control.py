@@ -324,5 +324,5 @@ def test_a_control_table_that_cannot_be_read_is_said_and_stops_nothing(tmp_path:
     found, said = read(tmp_path, "usr", url=url)
     assert names(found) == ["usr 1"]
     assert [one.split(":")[0] for one in said] == [
-        "cannot be read, and what it says of the change tables is not known"
+        "cannot be read, so its entries about the change tables are missing"
     ]

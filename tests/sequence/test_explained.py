@@ -60,7 +60,7 @@ def test_rows_that_stand_apart_are_joined_as_they_are_read(shell: Shell) -> None
     assert "2 records are refused" in done.stderr
     text = shell.run("explain", "--from", "qlik-table", update, image).stdout
     assert "sent: update usr  at 2024010112000000" in text
-    assert "with its row before at later/usr__ct.csv:2" in text
+    assert "with its before row at later/usr__ct.csv:2" in text
 
 
 def test_in_the_order_of_the_inputs_nothing_that_stands_apart_is_joined(shell: Shell) -> None:

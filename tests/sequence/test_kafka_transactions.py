@@ -156,7 +156,7 @@ def test_a_run_whose_place_another_takes_ends_and_says_so(
                 self.left -= 1
                 yield record
 
-    with pytest.raises(KafkaFault, match=f"another run began to write under {name}, or the brokers gave up"):
+    with pytest.raises(KafkaFault, match=f"another run began to write under {name}, or the brokers aborted"):
         convert(one, Overtaken(lambda refused: None), CLOCK)
     assert positions(name) == [line.seq for line in lines]
 
@@ -211,7 +211,7 @@ def test_a_topic_of_states_that_forgets_is_misuse(tmp_path: Path) -> None:
 def test_misuse_of_transactions(tmp_path: Path) -> None:
     name = topic()
     one = job(tmp_path, name, [written(tmp_path, "a", [Line(1, 0, "A", "usr")], 9_000)])
-    with pytest.raises(Misuse, match="the state stands in Kafka"):
+    with pytest.raises(Misuse, match="the state is in Kafka"):
         run(replace(one, state=tmp_path / "state"))
     with pytest.raises(Misuse, match="is for what is written to --kafka"):
         run(replace(one, target_format="changes"))

@@ -71,7 +71,7 @@ def test_half_a_row_takes_nothing_with_it(tmp_path: Path, half: str) -> None:
 
 def test_csv_of_other_columns_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "out.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(Misuse, match="stands with other columns"):
+    with pytest.raises(Misuse, match="has other columns"):
         run(tmp_path, 1, "qlik-table", "out.csv")
     assert (tmp_path / "out.csv").read_text() == "a,b\n1,2\n"
     assert not (tmp_path / "state").exists()
@@ -89,7 +89,7 @@ def test_half_a_message_behind_its_length_is_taken_away(tmp_path: Path, half: by
 
 def test_what_holds_no_messages_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "out.avro").write_text("a letter to a friend")
-    with pytest.raises(Misuse, match="holds no messages behind their lengths"):
+    with pytest.raises(Misuse, match="does not hold messages with a length before each"):
         run(tmp_path, 1, "qlik-message", "out.avro", encoding="avro")
     assert (tmp_path / "out.avro").read_text() == "a letter to a friend"
 

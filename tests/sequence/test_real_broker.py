@@ -156,7 +156,7 @@ def test_a_topic_that_was_made_anew_is_an_error_though_its_offsets_fit(tmp_path:
     topic.make(3)
     for numbers in ((4, 5, 6), (7, 8, 9)):
         topic.send(topic.producer(), *whole(f"{numbers[0]}", *numbers))
-        with pytest.raises(TopicChanged, match="was made anew"):
+        with pytest.raises(TopicChanged, match="was created again"):
             topic.read()
     assert topic.out() == [1, 2, 3]
 
@@ -178,7 +178,7 @@ def test_a_topic_that_is_made_anew_while_it_is_followed_is_an_error(tmp_path: Pa
             topic.send(topic.producer(), *whole("C", 7, 8, 9))
         return rounds < 4
 
-    with pytest.raises(TopicChanged, match="was made anew"):
+    with pytest.raises(TopicChanged, match="was created again"):
         convert(topic.job(poll_interval=0.1), Report(lambda refused: None), CLOCK, going=Going(True, wait))
     assert topic.out() == [1, 2, 3, 4, 5, 6]
 

@@ -242,7 +242,7 @@ def test_a_folder_of_parts_without_its_state_is_left_alone(tmp_path: Path) -> No
     inputs = [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)]
     read(tmp_path, inputs)
     (tmp_path / "state").unlink()
-    with pytest.raises(Misuse, match="no state tells of it"):
+    with pytest.raises(Misuse, match="no state records it"):
         read(tmp_path, inputs)
     assert len(out(tmp_path)) == 1
 

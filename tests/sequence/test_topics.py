@@ -226,7 +226,7 @@ def test_a_topic_that_is_another_or_lost_messages_is_an_error() -> None:
     one = feed(brokers)
     read(one)
     brokers.id = "two"
-    with pytest.raises(TopicChanged, match="was made anew"):
+    with pytest.raises(TopicChanged, match="was created again"):
         read(feed(brokers, one.state))
     brokers.id = "one"
     brokers.low["t", 0] = 1

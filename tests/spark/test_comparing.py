@@ -287,7 +287,7 @@ def test_what_cannot_be_compared_is_said(
 
 def test_flags_of_spark_need_it(tmp_path: Path) -> None:
     done = run("compare", "a", "b", "--to", "changes", "--conf", "spark.executor.memory=4g")
-    assert "--conf is a setting of Spark: --master says where that runs" in str(done.exception)
+    assert "--conf is a setting of Spark: give --master, too" in str(done.exception)
 
 
 PEOPLE = tablesfile.read("""

@@ -219,9 +219,9 @@ def test_no_row_comes_again_under_another_name_in_silence(world: World, spark: S
     spark.run(query_limit=1)
     with pytest.raises(NoCheckpoint, match="pick-up 3"):
         Spark(spark.folder, spark.config).run()
-    with pytest.raises(OldCheckpoint, match="behind pick-up 2"):
+    with pytest.raises(OldCheckpoint, match="after pick-up 2"):
         Spark(spark.folder, spark.config, spark.offsets[:2], 2).run()
-    with pytest.raises(OldCheckpoint, match="behind pick-up 1"):
+    with pytest.raises(OldCheckpoint, match="after pick-up 1"):
         Spark(spark.folder, spark.config, spark.offsets[:2], 1).run()
     with pytest.raises(NoFolder):
         Spark(tmp_path / "lost", spark.config, spark.offsets, 3).run()

@@ -224,7 +224,7 @@ def test_rows_that_share_a_record_id_are_refused_also_where_spark_is_in_doubt_of
     found, refused = backlogged(spark, job([log], tmp_path / "out"), partitions=2)
     assert found == expected
     assert refused == left_out
-    assert {reason for _, reason in refused} == {"record_id 1 stands 2 times"}
+    assert {reason for _, reason in refused} == {"2 rows have record_id 1"}
 
 
 @pytest.mark.parametrize("fraction", ["", ".120000", ".000000", ".5", ".000001"])

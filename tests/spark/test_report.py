@@ -45,7 +45,7 @@ def line(n: int, reason: str, **more: str) -> str:
 
 def test_reasons_are_told_apart_without_their_values() -> None:
     lines = [line(n, f"unknown table 'x{n}'", record=f"{n},2,x{n}\n" * 100) for n in range(5)]
-    lines += [line(9, "record_id 9 stands 2 times", base64="/w=="), line(10, "record_id 10 stands 3 times")]
+    lines += [line(9, "2 rows have record_id 9", base64="/w=="), line(10, "3 rows have record_id 10")]
     found = reasons(lines)
     assert [(reason, told.number) for reason, told in found.items()] == [
         ("unknown table …", 5),

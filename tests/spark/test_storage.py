@@ -293,7 +293,7 @@ def test_a_manifest_that_was_cut_off_or_changed(finished: str, cut: Callable[[by
 @SERVER
 def test_a_part_that_is_not_as_the_manifest_says(finished: str) -> None:
     put(f"{finished}/run=1/part-00000.xml", b"<nds>longer</nds>\n")
-    with pytest.raises(manifest.NotAsToldBy, match=r"run=1/part-00000\.xml is not as the manifest says"):
+    with pytest.raises(manifest.NotAsToldBy, match=r"run=1/part-00000\.xml differs from the manifest"):
         expand([f"s3a://{finished}"], Shape.BYTES, None, reached(finished))
 
 

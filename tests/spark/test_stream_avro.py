@@ -138,7 +138,7 @@ def test_what_lacks_its_metadata_waits_and_says_for_what() -> None:
     schema_id = written()[1][11:43].decode()
     assert (told.kind, told.where) == ("open", "bank[0]:0")
     assert told.reason == (
-        f"3 messages wait, for bank[0]:0 names schemaId {schema_id}, of which no metadata message came"
+        f"3 messages wait, for bank[0]:0 names schemaId {schema_id}, but no metadata message had it"
     )
     before = dict(own.kept.packed)
     assert kinds(own.batch()) == ["open"]
@@ -156,7 +156,7 @@ def test_metadata_that_never_come(policy: str) -> None:
     told = [out for out in own.batch(TopicMessage("described", 1, 0, written()[7])) if out.kind != "read"]
     if policy == "stop":
         assert kinds(told) == ["stop"]
-        assert "of which no metadata message came" in str(told[0].reason)
+        assert "but no metadata message had it" in str(told[0].reason)
         assert (own.kept.told, own.kept.packed) == before, "nothing is lost: the next start reads it again"
     else:
         assert kinds(told) == ["refused"] * 3

@@ -141,7 +141,7 @@ def test_what_contradicts_itself_in_a_transaction_is_refused_with_it(held: Held)
     held.batch(0, out(1, 1, amount=1), one, other)
     assert held.rows() == [(1, 1)]
     assert len(held.reasons) == 2
-    assert "came with different values" in held.reasons[0]
+    assert "has two different values" in held.reasons[0]
 
 
 def test_what_nobody_hears_of_ends_the_stream(held: Held) -> None:

@@ -81,7 +81,7 @@ def test_a_batch_that_one_table_failed_is_ended_by_the_next_run(
     run()
     assert delta(target, "account") == [(1, "Jack", -1), (2, "Jane", 1)]
     assert delta(target, "entry") == [(10, 1, -1), (11, 2, 1)]
-    assert [told.reason for told in refused] == [f"transaction {2:032X} is open: 3 of its changes came"]
+    assert [told.reason for told in refused] == [f"transaction {2:032X} is open: 3 of its changes arrived"]
 
     deliver(inbox, "2", two[3:])
     in_the_way = target / "account" / "_delta_log" / f"{versions(target)['account'] + 1:020}.json"
@@ -115,7 +115,7 @@ def test_the_example(
     monkeypatch.setattr(sys, "argv", ["stream.py", str(inbox), str(tmp_path)])
     runpy.run_path(str(ROOT / "examples" / "stream.py"), run_name="__main__")
     assert delta(tmp_path / "tables", "usr") == [(1, "John")]
-    assert capsys.readouterr().out == f"users[0]: transaction {2:032X} is open: 1 of its changes came\n"
+    assert capsys.readouterr().out == f"users[0]: transaction {2:032X} is open: 1 of its changes arrived\n"
 
 
 @pytest.mark.parametrize(

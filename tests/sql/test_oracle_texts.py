@@ -115,7 +115,7 @@ def test_a_column_without_a_text_is_left_out_of_rows_of_fields(kind: str) -> Non
     assert '"B"' not in trigger.body
     with pytest.raises(CannotTrack, match=r"column B is of type .*: leave it out"):
         refuse(subject_of(given, Choice(insert=1, update=2, columns=("A", "B"))))
-    with pytest.raises(CannotTrack, match="--insert 1 has nothing to say"):
+    with pytest.raises(CannotTrack, match="--insert 1 would log nothing"):
         refuse(subject_of(given[1:], Choice(insert=1, update=2)))
 
 

@@ -129,7 +129,7 @@ def test_an_attached_log_of_which_nothing_is_known_stops_at_the_start(tracking: 
     with pytest.raises(NothingPublished, match="sync-tables"):
         published(attached)
     assert published(attached, sync_tables="usr").keys() == {"usr"}
-    with pytest.raises(NoDefault, match="no record_id, event_time") as told:
+    with pytest.raises(NoDefault, match="no default for record_id, event_time") as told:
         attached.track("usr")
     lines = [line.strip() for line in str(told.value).splitlines()]
     attached.run(*(line.removesuffix(";") for line in lines if line.startswith("alter")))
@@ -285,7 +285,7 @@ def test_a_table_made_anew_is_not_read_until_it_is_tracked_again(
     pg.run("drop table usr", USR)
     with caplog.at_level(logging.WARNING):
         assert published(pg) == {}
-    assert "public.usr is tracked and not read: it was made anew" in caplog.text
+    assert "public.usr is tracked and not read: it was created again" in caplog.text
     assert "eventlog track public.usr" in findings(pg)[True]
     pg.track("usr")
     assert published(pg).keys() == {"usr"}

@@ -101,7 +101,7 @@ CASES = [
         mended=lambda tracking: first_of_two(tracking, "it is another table")),
     Case("_not_on_record", ("delete from eventlog_tracked",), "is not on record",
         mended=lambda tracking: first_of_two(tracking, "not on record")),
-    Case("_drift", ("alter table usr add column mail varchar(64)",), "not those that track writes"),
+    Case("_drift", ("alter table usr add column mail varchar(64)",), "those that track would write"),
     Case("_drift", ('drop trigger "!eventlog_insert" on usr',), "is missing on usr", POSTGRESQL),
     Case("_drift", ('alter table usr disable trigger "!eventlog_insert"',), "is disabled", POSTGRESQL),
     Case("_drift", ("alter table usr drop constraint usr_pkey",), "no longer fit", POSTGRESQL,

@@ -47,9 +47,9 @@ def test_a_statement_of_the_common_folder_is_for_some_database() -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("-- a --\n-- One.\nselect 1\n\n-- a --\n-- Another.\nselect 2\n", "a stands there twice"),
-        ("-- a --\nselect 1\n", "a says no purpose"),
-        ("select 1\n", "'select 1' stands under no name"),
+        ("-- a --\n-- One.\nselect 1\n\n-- a --\n-- Another.\nselect 2\n", "a is there twice"),
+        ("-- a --\nselect 1\n", "a has no purpose"),
+        ("select 1\n", "'select 1' is under no name"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, text: str, fault: str) -> None:
@@ -61,7 +61,7 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, text: str, fault: s
 def test_a_name_stands_in_one_file_of_a_folder(tmp_path: Path) -> None:
     for file in ("one.sql", "two.sql"):
         (tmp_path / file).write_text("-- a --\n-- One.\nselect 1\n")
-    with pytest.raises(LookupError, match="a stands there twice"):
+    with pytest.raises(LookupError, match="a is there twice"):
         read(str(tmp_path))
 
 

@@ -130,8 +130,8 @@ def test_refused_changes_are_told_kept_and_the_exit_is_1(shell: Shell, postgres:
     assert done.code == 1
     assert done.stderr == (
         "usr: public.usr has no column x (--schema-changes apply adds it)\n"
-        "usr: the row that it changes is not there"
-        " (--missing-rows insert makes it of what the change tells)\n"
+        "usr: the row that it changes does not exist"
+        " (--missing-rows insert creates it from the change's values)\n"
         "eventlog: 1 inserted, 0 updated, 0 deleted, 2 refused\n"
     )
     kept = [json.loads(line) for line in (shell.folder / "refused.jsonl").read_text().splitlines()]
@@ -175,8 +175,8 @@ def test_what_is_refused_is_out_before_the_target_passes_it_over(
         (("--to-url", "{url}", "--mask-order", "big", "changes.jsonl"), "takes no part here"),
         (("--to-url", "{url}", "--group", "0", "changes.jsonl"), "between 1 and"),
         (("--to-url", "{url}", "gone.jsonl"), "gone.jsonl: no such file"),
-        (("--to-url", "{url}", "--url", "{url}", "changes.jsonl"), "--url: changes does not stand there"),
-        (("--to-url", "sqlite://", "changes.jsonl"), "'sqlite' is no database that eventlog knows"),
+        (("--to-url", "{url}", "--url", "{url}", "changes.jsonl"), "--url: it has no changes"),
+        (("--to-url", "sqlite://", "changes.jsonl"), "'sqlite' is not a supported database"),
         (("--to-url", "{url}", "--as", "csv", "changes.jsonl"), "--as csv"),
     ],
 )
@@ -211,7 +211,7 @@ def test_a_table_of_guesses_has_the_types_of_its_values_and_is_reported(
     words = ("apply", "--to-url", url(postgres), "item__ct.csv")
     asked = shell.run(*words)
     assert asked.code == 1
-    assert "item has no key that is known: name it (--key item=COLUMN,...)" in asked.stderr
+    assert "item has no known key: name it (--key item=COLUMN,...)" in asked.stderr
     done = shell.run(*words, "--source", "again", "--key", "item=id")
     guess = "eventlog: item takes columns with types that follow their first values: id bigint, price numeric"
     guess += ", day date, moment timestamp without time zone, zip text, name text"

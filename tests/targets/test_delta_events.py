@@ -105,7 +105,7 @@ def test_lost_names_are_told_and_nothing_is_applied_again(shell: Shell) -> None:
     kept.unlink()
     done = apply(shell, [*INSERTS, *UPDATES])
     assert done.code == 1
-    assert "no longer tells how far" in done.stderr
+    assert "no longer records how far" in done.stderr
     other = apply(shell, INSERTS, "--source", "../x'é")
     assert other.stderr == "eventlog: 2 inserted, 0 updated, 0 deleted\n"
     assert apply(shell, INSERTS, "--source", "../x'é").stderr == f"{NOTHING}, 2 skipped\n"

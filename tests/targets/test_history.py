@@ -103,7 +103,9 @@ def test_a_version_says_when_and_a_time_that_is_unknown_is_null(engine: Engine) 
 
 def test_a_table_that_keeps_no_versions_is_misuse(engine: Engine) -> None:
     run(engine, "create table usr (idu integer primary key, fname varchar(9))")
-    with pytest.raises(NoHistory, match=r"usr keeps no versions: .* drop it,\s+so that it is made with them"):
+    with pytest.raises(
+        NoHistory, match=r"usr keeps no versions: .* drop it\s+so that apply creates it with them"
+    ):
         apply(engine, [changed(Op.INSERT, 1, fname="a")], history=True)
 
 

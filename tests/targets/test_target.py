@@ -74,7 +74,7 @@ def test_events_are_known_by_their_names_in_any_order(engine: Engine) -> None:
     tally, _ = apply(engine, [*events, events[0]], format_name="xds", group=4)
     assert (tally.inserted, tally.skipped) == (3, 4)
     _, refused = apply(engine, [changed(Op.DELETE, 1)], format_name="xds")
-    assert [one.reason for one in refused] == ["it has no event-id, by which a repeat could be told"]
+    assert [one.reason for one in refused] == ["it has no event-id, so a repeat would not be noticed"]
 
 
 def test_a_transaction_is_never_split_and_what_fails_leaves_nothing(engine: Engine) -> None:
@@ -239,13 +239,13 @@ def test_what_is_no_row_of_a_table_is_refused_with_the_reason(engine: Engine) ->
     _, refused = apply(engine, changes)
     told = " ".join(one.reason for one in refused)
     for words in (
-        "it does not tell idu",
+        "it has no value for idu",
         "fname: a column holds one value",
         "fname: bytes that are not text in their code set: ff",
         "is no text in UTF-8",
         "n: 'five' is no integer",
         "eventlog_applied is a table of ours",
-        "keyless has no key that is known",
+        "keyless has no known key",
     ):
         assert words in told
     assert len(refused) == len(changes)

@@ -77,7 +77,9 @@ def test_one_that_lacks_its_last_change_waits_for_it(shell: Shell, postgres: Dat
     )
     done = shell.run(*words, "grown.jsonl")
     assert done.code == 1
-    assert "lacks its last change (grown.jsonl); --open-transactions refuse or deliver goes on" in done.stderr
+    assert (
+        "lacks its last change (grown.jsonl); --open-transactions refuse or deliver continues" in done.stderr
+    )
     (shell.folder / "grown.jsonl").write_text("\n".join(lines) + "\n")
     done = shell.run(*words, "grown.jsonl")
     assert done.code == 0, done.stderr

@@ -95,9 +95,9 @@ def test_what_is_no_utf_8_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ('{"a": 1, "b": 2, "a": 3}\n{"a": 1}\n', ["f:1: member 'a' stands twice in an object", {"a": 1}]),
-        ('{"b": {"a": null, "a": null}}', ["f:1: member 'a' stands twice in an object"]),
-        ('{"\\u0061": 1, "a": 1}', ["f:1: member 'a' stands twice in an object"]),
+        ('{"a": 1, "b": 2, "a": 3}\n{"a": 1}\n', ["f:1: member 'a' is twice in an object", {"a": 1}]),
+        ('{"b": {"a": null, "a": null}}', ["f:1: member 'a' is twice in an object"]),
+        ('{"\\u0061": 1, "a": 1}', ["f:1: member 'a' is twice in an object"]),
         ('{"a": 1, "A": 2, "b": {"a": 3}}', [{"a": 1, "A": 2, "b": {"a": 3}}]),
     ],
 )

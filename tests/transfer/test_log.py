@@ -55,8 +55,8 @@ BAD_ROWS = {
     "5,4,usr,idu,,,": "malformed key: at character 4, expected '=' after the column name",
     "6,4,ghost,idu=1,,,": str(UnknownTable("ghost")),
     "7,1,usr,idu=1,,,x": "column_name is null, but event type 1 is per field",
-    "8,1,usr,idu=1,fname,,a\x00": "character U+0000 at position 2 cannot stand in XML 1.0",
-    "10,2,usr,idu=1,fname,\x01,b": "character U+0001 at position 1 cannot stand in XML 1.0",
+    "8,1,usr,idu=1,fname,,a\x00": "character U+0000 at position 2 is not allowed in XML 1.0",
+    "10,2,usr,idu=1,fname,\x01,b": "character U+0001 at position 1 is not allowed in XML 1.0",
     "11,1,usr,idu=1,photo,,u7s": "not Base64: Incorrect padding",
     "12,5,usr,idu=1,,,": NO_CURRENT,
     "13,8,usr,idu=1,ghost,,": NO_CURRENT,
@@ -104,7 +104,7 @@ def test_a_lone_surrogate_in_json_costs_its_row(tmp_path: Path) -> None:
     content = "\n".join(json.dumps(row) for row in rows)
     text, refused = run_convert(tmp_path, "log", "xds", content, name="log.jsonl")
     assert text.count("<delete ") == 1
-    assert [bad.reason for bad in refused] == ["character U+D800 at position 1 cannot stand in XML 1.0"]
+    assert [bad.reason for bad in refused] == ["character U+D800 at position 1 is not allowed in XML 1.0"]
 
 
 ROW = {"record_id": 1, "event_type": 1, "table_name": "usr", "table_key": "idu=1", "column_name": "fname",
@@ -197,7 +197,7 @@ def test_rows_that_share_a_record_id_are_all_refused(tmp_path: Path, target: str
     rows = "7,4,usr,idu=1,,,\n7,1,usr,idu=2,fname,,x\n"
     text, refused = run_convert(tmp_path, "log", target, HEADER + rows + GOOD)
     assert text.count(begin) == 1
-    assert [bad.reason for bad in refused] == ["record_id 7 stands 2 times"] * 2
+    assert [bad.reason for bad in refused] == ["2 rows have record_id 7"] * 2
 
 
 @pytest.mark.long
@@ -303,7 +303,7 @@ def test_current_rows_that_cannot_be_trusted_stop_the_work(tmp_path: Path) -> No
     for rows, message in (
         ("idu,fname,lname\n", "lacks column photo of table indirect.usr"),
         ("idu,fname,lname,photo\nx,,,\n", "'x' is not an integer"),
-        ("idu,fname,lname,photo\n1,,\n", "the current rows cannot be told"),
+        ("idu,fname,lname,photo\n1,,\n", "the current rows cannot be read"),
         ("idu,fname,lname,photo\n,,,\n", "the key names"),
     ):
         with pytest.raises(Exception, match=message):

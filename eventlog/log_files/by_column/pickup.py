@@ -193,7 +193,7 @@ def _once(rows: pa.RecordBatch, repeated: Ints, counts: Ints, refusals: Refusals
     at = np.flatnonzero(again)
     times = counts[np.searchsorted(repeated, ids[at])].tolist()
     told = zip(ids[at].tolist(), times, strict=True)
-    _note(rows, at, [f"record_id {record_id} stands {count} times" for record_id, count in told], refusals)
+    _note(rows, at, [f"{count} rows have record_id {record_id}" for record_id, count in told], refusals)
     return rows.filter(pa.array(~again))
 
 

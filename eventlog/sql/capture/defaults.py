@@ -21,8 +21,8 @@ _LEFT_TO_THE_LOG = ("record_id", "status", "event_time")
 
 
 class NoDefault(EventlogError):
-    """the log {0} gives its rows no {1}, and triggers leave that to it: a change of a tracked table would
-    fail, or be logged where nobody looks. Give the log defaults first:\n{2}"""
+    """the log {0} has no default for {1}, and triggers write no value there. A change of a tracked table \
+would fail, or the publisher would not find its row. Give the log defaults first:\n{2}"""
 
 
 def demand_defaults(connection: Connection, log: Log) -> None:

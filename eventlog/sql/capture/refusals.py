@@ -104,14 +104,14 @@ def _unknown_column(subject: Subject) -> Iterator[str]:
         if name not in columns:
             yield f"it has no column {name}: --columns and --without take names from {', '.join(columns)}"
         elif name in subject.relation.virtual and name not in subject.choice.without:
-            yield f"column {name} is computed when it is read, so no trigger sees it: leave it out"
+            yield f"column {name} is computed when it is read, so triggers cannot log it: leave it out"
 
 
 def _nothing_but_key(subject: Subject) -> Iterator[str]:
     if not subject.per_field and subject.choice.insert in PER_FIELD:
         yield (
-            f"no column beside its key is logged, so --insert {subject.choice.insert} has nothing to say:"
-            " choose --insert 5"
+            f"no column except its key is logged, so --insert {subject.choice.insert} would log nothing: "
+            "choose --insert 5"
         )
 
 

@@ -31,7 +31,7 @@ class NoKey(EventlogError):
 
 
 class UnlikeKey(EventlogError):
-    """key column {0} of {1} holds {2}, from which a resync could not go on"""
+    """key column {0} of {1} holds {2}, from which a resync could not continue"""
 
 
 @dataclass(frozen=True, slots=True)

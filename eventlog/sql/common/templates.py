@@ -58,9 +58,7 @@ def read(folder: str) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for name, purpose, body in chain.from_iterable(map(_named, files)):
         if name in found or not purpose:
-            raise LookupError(
-                f"{folder}: {name} {'stands there twice' if name in found else 'says no purpose'}"
-            )
+            raise LookupError(f"{folder}: {name} {'is there twice' if name in found else 'has no purpose'}")
         found[name] = tuple(part for part in (part.strip("\n") for part in _END.split(body)) if part)
     return found
 
@@ -70,7 +68,7 @@ def _named(file: Traversable) -> Iterator[tuple[str, str | None, str]]:
     if file.name.endswith(".sql"):
         before, *parts = _NAME.split(file.read_text(encoding="utf-8"))
         if before.strip():
-            raise LookupError(f"{file.name}: {before.strip().splitlines()[0]!r} stands under no name")
+            raise LookupError(f"{file.name}: {before.strip().splitlines()[0]!r} is under no name")
         yield from zip(parts[::3], parts[1::3], parts[2::3], strict=True)
 
 

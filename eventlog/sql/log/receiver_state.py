@@ -30,14 +30,14 @@ _STEPS = ("known_redriven", "known_failed", "known_settled")
 
 
 class StateGone(EventlogError):
-    """{0}, the table that says what the receiver has, is not there: `eventlog install` makes it anew, empty.
-    Then say what the receiver has: --startup-option resync sends everything again, future takes the tables
-    as they are for what it has"""
+    """{0}, the table of the receiver's state, does not exist: `eventlog install` creates it again, empty. \
+Then choose what the receiver has: --startup-option resync sends everything again, future assumes that \
+the receiver has the tables as they are now"""
 
 
 class StateLost(EventlogError):
-    """the state of {0} is not what was kept: {1}. What the receiver has is not known; say which it is:
-    --startup-option resync sends everything again, future takes the tables as they are for what it has"""
+    """the state of {0} was changed: {1}. What the receiver has is unknown. Choose: --startup-option resync \
+sends everything again, future assumes that the receiver has the tables as they are now"""
 
 
 class LogRow(NamedTuple):
@@ -282,7 +282,7 @@ def _base(table: str, text: str | None) -> Base:
     except (ValueError, TypeError, KeyError, AttributeError):
         raise StateLost(table, "its count is damaged") from None
     if form not in _FORMATS:
-        raise StateLost(table, f"it has format {form}, and this version knows {FORMAT} and those before")
+        raise StateLost(table, f"it has format {form}, but this version supports {FORMAT} and earlier ones")
     return base
 
 

@@ -118,7 +118,7 @@ EXPRESSIONS = Expressions(
         "json": Expression("json_serialize({x} returning clob)", parameter="json", in_query=True),
         "vector": Expression("from_vector({x} returning clob)", parameter="vector", in_query=True),
         **each("long, long raw", Expression("", unreadable="no trigger and no expression can read")),
-        "bfile": Expression("", unreadable="stands in a file outside the database"),
+        "bfile": Expression("", unreadable="is kept in a file outside the database"),
     },
     other=Expression("", unreadable="has no text of its own"),  # object types, collections, references
     texts_differ=_LOBS_UNEQUAL,

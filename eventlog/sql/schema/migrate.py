@@ -29,7 +29,7 @@ class LogWritten(EventlogError):
 
 
 class LogInUse(EventlogError):
-    """{0} holds {1} not published: publish or skip them first, or say --discard"""
+    """{0} holds {1} not published: publish or skip them first, or give --discard"""
 
 
 def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:

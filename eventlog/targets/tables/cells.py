@@ -123,7 +123,7 @@ def _decimal(column: Column) -> ToCell:
         except decimal.InvalidOperation:
             raise _refuse(value, "is no number") from None
         if scale is not None and number.is_finite() and number != _EXACT.quantize(number, _unit(scale)):
-            raise _refuse(value, f"has more digits behind the point than {column.type} holds")
+            raise _refuse(value, f"has more digits after the point than {column.type} holds")
         return f"{number:f}" if number.is_finite() else str(number)
 
     return read

@@ -8,7 +8,7 @@ from eventlog.core.errors import EventlogError, Misuse, Refused
 
 
 class NoRow(EventlogError):
-    """the row that it changes is not there (missing-rows = insert makes it of what the change tells)"""
+    """the row that it changes does not exist (missing-rows = insert creates it from the change's values)"""
 
 
 class NoTable(EventlogError):
@@ -24,11 +24,11 @@ class NotTable(EventlogError):
 
 
 class ComputedKey(EventlogError):
-    """the key of {0} holds a column that the target computes itself: changes cannot tell it"""
+    """the key of {0} has a column that the target computes itself, so changes cannot set it"""
 
 
 class FixedNumber(EventlogError):
-    """the target generates {0} always: its row there keeps its number, and the change tells another"""
+    """the target always generates {0}: its row there keeps its number, but the change has another"""
 
 
 class NotMade(EventlogError):
@@ -36,8 +36,8 @@ class NotMade(EventlogError):
 
 
 class NoKnownKey(EventlogError):
-    """{0} has no key that is known: name it (--key {0}=COLUMN,...), state it in a tables file, or give the
-    table a primary key"""
+    """{0} has no known key: name it (--key {0}=COLUMN,...), state it in a tables file, or give the \
+table a primary key"""
 
 
 class TooManyColumns(EventlogError):
@@ -53,7 +53,8 @@ class OtherApply(EventlogError):
 
 
 class Late(EventlogError):
-    """its transaction came late: a change at {0} was applied before, which changed rows of it, or may have"""
+    """its transaction came late: a change at {0}, which changed the same rows or may have, was applied \
+before"""
 
 
 class Reload(EventlogError):
@@ -61,8 +62,8 @@ class Reload(EventlogError):
 
 
 class NoHistory(Misuse):
-    """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key; drop it,
-    so that it is made with them, or apply without history"""
+    """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key; drop \
+it so that apply creates it with them, or apply without history"""
 
 
 class KeepsVersions(Misuse):
@@ -74,7 +75,7 @@ class TwoVersions(EventlogError):
 
 
 class ForgottenState(EventlogError):
-    """the log of {0} no longer tells how far the source was applied: its entries were removed"""
+    """the log of {0} no longer records how far the source was applied: its entries were removed"""
 
 
 class HalfDone(EventlogError):

@@ -21,8 +21,8 @@ class OtherInput(EventlogError):
 
 
 class Shorter(EventlogError):
-    """the input ends after {0} changes, and {1} were applied of this source: what it holds was passed over; \
-another input, as a pipe that goes on, is another --source"""
+    """the input ends after {0} changes, and {1} were applied from this source: all of them were skipped. \
+If this is another input, such as the next part of a pipe, give it another --source"""
 
 
 class NoState(Misuse):
@@ -30,7 +30,7 @@ class NoState(Misuse):
 
 
 class Unnamed(EventlogError):
-    """it has no event-id, by which a repeat could be told"""
+    """it has no event-id, so a repeat would not be noticed"""
 
 
 Named = tuple[str | None, str]

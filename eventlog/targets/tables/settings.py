@@ -20,12 +20,12 @@ class ApplySettings:
     )
     missing_rows: str = setting(
         "refuse",
-        "what becomes of an update that lacks columns, where its row is missing",
+        "an update that lacks columns and whose row is missing",
         choices=("refuse", "insert", "ignore"),
     )
     reload: str = setting(
         "refuse",
-        "what becomes of a full load of a table that had changes before",
+        "a full load of a table that already had changes",
         choices=("refuse", "replace"),
     )
     schemas: str = setting(

@@ -171,7 +171,7 @@ class TableTarget:
             value = given.get(place, ABSENT)
             cell = None if value is ABSENT else self._cell(place, self.to_cells[place], value)
             if cell is None:
-                raise NotExpressible(f"it does not tell {self.columns[place]}, which is of the key of {self}")
+                raise NotExpressible(f"it has no value for {self.columns[place]}, a key column of {self}")
             found.append(cell)
         return tuple(found)
 

@@ -17,5 +17,5 @@ class MonitorSettings:
     )
     monitor_host: str = setting("127.0.0.1", "the address that the port listens at", metavar="HOST")
     monitor_token: str | None = setting(
-        None, "who knows it may redrive on the status page; better in the environment", metavar="TOKEN"
+        None, "its holder may redrive on the status page; better set it in the environment", metavar="TOKEN"
     )

@@ -40,7 +40,7 @@ def failures(board: Board, which: Which, upto: int, done: Iterable[str] = ()) ->
         "Reason",
         PageColumn("When (UTC)", "short"),
     )
-    empty = "Nothing failed. Rows that the receiver refuses, or that nobody understands, come here."
+    empty = "Nothing failed. Rows that the receiver refuses or eventlog cannot read appear here."
     last = str(rows[PAGE - 1].record_id - 1) if len(rows) > PAGE else ""
     older = link("Older", "/errors", {**filtered, "upto": last}, rel="next")
     content = [

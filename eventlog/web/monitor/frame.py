@@ -60,7 +60,7 @@ def outcomes(caption: str, rows: Rows, skipped: Mapping[int, str] | None = None)
         "Outcome",
         PageColumn("Event", "short"),
     )
-    empty = "No row is pending. Change a row of a tracked table to see what becomes of it."
+    empty = "No row is pending. Change a row of a tracked table to follow it here."
     return table(caption, headings, _outcomes(rows, skipped or {}), empty)
 
 

@@ -12,7 +12,7 @@ from eventlog.web.monitor.board import LOOKED_AT, Board
 from eventlog.web.monitor.frame import LETTERS, NAME, framed, outcomes
 from eventlog.web.words import are, count, duration
 
-NOTHING = "The log is empty. Rows come when somebody changes a tracked table: eventlog check tells which are."
+NOTHING = "The log is empty. A change of a tracked table adds rows: eventlog check lists the tracked tables."
 
 
 def status(board: Board) -> str:
@@ -90,7 +90,7 @@ def _word(board: Board, standing: LogStatus) -> tuple[str, str, str]:
     if standing.paused:
         return "Paused", f"by {standing.paused}", "warning"
     if not board.leads:
-        return "Standing by", f"{standing.leader or 'nobody'} leads this log", "quiet"
+        return "Standing by", f"{standing.leader or 'no publisher'} leads this log", "quiet"
     if down:
         return "Receiver down", f"since {board.down_since(standing)} UTC: {down}", "error"
     if standing.pending and standing.cycle.get("events"):
@@ -133,8 +133,8 @@ def _facts(standing: LogStatus) -> Iterable[tuple[str, Node]]:
     if standing.cycle_at is not None:
         yield "At (UTC)", f"{standing.cycle_at}"[:19]
     yield "Leader", standing.leader or "none yet"
-    yield "Leads since (UTC)", f"{standing.leader_since or 'nobody yet'}"[:19]
-    yield "Holds the lock", str(standing.holder or "nobody, as far as we may see")
+    yield "Leads since (UTC)", f"{standing.leader_since or 'no leader yet'}"[:19]
+    yield "Holds the lock", str(standing.holder or "no session, as far as this user may see")
     yield "Rows are finished by", standing.finish_mode
 
 

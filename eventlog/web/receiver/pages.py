@@ -264,7 +264,9 @@ def _step(attribute: AttributeStep) -> Node:
 def _state(left: dict[str, list[str]]) -> Markup:
     rows = [(name, _values(values)) for name, values in left.items() if values]
     return table(
-        "As far as these events tell, and were answered success or warning", ("Attribute", "Values"), rows
+        "According to these events, as far as they were answered success or warning",
+        ("Attribute", "Values"),
+        rows,
     )
 
 

@@ -21,7 +21,7 @@ _REPLIES: dict[Spoiled | None, Callable[[bytes], HttpReply | None]] = {
     Spoiled.GARBAGE: lambda answer: HttpReply(GARBAGE, XML),
     Spoiled.CUT: lambda answer: HttpReply(answer[: len(answer) // 2], XML),
     Spoiled.EMPTY: lambda answer: HttpReply(b"", XML),
-    Spoiled.REFUSED: lambda answer: sorry(HTTPStatus.SERVICE_UNAVAILABLE, "a rule says so"),
+    Spoiled.REFUSED: lambda answer: sorry(HTTPStatus.SERVICE_UNAVAILABLE, "a rule answers so"),
     Spoiled.SILENCE: lambda answer: None,
 }
 

@@ -194,7 +194,7 @@ def _delay(value: Any) -> float:
     return float(value)
 
 
-_PATTERN = "a text, in which * and ? stand for others"
+_PATTERN = "a text; * matches any characters and ? one"
 _ENTRIES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "answer": ("answer", lambda value: _ANSWERS[str(value)], f"one of {', '.join(_ANSWERS)}"),
     "text": ("text", _text, "a text"),

@@ -130,7 +130,7 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
     """Every change as its own event."""
     job = backlog.job
     if job.expand_truncate and any(is_remote(file) for _, file in job.current):
-        raise Misuse("--expand-truncate: its --current files must stand where every machine has them")
+        raise Misuse("--expand-truncate: every machine must reach its --current files")
     summaries = change_sources.run(
         spark,
         job.source_format,

@@ -50,7 +50,7 @@ def differing(tables: Tables, pairs: Mapping[Table, Pair]) -> Any:
 
 def _differing(table: Table, number: int, ranked: Ranks, pair: Pair) -> Any:
     if not table.key:
-        raise InvalidTables(f"table {table} has no key: its rows cannot be told apart")
+        raise InvalidTables(f"table {table} has no key: its rows cannot be distinguished")
     judge = _Judge(table, number, ranked, (pair.old.name, pair.new.name))
     return _sieved(both(table, *pair), len(table.key)).mapInArrow(judge, from_arrow_schema(SCHEMA))
 

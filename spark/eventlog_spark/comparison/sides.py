@@ -115,5 +115,5 @@ def texts(columns: Sequence[pa.Array]) -> list[pa.Array]:
         for column in columns:
             column.validate(full=True)
     except pa.ArrowInvalid as fault:
-        raise InvalidTables(f"{fault}: the rows of a state cannot be told") from fault
+        raise InvalidTables(f"{fault}: the rows of a state cannot be read") from fault
     return [texts_of(column) for column in columns]

@@ -63,7 +63,7 @@ class _ReadCurrent:
             [file.name], Shape.ROWS, file.container, limits=self.limits, opened=opener
         ):
             if isinstance(source, Refused):
-                raise InvalidTables(f"{source.where}: {source.reason}: the current rows cannot be told")
+                raise InvalidTables(f"{source.where}: {source.reason}: the current rows cannot be read")
             for row in read_current(table, source):
                 number += 1
                 yield asked(table, row.key), number, *pack_cells(row.cells)

@@ -180,7 +180,7 @@ class Changes:
             line.encode()
             typed = self._cells(change) if self.table is not None else ()
         except UnicodeEncodeError:
-            yield refuse(change, NotExpressible("half of a character stands in it, and no UTF-8 holds that"))
+            yield refuse(change, NotExpressible("it contains half of a character, which UTF-8 cannot hold"))
         except EventlogError as fault:
             yield refuse(change, fault)
         else:

@@ -114,7 +114,7 @@ def _once(rows: Any) -> Any:
     rows = rows.withColumn("times", times)
     again = (f.col("times") > 1) & f.col("record_id").isNotNull()
     came = f.to_json(f.struct("record_id", "event_type", *_TEXTS))
-    reason = f.format_string("record_id %d stands %d times", "record_id", "times")
+    reason = f.format_string("%d rows have record_id %d", "times", "record_id")
     for name, value in (("new_value", came), ("old_value", reason), ("kind", f.lit(UNREADABLE).cast("byte"))):
         rows = rows.withColumn(name, f.when(again, value).otherwise(f.col(name)))
     return rows.select(names)

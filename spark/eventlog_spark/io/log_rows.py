@@ -318,7 +318,7 @@ def _sure(cell: Mapping[str, Any], sure_time: Any) -> Any:
 
 
 def _sure_time(time: Any) -> Any:
-    """yyyy-mm-dd hh:mm:ss, with a fraction of up to six digits."""
+    """Return the time if it has the form yyyy-mm-dd hh:mm:ss, with a fraction of up to six digits."""
     shape = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?\z"
     moment = f.try_to_timestamp(f.replace(time, f.lit(" "), f.lit("T")))
     return (time >= "0001") & time.rlike(shape) & moment.isNotNull()

@@ -15,7 +15,7 @@ Text = Callable[[str], str | None]  # a small file of the folder, None where the
 
 
 class NotAsToldBy(EventlogError):
-    """{0} is not as the manifest says: remove the folder and run again"""
+    """{0} differs from the manifest: remove the folder and run again"""
 
 
 class NotDone(Misuse):
@@ -23,7 +23,8 @@ class NotDone(Misuse):
 
 
 class ManifestChanged(EventlogError):
-    """{0}/_manifest.json was cut off or changed: what stands there cannot be told; remove the folder"""
+    """{0}/_manifest.json was cut off or changed, so the content of the folder is unknown; remove the \
+folder"""
 
 
 def seal(manifest: str) -> str:

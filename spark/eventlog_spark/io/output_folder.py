@@ -39,7 +39,7 @@ class OtherJob(Misuse):
 
 
 class Occupied(Misuse):
-    """{0} is not empty, and what stands there is not of a backlog: name another folder"""
+    """{0} is not empty, and its content is not of a backlog: name another folder"""
 
 
 class Running(EventlogError):
@@ -47,7 +47,7 @@ class Running(EventlogError):
 
 
 class Delivered(EventlogError):
-    """another run of this job delivered to {0} while this one worked: what stands there is whole"""
+    """another run of this job delivered to {0} while this one worked; its content is whole"""
 
 
 def job_id(facts: Mapping[str, Any]) -> str:

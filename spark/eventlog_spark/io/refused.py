@@ -42,7 +42,7 @@ def _reasons(spark: Any, work: Files, summaries: Sequence[Summary], again: Any) 
     reasons = spark.read.parquet(*files) if files else none
     if again is None:
         return reasons
-    text = f.format_string("record_id %d stands %d times", "record_id", "times").alias("reason")
+    text = f.format_string("%d rows have record_id %d", "times", "record_id").alias("reason")
     return reasons.unionByName(again.select("record_id", text))
 
 

@@ -198,7 +198,7 @@ class Holding:
     def _open(self) -> Iterator[Released]:
         waits = [one for one in self._waiting.open.values() if not one.facts.complete]
         for one in waits[:_NAMED]:
-            said = f"transaction {one.key[0]} is open: {one.facts.count} of its changes came"
+            said = f"transaction {one.key[0]} is open: {one.facts.count} of its changes arrived"
             yield Released(OPEN, where=one.places, reason=said)
         for halted in self._progress.halted.values():
             waiting = quantity(halted.count, "message waits", "messages wait")

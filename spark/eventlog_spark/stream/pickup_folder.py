@@ -41,8 +41,9 @@ EVENTS = pa.schema(
 
 
 class Altered(EventlogError):
-    """{0} was cut off, changed or removed: what was frozen cannot be given again. Nothing of it is finished:
-    begin anew, with an empty folder and a new checkpoint; its rows come again under their event-ids"""
+    """{0} was cut off, changed or removed: the frozen pick-up cannot be sent again. None of its rows is \
+finished: start again with an empty folder and a new checkpoint; its rows are sent again under their \
+event-ids"""
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ class LogTaken(EventlogError):
 
 
 class NoFolder(EventlogError):
-    """{0}, where this stream freezes its pick-ups, is empty: give it its own folder. If that is lost, begin
-    anew, with a new checkpoint; rows that are not finished come again under their event-ids"""
+    """{0}, where this stream freezes its pick-ups, is empty: give the stream its own folder. If that folder \
+is lost, start again with a new checkpoint; unfinished rows are sent again under their event-ids"""
 
 
 class OtherStream(EventlogError):
@@ -45,28 +45,31 @@ class OtherStream(EventlogError):
 
 
 class NoCheckpoint(EventlogError):
-    """the stream of {0} is at pick-up {1}, and its checkpoint was lost: go on with that one, or begin anew,
-    with an empty folder and a new checkpoint; rows that are not finished come again under their event-ids"""
+    """the stream of {0} is at pick-up {1}, but this checkpoint is not its own. Continue with its own \
+checkpoint, or start again with an empty folder and a new checkpoint; unfinished rows are sent again \
+under their event-ids"""
 
 
 class OldCheckpoint(EventlogError):
-    """the checkpoint goes on behind pick-up {1}, and {0} knows that pick-up {2} is out: somebody has put back
-    an older copy of it. Find the newer one, or begin anew, with an empty folder and a new checkpoint"""
+    """the checkpoint continues after pick-up {1}, but {0} records that pick-up {2} was delivered: the \
+checkpoint is an older copy. Find the newer one, or start again with an empty folder and a new \
+checkpoint"""
 
 
 class OldFolder(EventlogError):
-    """the checkpoint knows of pick-up {1}, and {0} ends with {2}: somebody has put back an older copy of the
-    folder. Find the newer one, or begin anew, with an empty folder and a new checkpoint"""
+    """the checkpoint contains pick-up {1}, but {0} ends with {2}: the folder is an older copy. Find the \
+newer one, or start again with an empty folder and a new checkpoint"""
 
 
 class OtherLog(EventlogError):
-    """this log has seen fewer leaders than {0} knows of ({1} of {2}): it is another one, or an older copy.
-    Begin anew, with an empty folder and a new checkpoint"""
+    """this log has had fewer leaders than {0} records ({1} of {2}): it is another log, or an older copy. \
+Start again with an empty folder and a new checkpoint"""
 
 
 class SettledElsewhere(EventlogError):
-    """pick-up {0} was on its way when this stream stopped, and another has settled it since, under the same
-    event-ids: begin anew, with an empty folder and a new checkpoint, to go on with what is pending"""
+    """pick-up {0} was unfinished when this stream stopped, and another publisher has finished it since, \
+under the same event-ids. Start again with an empty folder and a new checkpoint to continue with the \
+pending rows"""
 
 
 class Following:

@@ -46,11 +46,12 @@ FORMAT = "qlik-message"
 
 
 class TargetOfAnother(EventlogError):
-    """the target has what another stream applied: go on with that one's checkpoint, or name another source"""
+    """another stream applied to this target: continue with the checkpoint of that stream, or name another \
+source"""
 
 
 class TargetAhead(EventlogError):
-    """the target has batch {0} of this stream, but its checkpoint goes on at {1}: it is an older copy"""
+    """the target has batch {0} of this stream, but its checkpoint continues at {1}: it is an older copy"""
 
 
 class OtherBatch(EventlogError):
@@ -192,8 +193,8 @@ class TableSink:
             late, incomplete = own[0].late, own[0].incomplete
             if late:
                 first = taken[0]
-                said = f"transaction {first.change.transaction} came late: others that stand behind it"
-                yield Refused(first.where, f"{said} were handed out before", fault=False)
+                reason = f"transaction {first.change.transaction} came late: later ones were delivered before"
+                yield Refused(first.where, reason, fault=False)
             last = max(placed.change.position or "" for placed in taken)
             self._here = self._here._replace(released=max(self._here.released, last))
             yield Delivery(ChangesOf(taken), json.dumps(self._here), late, incomplete)

@@ -107,7 +107,7 @@ class Halted:
     @property
     def why(self) -> str:
         """Return a sentence about why it halts."""
-        return f"{self.where} names schemaId {self.schema_id}, of which no metadata message came"
+        return f"{self.where} names schemaId {self.schema_id}, but no metadata message had it"
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ def _lock(checked: Checked) -> Iterator[Finding]:
     holder = holder_of(checked.connection, Queries(checked.log))
     if holder is not None and not holder.publisher:
         yield checked.of_log(
-            f"the lock of its publisher is held by {holder}: as long as it is, nothing is published",
+            f"the lock of its publisher is held by {holder}: nothing is published until it is released",
             "end that session, and take from its role the right to connect",
         )
 
@@ -67,7 +67,7 @@ def _beyond(checked: Checked, position: IdPosition) -> Iterator[Finding]:
     if newest > position.bound:
         yield checked.of_log(
             f"rows up to {newest} have record ids beyond {position.bound}, the last that its sequence can"
-            " have given: they are refused, and a change that comes to such a number fails",
+            " have given: they are refused, and a change whose row gets such a number fails",
             "insert them again without a record_id, and delete the rows above that number",
         )
     if position.at_end:
@@ -131,8 +131,8 @@ def _not_on_record(checked: Checked) -> Iterator[Finding]:
         if checked.record.get(place) is None and not checked.record.parents(place):
             yield Finding(
                 name,
-                "it is not read: its triggers say that they are of this log, and it is not on record"
-                + ("" if ours else "; they belong to somebody else"),
+                "it is not read: its triggers write to this log, but it is not on record"
+                + ("" if ours else "; they are not eventlog's"),
                 f"{checked.track(name)}, or drop the triggers",
                 fault=ours,
             )

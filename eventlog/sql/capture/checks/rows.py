@@ -99,7 +99,9 @@ def _malformed(checked: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Fi
         try:
             tablekey.read(key)
         except MalformedKey as fault:
-            remedy = f"write keys as {checked.log.beside('key_value')} does, or track {table} with eventlog"
+            remedy = (
+                f"write keys as {checked.log.beside('key_value')} has them, or track {table} with eventlog"
+            )
             yield checked.of_log(f"the key {key!r} of {table}: {fault}", remedy)
 
 
@@ -126,9 +128,9 @@ def _two_forms(checked: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Fi
         yield checked.of_log(
             f"{len(odd)} pending objects have two associations, such as {logged} of {table}, which is"
             f" {canonical} in the catalogue's names",
-            "write keys with the catalogue's names, in the order of the key, and quotes only where they must"
-            ' be; or set association = "canonical", on an attached log once the receiver knows its objects by'
-            " the catalogue's names",
+            "write keys with the catalogue's names, in the order of the key, and quotes only where needed;"
+            ' or set association = "canonical", on an attached log only after the receiver has its objects'
+            " under the catalogue's names",
         )
 
 

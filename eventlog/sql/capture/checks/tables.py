@@ -65,7 +65,7 @@ def _differences(checked: Checked, subject: Subject, watched: Watched) -> Iterat
     written = "".join(expected[place] for place in expected.keys() & standing.keys())
     installed_text = "".join(standing[place] for place in expected.keys() & standing.keys())
     if written.split() != installed_text.split():
-        yield "its triggers are not those that track writes for the table as it is now" + "".join(
+        yield "its triggers differ from those that track would write for the current table" + "".join(
             f": column {column.name} is not logged as it should be"
             for column in subject.table.columns.values()
             if written.count(checked.log.dialect.quote(column.name))
@@ -81,7 +81,7 @@ def _before_ours(checked: Checked, watched: Watched) -> Iterator[Finding]:
         if trigger.row and not trigger.internal and trigger.name < first:
             yield Finding(
                 str(watched.relation.table),
-                f"trigger {trigger.name} fires before capture: what it changes stands in the log too early",
+                f"trigger {trigger.name} fires before capture: its changes are in the log too early",
                 f"rename it so that it sorts after {first}:",
                 commands=(_renamed(checked, watched, trigger),),
             )

@@ -39,7 +39,7 @@ check: $(VENV)/.check ## lint, types, import contracts, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=.:spark $(BIN)/lint-imports
-	$(BIN)/python -m tests.prose eventlog spark bench examples
+	$(BIN)/python -m tests.prose
 	.githooks/subjects
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 

@@ -17,6 +17,7 @@ import re
 import statistics
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -64,16 +65,20 @@ QUOTED = (
     (
         "publisher",
         r"three rows an object .*\) +ranges +([\d,]+) rows/s",
-        "{} rows of a log a second become documents in a folder, each there exactly once",
+        "The publisher writes {} rows of a log a second as documents into a folder, each exactly once.",
     ),
-    ("convert", r"csv .*by column +([\d,]+)", "`convert` makes documents of {} rows of CSV a CPU second"),
+    ("convert", r"csv .*by column +([\d,]+)", "`convert` makes documents of {} rows of CSV a CPU second."),
     (
         "peers",
         r"eventlog, query-back.*RUN +([\d.]+) x",
-        "with its triggers the same writes take {} times as long as without",
+        "With its triggers the same writes take {} times as long as without.",
     ),
-    ("peers", r"PgQ.*RUN +([\d.]+) x", "with PgQ's trigger in C {} times"),
-    ("peers", r"Debezium.*RUN +([\d.]+) x", "with Debezium, which reads the server's own log, {} times"),
+    ("peers", r"PgQ.*RUN +([\d.]+) x", "With PgQ's trigger in C they take {} times as long."),
+    (
+        "peers",
+        r"Debezium.*RUN +([\d.]+) x",
+        "With Debezium, which reads the server's own log, they take {} times as long.",
+    ),
 )
 MARKS = ("<!-- make bench writes from here -->", "<!-- to here -->")
 
@@ -129,26 +134,30 @@ def _like(text: str, number: float) -> str:
 
 
 def quote(sections: Sequence[Section], about: Mapping[str, str]) -> str:
-    """A paragraph that somebody may quote, of what was measured; empty where nothing of it was."""
-    said = []
+    """Return a paragraph of the main figures, or an empty text if none of them was measured."""
+    sentences = []
     for name, pattern, sentence in QUOTED:
         texts = [
             line.text for section in sections if section.command.split()[2] == name for line in section.lines
         ]
         found = next(filter(None, (re.search(pattern, text) for text in texts)), None)
         if found is not None:
-            said.append(sentence.format(*found.groups()))
-    told = "; ".join(said)
+            sentences.append(sentence.format(*found.groups()))
     runs = max((section.runs for section in sections), default=1)
     of = f"medians of {runs} runs" if runs > 1 else "one run"
     machine, date = about.get("machine", "this machine"), about.get("date", "")
-    return told and f"On {machine}, {date}, {of}: {told}."
+    return " ".join([f"Measured on {machine}, {date}, {of}.", *sentences]) if sentences else ""
 
 
 def markdown(sections: Sequence[Section], about: Mapping[str, str]) -> str:
     """The report as a page of Markdown."""
     quoted = quote(sections, about)
-    told = ["# What was measured", "", *([f"> {quoted}", ""] if quoted else [])]
+    told = [
+        "# What was measured",
+        "",
+        *textwrap.wrap(quoted, 100, initial_indent="> ", subsequent_indent="> "),
+        "",
+    ]
     told += [f"- {name}: {value}" for name, value in about.items()]
     for section in sections:
         told += ["", f"## {section.command}", ""]

@@ -82,8 +82,8 @@ def faults(path: Path) -> Iterator[Fault]:
         for reason in reasons(piece):
             yield Fault(name, piece.line, reason)
     if path.suffix == ".md":
-        for number, line in enumerate(text.splitlines(), 1):
-            if len(line) > LONGEST and not line.startswith("|") and "](" not in line:
+        for number, line in enumerate(_without_code(text).splitlines(), 1):
+            if len(line) > LONGEST and line[:1] not in "|<" and "](" not in line:
                 yield Fault(name, number, f"a line of {len(line)} characters")
 
 
@@ -190,7 +190,7 @@ def _joined(held: list[tuple[int, str]]) -> Prose:
 
 def markdown(text: str) -> Iterator[Prose]:
     """Return the paragraphs, list items and cells of a page, without its code."""
-    text = re.sub(r"(?ms)^(```|~~~).*?^\1", lambda code: "\n" * code[0].count("\n"), text)
+    text = _without_code(text)
     start, lines = 1, list[str]()
     for number, line in enumerate([*text.splitlines(), ""], 1):
         new = not line.strip() or re.match(r"\s*([-*|#>]|\d+\.)\s", line)
@@ -200,6 +200,11 @@ def markdown(text: str) -> Iterator[Prose]:
         if line.strip():
             start = number if not lines else start
             lines.append(line.strip())
+
+
+def _without_code(text: str) -> str:
+    """Return a page with empty lines for its blocks of code."""
+    return re.sub(r"(?ms)^ *(```|~~~).*?^ *\1", lambda code: "\n" * code[0].count("\n"), text)
 
 
 def _cells(line: int, text: str) -> Iterator[Prose]:

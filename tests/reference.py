@@ -60,7 +60,7 @@ def lives(rows: list[Row]) -> list[list[Row]]:
 
 
 def supersede(life: list[Row], known: list[str]) -> list[Remaining]:
-    """Supersede rows (rule 3); a query-back only takes rows of a column that it reads (section 8)."""
+    """Mark superseded rows (rule 3); a query-back only takes rows of a column that it reads (section 8)."""
     types = [row[1] for row in life]
     if 5 in types or 6 in types:
         ids = [row[0] for row in life if row[1] in (5, 6) or row[3] in known]

@@ -342,5 +342,5 @@ def _settled(run: Sequence[Step]) -> tuple[int, ...]:
 
 def _why_superseded(step: Step) -> str:
     """Return the rule by which a query-back row supersedes others."""
-    what = "the row" if step.type in (5, 6) else f"column {step.column}"
-    return f"type {step.type} reads the current value of {what}"
+    what = "row" if step.type in (5, 6) else f"value of {step.column}"
+    return f"type {step.type} reads the current {what}"

@@ -2,11 +2,10 @@
 
 Writers change a tracked table with savepoints and changes of keys. Two publishers send what they do to a
 receiver that misbehaves; what it takes is applied to a second database. Meanwhile processes are killed, the
-server is stopped hard, connections are cut, clocks are wrong, operators redrive, skip, purge and pause, the
-table is altered, and Spark publishes what piled up; the disk on which it does, and on which what the receiver
-takes is applied to a table of Delta, is full now and then. At the end every committed change is in the
-replica, in the second database and in Delta, but for those whose event was refused, skipped or purged, and
-these are counted.
+server is stopped hard, connections are cut and clocks are wrong. Operators redrive, skip, purge and pause,
+the table is altered, and Spark publishes the backlog. The disk of Spark and of the Delta table is full from
+time to time. At the end every committed change is in the replica, in the second database and in Delta.
+Changes whose event was refused, skipped or purged are missing, and they are counted.
 """
 
 from __future__ import annotations

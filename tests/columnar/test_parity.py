@@ -157,7 +157,7 @@ references = { MGR = "USR" }
 @pytest.mark.parametrize("association", ["canonical", "as-logged"])
 @pytest.mark.parametrize(("name", "key"), [("usr", "idu=1"), ("hr.usr", "idu=1"), ("USR", "IDU=1")])
 def test_a_reference_is_spelled_as_its_event_is(name: str, key: str, association: str) -> None:
-    """Spell references like events, for a catalogue with plain names in capitals and rows in lower case."""
+    """Write references like events, for a catalogue with plain names in capitals and rows in lower case."""
     tables, rules, wanted = tablesfile.read(CAPITALS), Rules(association=association), XdsSettings()
     row = CurrentColumns(np.zeros(1, np.int64), [pa.array(["3"])], np.empty(0, np.int64))
     engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=lambda table, keys: row)

@@ -1,8 +1,9 @@
 """Laws of compare-by = "column".
 
-The promise is that no version of a key ever stands for two rows. Where it is kept the replica is the table,
-whether versions rise, or fall because a row was restored. Where it is broken, a row whose version is the one
-that was told stays as it was told, that row alone, and one start by values finds it.
+The promise is that no version of a key is ever used for two different rows. Where it is kept the replica is
+the table,
+whether versions rise, or fall because a row was restored. If it is broken, only a row with an unchanged
+version is not published, and one start by values finds it.
 """
 
 from __future__ import annotations

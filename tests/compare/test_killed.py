@@ -27,7 +27,7 @@ RETRIES = ("--reconnect", "1", "--retry-wait", "0.1", "--retry-longest", "1")
 
 
 class Untracked(WritersOfRows):
-    """Writers to a table without triggers."""
+    """The writers to a table without triggers."""
 
     def prepare(self) -> None:
         columns = ", ".join(f"{column} varchar(40)" for column in COLUMNS)

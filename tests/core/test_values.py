@@ -244,6 +244,7 @@ def test_every_error_pickles_and_tells_its_message() -> None:
     ],
 )
 def test_a_time_that_is_not_all_digits_is_none(kind: Kind, syntax: int, text: str) -> None:
-    """Reject a time that is not all digits; Python's own readers take some of them for another time."""
+    """Refuse a time that is not all digits, because Python's own readers read some of them as another
+    time."""
     with pytest.raises(InvalidValue, match=f"is not a time of syntax {syntax}"):
         values.read_time(kind, text, syntax)

@@ -1,6 +1,6 @@
-"""A capture server of ours: it answers the calls as the specification says and speaks the stream.
+"""A capture server for tests: it answers the calls by the specification and sends the stream.
 
-It stands in for a port (a DB-API connection and a read function); no real server was at hand.
+It implements a port (a DB-API connection and a read function), because no real server was available.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A database server that is at work while it is captured: others do something between any two of our
-statements, tables are locked as the manual says, and its log is what the stream tells.
+"""A database server that works while it is captured. Others act between any two statements of the capture,
+tables are locked by the manual, and its log is the content of the stream.
 
-It stands in for a port (`places.capture.Transport`). What a commit does to a table happens at once; a row
-that an open transaction has touched, or a table that is locked, makes whoever wants it wait.
+It implements the port `sources.capture.Transport`. A commit changes a table at once. A session that needs a
+row of an open transaction, or a locked table, waits.
 """
 
 from __future__ import annotations

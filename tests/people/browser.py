@@ -44,7 +44,7 @@ class Browser:
         self._post(f"element/{self._find(selector)}/click")
 
     def type(self, keys: str) -> None:
-        """Press these keys at the focus."""
+        """Send these keys to the element with the focus."""
         steps = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         self._post("actions", actions=[{"type": "key", "id": "keyboard", "actions": steps}])
 

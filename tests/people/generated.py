@@ -1,6 +1,6 @@
 """Texts that follow from the program and the golden cases: `python -m tests.people.generated` writes them.
 
-test_generated.py holds what stands in the repository equal to what is made here.
+test_generated.py compares the files of the repository with the texts from here.
 """
 
 from __future__ import annotations
@@ -100,9 +100,10 @@ def errors() -> str:
     for room in dict.fromkeys((*ROOMS, *(message.room for message in messages))):
         rows = (f"| `` {m.text} `` | `{m.path}` |" for m in messages if m.room == room and m.text != "…")
         parts.append("\n".join((f"## {ROOMS[room]}\n", "| message | class |", "|---|---|", *rows, "")))
-    free = ", ".join(sorted(f"`{message.path}`" for message in messages if message.text == "…"))
+    free = "\n".join(sorted(f"- `{message.path}`" for message in messages if message.text == "…"))
     parts.append(
-        f"## Classes without a message of their own\n\nThe place that raises them words it: {free}.\n"
+        "## Classes without a message of their own\n\nTheir message is written where they are raised.\n\n"
+        f"{free}\n"
     )
     return "\n".join(parts)
 

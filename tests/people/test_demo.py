@@ -82,7 +82,7 @@ class Terminal:
         return self.seen[begun:]
 
     def press(self, key: bytes) -> None:
-        """Press a key as soon as the demo reads keys, because earlier ones are dropped."""
+        """Send a key as soon as the demo reads keys, because earlier ones are dropped."""
         while termios.tcgetattr(self._ours)[3] & termios.ICANON:
             assert self.process.poll() is None
             time.sleep(0.01)

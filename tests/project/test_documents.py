@@ -1,9 +1,9 @@
-"""Every session printed in README and docs is run as a newcomer runs it, and prints what stands there.
+"""Every session in README and docs is run as a newcomer runs it, and prints the output of the page.
 
 The program is the bare wheel, without extras, in an environment with a home and a path. A `console` session
 needs only the files of the clone; the `shell-session`s of a page are one story, on a fresh database, with the
-extra that brings it. One with `&` at its end runs until its section of the page ends: it must say what stands
-there, and do its work.
+extra that brings it. A command with `&` at its end runs until its section of the page ends. It must print
+the output of the page and do its work.
 """
 
 from __future__ import annotations

@@ -104,7 +104,8 @@ WRONG = re.compile(r"\beventlog\[|pip\d? install\b[^#&;|`\n]*(?<![\w./-])eventlo
 
 
 def test_pip_is_never_told_the_name_of_another_project() -> None:
-    """`eventlog` of the package index is not ours: whoever follows a page or a message must not get it."""
+    """`eventlog` of the package index is another project, so no page or message may name it for an
+    install."""
     command = [
         "git",
         "grep",

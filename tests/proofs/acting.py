@@ -53,7 +53,7 @@ MERGE = (
 
 
 class Sessions:
-    """Some sessions, each with as many transactions, and how many statements they ran."""
+    """The sessions, each with as many transactions, and the number of their statements."""
 
     def __init__(self, engine: Engine, seed: int, sessions: int, transactions: int) -> None:
         self.engine = engine

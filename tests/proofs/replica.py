@@ -21,7 +21,7 @@ Row = dict[str, str]  # values by column; what is null is not in it
 
 
 class WritersOfRows(Rig):
-    """Writers that insert, change, rename, delete and insert again the rows of a few hot keys."""
+    """A set of writers that insert, change, rename, delete and insert again the rows of a few hot keys."""
 
     keys = KEYS
 

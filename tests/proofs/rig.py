@@ -137,7 +137,7 @@ class Rig:
         return process
 
     def kill_one(self) -> None:
-        """kill -9, whether it leads or stands by."""
+        """Kill it with signal 9, as leader or on standby."""
         victim = self.random.choice(self.processes)
         victim.send_signal(signal.SIGKILL)
         victim.wait()

@@ -1,7 +1,8 @@
 """Publishers are killed at random instants under load: nothing is lost, nothing inverted, and repeats
 carry the event-id that they had. EVENTLOG_PROOF_SECONDS, _KILLS and _SEED make it longer, or another.
 
-Nobody is killed before something has come since the last time: who is still starting loses nothing."""
+No process is killed before a document has arrived since the last kill, because a starting process loses
+nothing."""
 
 from __future__ import annotations
 

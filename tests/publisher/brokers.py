@@ -1,4 +1,4 @@
-"""librdkafka's mock cluster, and the errors that it is told to answer with."""
+"""The mock cluster of librdkafka, and its planned errors."""
 
 from __future__ import annotations
 

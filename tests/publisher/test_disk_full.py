@@ -49,7 +49,7 @@ def fill(world: World) -> None:
 
 
 def event_ids(folder: Path) -> list[str]:
-    """Return the event-ids of all documents, each of which must be whole."""
+    """Return the event-ids of all documents; each document must be whole."""
     return sorted(
         str(event.get("event-id")) for path in folder.glob("*.xml") for event in events_of(path.read_text())
     )

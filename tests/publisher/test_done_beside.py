@@ -1,4 +1,4 @@
-"""finish-mode ranges: the log stays as it is, and what is done of it stands beside it."""
+"""finish-mode ranges: the log does not change, and finished rows are recorded in another table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""explain tells of every pending row: why it goes, or what keeps it back."""
+"""explain shows for every pending row why it is sent or held."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Clock:
 
 
 class History:
-    """Writers with overlapping transactions, and a leader that finishes, holds and releases."""
+    """A set of writers with overlapping transactions, and a leader that finishes, holds and releases."""
 
     def __init__(self, world: World, leader: Leader, seed: int, stack: ExitStack) -> None:
         self.world, self.leader, self.dice = world, leader, random.Random(seed)
@@ -250,7 +250,7 @@ def test_of_a_log_with_ranges_only_the_gaps_are_read(world: World, future: bool)
     seen: list[Any] = []
 
     def look(snapshot: Snapshot) -> None:
-        """Look from a blocked range of which only the start is known."""
+        """Read from a blocked range whose start alone is known."""
         seen.extend(row[0] for row in snapshot.pick_up(Selection(future=future), BlockedRange(0), Ends())[0])
 
     assert rows_read(world, look) < BLOCKED / 10

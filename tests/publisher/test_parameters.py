@@ -178,7 +178,7 @@ def test_the_row_limit_of_a_cycle(world: World) -> None:
 
 
 def test_a_lost_session_is_followed_by_another(world: World, arrivals: Arrivals) -> None:
-    """reconnect: here the server ends every session of the daemon."""
+    """The setting reconnect: here the server ends every session of the daemon."""
     if (end := ENDINGS.get(world.log.dialect.name)) is None:
         pytest.skip(f"nobody may end sessions of {world.log.dialect.title} here")
     with running(world, arrivals, reconnect=1) as run:

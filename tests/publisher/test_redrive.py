@@ -302,7 +302,7 @@ def test_one_that_fails_where_the_next_one_is_taken_stays(
 def test_a_row_without_effect_stays_behind_an_event_that_waits(
     world: World, handled: Callable[[], object]
 ) -> None:
-    """Row 1 waits, and fails when it is sent again; only then row 2 overtakes it. Row 3 is of others."""
+    """Let row 1 fail when it is sent again; only then row 2 overtakes it. Row 3 is of another object."""
     world.write(key(1, event_type=4), key(1), key(2))
     answers = iter((busy, fail))
     with world.publisher(Receiver(lambda document: next(answers)(document)), retry_wait=0.0) as publisher:

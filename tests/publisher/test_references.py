@@ -169,7 +169,7 @@ def own_tables(world: World) -> list[str]:
 
 
 def test_a_reference_of_several_columns_of_a_child_is_told_without_its_association(world: World) -> None:
-    """Omit it, because the pairs of values of the columns are no longer known."""
+    """Leave it out, because the pairs of values of the columns are no longer known."""
     names = "usr team usr_seat member"
     with made(
         world,

@@ -1,4 +1,5 @@
-"""What is written says of itself: the ids of structures and transactions, and updates that change nothing."""
+"""What the output contains about itself: ids of structures and transactions, and updates that change
+nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""eventlog receive as a process: it says where it is, keeps what came, and ends when told."""
+"""eventlog receive as a process: it prints its address, keeps documents, and ends on a signal."""
 
 from __future__ import annotations
 

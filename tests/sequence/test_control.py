@@ -229,7 +229,7 @@ def test_columns_get_the_types_key_and_version_that_the_history_tells(tmp_path: 
 def test_masks_from_before_a_column_was_dropped_are_read_by_where_the_bits_stood(
     tmp_path: Path, of: str, ordinal: int
 ) -> None:
-    """id, gone, a, b until 5: bits 4 to 7. Then id, a, b: bits 4 to 6."""
+    """The columns id, gone, a, b until 5: bits 4 to 7. Then id, a, b: bits 4 to 6."""
     history = put(
         tmp_path, "attrep_ddl_history", DDL, ddl(5, 2, of, gone={"action": "DROP", "ordinal": ordinal})
     )

@@ -1,4 +1,4 @@
-"""`explain` of change tables and messages: what each record says, with which others, in which order."""
+"""`explain` of change tables and messages: each record, its group, and the order."""
 
 from __future__ import annotations
 

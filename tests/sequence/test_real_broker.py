@@ -300,7 +300,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnBroker]:
 
 
 def test_a_broker_that_restarts_loses_and_repeats_nothing(tmp_path: Path, broker: OwnBroker) -> None:
-    """Restart it in the middle of a run that follows, and of one that writes."""
+    """Stop and start the broker in the middle of a run that follows, and of one that writes."""
     topic = Topic(tmp_path, broker.address)
     topic.send(topic.producer(), *whole("A", 1, 2, 3))
     rounds = 0

@@ -1,9 +1,9 @@
-"""A job on two executors whose inputs and output stand in a store; it tells what stands there at each step.
+"""A job on two executors with inputs and output in a store; it prints the files there at each step.
 
     python cluster_job.py MARKS LOG CURRENT OUT
 
-One executor dies in the midst of a task. One attempt has written its part and does not say so until another
-attempt at it has begun. Then two runs of one job meet at the end.
+One executor dies in the midst of a task. One attempt has written its part and does not report it until
+another attempt at it has begun. Then two runs of one job meet at the end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SPECULATION = {
 
 
 def first(name: str) -> bool:
-    """Whether nobody else has been here."""
+    """Return whether this is the first caller."""
     try:
         (MARKS / name).touch(exist_ok=False)
     except FileExistsError:
@@ -64,7 +64,7 @@ def killed(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 class Slow:
-    """Does the work of a task; the first that is done with it waits for another attempt at the same part."""
+    """Do the work of a task; the first attempt waits for another attempt at the same part."""
 
     def __init__(self, work: Any) -> None:
         self._work = work
@@ -108,7 +108,7 @@ def main(log: str, current: str, out: str) -> None:
 
 
 def meeting(spark: Any, wanted: Backlog) -> str:
-    """What a run is told which another run of its job overtook."""
+    """Return the error of a run that another run of its job overtook."""
 
     def overtaken(stage: str) -> None:
         if stage == "commit":

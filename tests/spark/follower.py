@@ -24,7 +24,7 @@ class Crash(BaseException):
 
 
 class Doom:
-    """Dies at a step, when it comes to it for the n-th time; or at the n-th of all."""
+    """Kill this process at a step, at the n-th time or at the n-th of all."""
 
     def __init__(self, step: str | None = None, nth: int = 1) -> None:
         self._step = step

@@ -41,7 +41,7 @@ Told = dict[tuple[str, str], list[str]]
 
 
 def write_log(path: Path, rows: Iterable[Cells]) -> Path:
-    """A log in the container that the name tells."""
+    """Write a log in the container of the name."""
     with path.open("wb") as file:
         writer = ROW_WRITERS[path.suffix[1:]](file, SHEET.columns)
         for row in rows:
@@ -70,7 +70,7 @@ def converted(wanted: Job) -> tuple[list[str], set[tuple[str, str]]]:
     refused: set[tuple[str, str]] = set()
 
     def tell(record: Refused) -> None:
-        if record.fault:  # else it is only said
+        if record.fault:  # else it is only reported
             refused.add((record.where, record.reason))
 
     output = Path(wanted.output)
@@ -98,7 +98,7 @@ def backlogged(spark: Any, wanted: Job, **how: Any) -> tuple[list[str], set[tupl
 
 @contextmanager
 def configured(spark: Any, **conf: str) -> Iterator[None]:
-    """The session of somebody else, who has it set otherwise; in names _ stands for a dot."""
+    """Return another session with other settings; in names _ means a dot."""
     names = {name.replace("_", "."): value for name, value in conf.items()}
     before = {name: spark.conf.get(name) for name in names}
     for name, value in names.items():

@@ -2,8 +2,8 @@
 
     python -m tests.spark.live_job URL FOLDER FORM
 
-FORM: `offset` (a pick-up is taken, its offset is not written), `batch` (half of a batch is out), `ended` (a
-batch is out, and its rows are not finished), `finish` (some of its rows are), or `end` (with what is there).
+FORM is `offset` (a pick-up is taken, its offset is not written) or `batch` (half of a batch is written). Or
+it is `ended` (a batch is written, its rows are not finished), `finish` (some of its rows are), or `end`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def die() -> None:
 
 
 def die_after(batches: int) -> None:
-    """Die when so many batches of a pick-up are finished, and one is not."""
+    """Kill this process when so many batches of a pick-up are finished, and one is not."""
     pick_ups: Any = pickups.PickUps
     work, left = pick_ups._finish, iter(range(batches))
 
@@ -41,7 +41,7 @@ def die_after(batches: int) -> None:
 
 
 class DyingReader(LogStreamReader):
-    """Dies in the process that Spark asks for offsets."""
+    """Kill the process that Spark asks for offsets."""
 
     form: str
 

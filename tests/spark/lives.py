@@ -54,7 +54,7 @@ def log_of(engine: Engine, dialect: Dialect) -> Log:
 
 
 def make_store(engine: Engine, dialect: Dialect) -> Store:
-    """An installed log with rows, and the table that they speak of."""
+    """An installed log with rows, and their table."""
     log = log_of(engine, dialect)
     migrate.install(engine, log)
     columns = "idu integer primary key, fname varchar(64), lname varchar(64), secret integer"
@@ -72,7 +72,7 @@ def make_store(engine: Engine, dialect: Dialect) -> Store:
 
 
 def write(store: Store, rows: list[tuple[Any, ...]], change: str | None = None) -> None:
-    """Rows as triggers log them, beside the change that they tell of."""
+    """Return rows as triggers log them, and their changes."""
     names = store.log.names()
     columns = ("table_name", "event_type", "table_key", "column_name", "old_value", "new_value")
     listed = ", ".join(names[column] for column in columns)
@@ -101,7 +101,7 @@ def letters(store: Store) -> str:
 
 
 def failures(store: Store) -> dict[int, str]:
-    """Why rows failed."""
+    """Return the reasons of failed rows."""
     with store.engine.connect() as connection:
         found = connection.execute(text(f"select record_id, reason from {store.log.names()['failed']}"))
         return {int(row[0]): str(row[1]) for row in found}
@@ -128,7 +128,7 @@ def backlog(
 
 
 def published(store: Store, config: Config = CONFIG) -> Reading:
-    """What the publisher would do with the rows that are pending now."""
+    """Return the outcomes that the publisher would give to the pending rows."""
     reader = make_reader(config, store)
     with store.snapshot() as snapshot:
         return reader.preview(snapshot, Selection(1_000_000), thorough=True)

@@ -1,4 +1,4 @@
-"""Messages of a task, as Qlik Replicate writes them, and where they stand in its topics."""
+"""Messages of a task, as Qlik Replicate writes them, and their places in its topics."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def message(
 
 
 def deliver(folder: Path, name: str, messages: Sequence[tuple[str, int, int, bytes]]) -> None:
-    """Messages as a file stream gives them, in the columns of Kafka's: files in the order of their times."""
+    """Return messages of a file stream in the columns of Kafka's, with files in the order of their times."""
     lines = [
         json.dumps({"topic": topic, "partition": partition, "offset": offset, "value": value.decode()})
         for topic, partition, offset, value in messages

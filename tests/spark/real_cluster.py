@@ -2,11 +2,11 @@
 
     unshare --net --mount --pid --fork --kill-child --mount-proc python real_cluster.py FOLDER
 
-Each worker is a process in a network namespace and a mount namespace of its own: it sees Spark, Java, the
-system's Python and its own folder, and neither this source, nor its environment, nor the folders of the
+Each worker is a process in a network namespace and a mount namespace of its own. It sees Spark, Java, the
+system's Python and its own folder. It does not see this source, its environment, or the folders of the
 driver and the other worker. Its Python environment comes by `spark.archives`. When the first part is in the
-bucket one worker dies with all its executors, and the other stands still for a while. A line of JSON says
-what came of it.
+bucket, one worker dies with all its executors, and the other is stopped for a while. A line of JSON has the
+result.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def sh(*words: str | Path) -> None:
 
 
 def wait(what: str, true: Callable[[], Any], seconds: float = 300) -> Any:
-    """What it says, once it is true."""
+    """Return its value as soon as it is true."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with suppress(OSError):
@@ -74,7 +74,7 @@ def network() -> None:
 
 
 def environment(folder: Path) -> Path:
-    """Our wheel and what it needs, packed; Spark's own Python comes with Spark."""
+    """Pack our wheel and its dependencies; Spark's own Python comes with Spark."""
     packages = base() | {name: path for name, path in everything().items() if name in _PANDAS}
     (folder / "source").mkdir()
     installed = Installation(folder / "env", build(source(folder / "source"), folder), packages)
@@ -129,7 +129,7 @@ def listed(place: str) -> list[str]:
 
 
 def put(folder: Path, bucket: str) -> None:
-    """The log, in ten files, of which one is for our own reader."""
+    """Write the log in ten files, one of them for our own reader."""
     for number in range(10):
         file = write_log(folder / f"log{number}.{'parquet' if number else 'csv'}", ROWS[number::10])
         with storage.filesystem().open_output_stream(f"{bucket}/logs/{file.name}") as out:
@@ -154,7 +154,7 @@ def command(folder: Path, packed: Path, bucket: str) -> Sequence[str]:
 
 
 def trouble(bucket: str, job: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """One worker dies, the other stands still for a while; what stood in the bucket then."""
+    """Kill one worker and stop the other for a while; return the files in the bucket at that time."""
 
     def parts() -> list[str]:
         return [name for name in listed(f"{bucket}/out") if "/part-" in name]
@@ -166,7 +166,7 @@ def trouble(bucket: str, job: subprocess.Popen[bytes]) -> dict[str, Any]:
     for process in stalled:
         os.kill(process, signal.SIGSTOP)
     found = listed(f"{bucket}/out")
-    time.sleep(3)  # it is slow, and nobody waits for it
+    time.sleep(3)  # it is slow, and no test needs it
     for process in stalled:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGCONT)
@@ -202,7 +202,7 @@ def run(folder: Path) -> dict[str, Any]:
 
 
 def documents(bucket: str) -> Iterator[str]:
-    """What the manifest names."""
+    """Return the files in the manifest."""
     files = storage.filesystem()
     told = json.loads(files.open_input_stream(f"{bucket}/out/_manifest.json").read())
     for part in told["parts"]:

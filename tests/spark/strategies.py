@@ -79,7 +79,7 @@ TIMES = st.sampled_from(
 
 @st.composite
 def row(draw: st.DrawFn, times: st.SearchStrategy[str], few: bool) -> tuple[object, ...]:
-    """The ten cells of a row, but for its record_id."""
+    """Return the ten cells of a row without its record_id."""
     table = draw(st.sampled_from(("usr", "usr", "grp")))
     names, keys = NAMES[table], KEYS[table]
     event_type = draw(st.sampled_from((1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 7, 8, 2 if few else 9)))
@@ -99,7 +99,7 @@ def row(draw: st.DrawFn, times: st.SearchStrategy[str], few: bool) -> tuple[obje
 
 @st.composite
 def logs(draw: st.DrawFn, most: int = 60) -> list[tuple[object, ...]]:
-    """Rows of a log in no particular order, now and then with a record_id that stands twice."""
+    """Return rows of a log in any order, sometimes with a duplicate record_id."""
     few = draw(st.booleans())
     times = st.just("2025-03-23 10:57:19") if draw(st.booleans()) else TIMES
     rows = draw(st.lists(row(times, few), min_size=1, max_size=most))

@@ -21,7 +21,7 @@ from tests.spark.messages import TABLES, stream
 
 
 def die_between_two_commits() -> None:
-    """The second commit of `account` is the last: `entry`, whose turn is behind it, lacks its part."""
+    """The second commit of `account` is the last; `entry`, which is later, lacks its part."""
     merging: Any = TableMerger
     execute, done = merging.execute, list[str]()
 

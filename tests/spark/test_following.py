@@ -1,5 +1,5 @@
-"""A live log as a stream gives what the publisher gives, whatever dies when: nothing is lost, the same again
-is the same, and rows are finished when their batch has ended, not before."""
+"""A live log as a stream gives the documents of the publisher, at any crash. Nothing is lost, repeats are
+equal, and rows are finished only after their batch has ended."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def fields(number: int, *names: str, **more: Any) -> list[dict[str, Any]]:
 
 
 def write_all(world: World) -> int:
-    """Rows of every kind: query-backs, an event that is cut, one that is refused, one that says nothing."""
+    """Write rows of every kind: query-backs, an event that is cut, one that is refused, one without
+    effect."""
     world.user(1)
     world.user(2)
     world.write(key(1), key(2), key(1, event_type=4), key(2, event_type=9))
@@ -64,13 +65,13 @@ def write_all(world: World) -> int:
 
 
 def letters_after(world: World, rows: int, mode: FinishMode) -> dict[int, str]:
-    """What the publisher makes of these rows."""
+    """Return the documents of the publisher for these rows."""
     told = {number: "E" if number == 4 else "S" for number in range(1, rows + 1)}
     return {4: "E"} if mode is FinishMode.DELETE else told
 
 
 def expected(world: World, **given: Any) -> Receiver:
-    """What a publisher gives of the rows that are pending, which it finishes."""
+    """Return the documents of the pending rows, which a publisher finishes."""
     receiver = Receiver()
     world.cycle(receiver, **(GIVEN | given))
     return receiver
@@ -178,7 +179,7 @@ def test_killed_at_each_time(
 @pytest.mark.parametrize(
     ("step", "nth", "value"),
     [
-        ("put it", 2, "later"),  # frozen, and not remembered: nobody was told
+        ("put it", 2, "later"),  # frozen, and not remembered: no receiver has it
         ("offset", 1, "Jack"),  # remembered, and not in the checkpoint
         ("batch", 1, "Jack"),
     ],
@@ -311,7 +312,7 @@ def test_a_publisher_that_takes_over_settles_what_was_on_its_way(world: World, s
 def test_what_was_out_goes_on_after_a_publisher(world: World, spark: Spark) -> None:
     world.write(key(1, event_type=4))
     with pytest.raises(Crash):
-        spark.run(Doom("put", 3))  # which would say that it is out
+        spark.run(Doom("put", 3))  # which would record that it was delivered
     assert world.letters() == {1: "N"}
     assert expected(world).event_ids == spark.column("event_id")
     world.write(key(2, event_type=4))
@@ -362,7 +363,7 @@ def test_now_is_what_was_there(world: World, spark: Spark) -> None:
 
     spark.ended = ended
     spark.run(query_limit=1)
-    assert len(spark.rows) == 4  # one more than was there: it told that nothing older was left
+    assert len(spark.rows) == 4  # one more than there was: it reported that nothing older was left
     assert list(world.letters().values()).count("N") == 3
 
 

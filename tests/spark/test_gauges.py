@@ -1,4 +1,4 @@
-"""What a job comes to, told to Spark's metrics while tasks end, and so to any sink."""
+"""The counts of a job in Spark's metrics while tasks end, and so in any sink."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.spark.test_sources import make
 
 pytestmark = pytest.mark.long
 
-ROWS = [  # of five objects, and of a table that nobody knows
+ROWS = [  # of five objects, and of an unknown table
     (
         n,
         "N",
@@ -43,12 +43,12 @@ PROPERTIES = """
 
 
 def told(spark: Any) -> Counts:
-    """What tasks told."""
+    """Return the counts of tasks."""
     return gauges_of(spark.sparkContext).tally.value
 
 
 def counted(manifest: Mapping[str, Any]) -> Counts:
-    """What the output says of itself."""
+    """Return the counts in the output."""
     counts = manifest["counts"]
     size = sum(part["bytes"] for part in manifest["parts"])
     return Counts(counts["rows"], sum(manifest["events"].values()), counts["refused"], size)
@@ -74,7 +74,7 @@ def test_each_job_of_a_session_begins_anew(spark: Any, tmp_path: Path, order: st
 
 
 def test_any_sink_gets_them(tmp_path: Path) -> None:
-    """As the page on Spark says: a file of properties names the sink."""
+    """Name the sink in a file of properties, as the page on Spark shows."""
     (tmp_path / "sink").mkdir()
     (tmp_path / "metrics.properties").write_text(PROPERTIES.format(tmp_path / "sink"))
     (tmp_path / "tables.toml").write_text(TABLES, "utf-8")

@@ -1,4 +1,4 @@
-"""A backlog whose inputs and output stand in an HDFS: the documents that `convert` makes of the same log."""
+"""A backlog with inputs and output in HDFS gives the documents of `convert` for the same log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that is stopped says so in a line, however deep in Spark it was, and can be done again."""
+"""A stopped job reports it in one line, from anywhere in Spark, and can be run again."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def current_frames(spark: Any) -> dict[str, Any]:
 
 
 def told_by(frame: Any, column: str) -> tuple[list[str], Counter[str]]:
-    """What a DataFrame tells, in the order of the log, and why rows were refused, with how often."""
+    """Return the records of a DataFrame in the order of the log, and the counted reasons of refused rows."""
     rows = frame.select(column, "order", "place", "refused").collect()
     good = sorted((row for row in rows if row.refused is None), key=lambda row: row.order)
     assert good == sorted(good, key=lambda row: tuple(row.place))

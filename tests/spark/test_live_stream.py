@@ -74,7 +74,7 @@ class Query:
         self.messages: list[Any] = []  # as docs/spark-streams.md sends them to Kafka
 
     def run(self, then: Callable[[int], None] = lambda number: None) -> None:
-        """Everything that is there; `then` is done in each batch, behind its rows."""
+        """Deliver everything; call `then` in each batch after its rows."""
         stream = self.spark.readStream.format("eventlog").options(
             **self.options, frozen=str(self.folder / "frozen")
         )

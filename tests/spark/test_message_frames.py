@@ -133,7 +133,7 @@ def test_transactions_are_whole(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_avro_whose_metadata_come_behind(spark: Any) -> None:
-    """In a topic of their own, as Replicate may write them."""
+    """Put them into a separate topic, as Replicate may do."""
     usr = eventlog.tables({"usr": {"key": ["id"], "columns": {"id": "integer", "name": "varchar(20)"}}})
     told = [
         eventlog.Change(eventlog.Op.INSERT, None, "usr", (("id", n),), (Field("id", after=n), Field("name")))
@@ -155,7 +155,7 @@ def test_avro_whose_metadata_come_behind(spark: Any) -> None:
 
 
 def test_messages_are_read_once_for_metadata_and_once_for_each_action(spark: Any) -> None:
-    """Spark draws ranges by samples: these come from what tasks have read already."""
+    """Draw ranges from samples of the rows that tasks have already read."""
     rows = [("t", 0, APART * n, None, bytearray(message("UPDATE", "usr", n, "a").encode())) for n in range(9)]
     counted = spark.sparkContext.accumulator(0)
 

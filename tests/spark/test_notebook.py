@@ -1,4 +1,4 @@
-"""The notebook of the examples runs as it stands: on folders, and on an S3 server where one is at hand."""
+"""The notebook of the examples runs unchanged: on folders, and on an S3 server if there is one."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NOTEBOOK = ROOT / "examples" / "notebook.py"
 
 
 def lines(files: fs.FileSystem, folder: str) -> list[str]:
-    """What stands in the parts of a folder."""
+    """Return the records in the parts of a folder."""
     found = files.get_file_info(fs.FileSelector(folder))
     parts = sorted(file.path for file in found if Path(file.path).name.startswith("part-"))
     return [line for part in parts for line in files.open_input_stream(part).read().decode().splitlines()]
 
 
 def check(files: fs.FileSystem, out: str, changes: Any) -> None:
-    """What the notebook left in `out`."""
+    """Return the files that the notebook left in `out`."""
     documents = lines(files, f"{out}/documents")
     assert ['event-id="eventlog:1-2:' in text for text in documents] == [True, False, False, False]
     assert [json.loads(line)["refused"] for line in lines(files, f"{out}/refused")] == [

@@ -1,4 +1,4 @@
-"""A standalone cluster of two machines that share nothing but an S3 server; one dies, one stands still."""
+"""A standalone cluster of two machines that share only an S3 server; one dies, one is stopped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ APART = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mo
 
 
 def missing() -> str:
-    """Why no cluster can be had here."""
+    """Return why a cluster is impossible here."""
     if not os.environ.get("CI_FULL") and not os.environ.get("EVENTLOG_TEST_CLUSTER"):
         return "it is for the night: set CI_FULL or EVENTLOG_TEST_CLUSTER"
     if not storage.JARS:

@@ -61,7 +61,7 @@ def publish(store: Store, sink: Sink, config: Config = CONFIG) -> None:
 
 
 def crashing(at: str, level: Level) -> Callable[[OutgoingDocument], Reply]:
-    """Answers with this level, and dies at the part of that number."""
+    """Answer with this level, and die at the part of that number."""
 
     def answer(document: OutgoingDocument) -> Reply:
         if any(item.event_id.endswith(at) for item in document.items):

@@ -1,4 +1,4 @@
-"""What a backlog tells of itself: its plot, why records were refused, and how the last run went."""
+"""The report of a backlog: its plot, the reasons of refused records, and the last run."""
 
 from __future__ import annotations
 

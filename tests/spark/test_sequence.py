@@ -32,7 +32,7 @@ _FACTS = ("rows", "refused")  # counts that are no sentence
 
 
 class Came(NamedTuple):
-    """What came of a conversion: its records, what was refused, and what was said of many together."""
+    """The result of a conversion: records, refused records, and messages about several records."""
 
     records: list[str]
     refused: Counter[tuple[str, str]]
@@ -40,7 +40,7 @@ class Came(NamedTuple):
 
 
 def converted(job: Job) -> Came:
-    """What `convert` makes of a job."""
+    """Return the result of `convert` for a job."""
     heard: list[Refused] = []
     kept = io.BytesIO()
     convert(replace(job, output_container=_container(job)), Report(heard.append, kept), CLOCK)
@@ -53,7 +53,7 @@ def converted(job: Job) -> Came:
 
 
 def backlogged(spark: Any, job: Job, partitions: int) -> Came:
-    """What the parts of a backlog hold."""
+    """Return the content of the parts of a backlog."""
     wanted = replace(job, output=f"{job.output}.parts")
     result = run_job(spark, Backlog(wanted, CLOCK, "sequence", partitions=partitions))
     output = Path(wanted.output)
@@ -76,7 +76,7 @@ def _container(job: Job) -> str | None:
 
 
 def same(spark: Any, job: Job, partitions: int) -> Came:
-    """What came of a job, the same both ways."""
+    """Return the result of a job, which must be the same in both ways."""
     expected, found = converted(job), backlogged(spark, job, partitions)
     assert found == expected
     return expected
@@ -91,7 +91,7 @@ _CHANGED = {"low": (1,), "both": (2, 9), "unsure": (0, 8), "also unsure": (1, 11
 
 
 class Line(NamedTuple):
-    """A row of a change table, and where it stands."""
+    """A row of a change table, and its place."""
 
     table: str
     file: int
@@ -180,7 +180,7 @@ def test_an_export_in_no_order(spark: Any, tmp_path: Path) -> None:
 
 
 def test_no_range_cuts_a_transaction(spark: Any, tmp_path: Path) -> None:
-    """Its changes stand in one part, however many parts there are."""
+    """Keep its changes in one part, for any number of parts."""
     rows = [Line("usr", n % 3, n, "I", "low", "old") for n in range(1, 40)]
     job = job_of(tmp_path, "qlik-table", write_tables(tmp_path, rows, "big"))
     same(spark, job, 9)
@@ -230,7 +230,7 @@ def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
 def test_data_frames_of_change_tables(
     spark: Any, tmp_path: Path, rows: list[Line], order: Order, partitions: int
 ) -> None:
-    """A full load comes first, for rows of a DataFrame stand nowhere."""
+    """Put a full load first, because rows of a DataFrame have no place."""
     folder = tmp_path / str(next(_NUMBERS))
     inputs = write_tables(folder, sorted(rows, key=lambda row: row.number > 0), order)
     if not inputs:
@@ -300,7 +300,7 @@ def hash_of(table: str) -> int:
 
 
 class Sent(NamedTuple):
-    """A message, and the file where it stands."""
+    """A message, and its file."""
 
     file: int
     kind: str
@@ -353,7 +353,7 @@ def test_messages_cut_in_any_way(
 
 
 def test_transactions_of_messages_are_whole(spark: Any, tmp_path: Path) -> None:
-    """Their changes stand in three files, and some in two."""
+    """Use changes in three files, and some in two."""
     messages = [Sent(0, "MD", table, 3, "a") for table in ("usr", "item")]
     messages += [Sent(n % 3, "UPDATE", table, n, "a") for n in range(3, 60) for table in ("usr", "item")]
     messages += messages[7:22]

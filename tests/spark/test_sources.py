@@ -41,7 +41,7 @@ FILES = {
 
 
 def lines(first: int) -> str:
-    """Inserts, an update and a delete."""
+    """Write inserts, an update and a delete."""
     told = []
     for at in range(first, first + 4):
         row = [{"column": "idu", "after": at}, {"column": "fname", "after": f"Jack{at}"}]
@@ -85,7 +85,7 @@ def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, sou
 
 
 def test_change_tables_and_messages_are_one_sequence_where_that_is_wanted(spark: Any, tmp_path: Path) -> None:
-    """B rows join U rows of another input, as `convert` joins them."""
+    """Join B rows to U rows of another input, as `convert` does."""
     rows = exports.export()
     inputs = []
     for number, start in enumerate(range(0, 1000, 300)):

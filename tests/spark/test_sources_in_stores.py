@@ -1,4 +1,4 @@
-"""`spark.read.format(…).load("s3a://…")` gives what the same files give in a folder, and tells no key."""
+"""`spark.read.format(…).load("s3a://…")` gives the same rows as a folder, and shows no key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROWS = [
 
 @contextmanager
 def session_told(spark: Any, said: Mapping[str, str]) -> Iterator[None]:
-    """The session, told so of S3A when its sources were registered."""
+    """Return the session, with these S3A settings at the registration of its sources."""
     configured = spark.sparkContext._jsc.hadoopConfiguration()
     for name, value in said.items():
         configured.set(f"fs.s3a.{name}", value)
@@ -70,7 +70,7 @@ def put_all(folder: Path, place: str) -> None:
 
 
 def rows(spark: Any, place: str, pattern: str = "", source: str = "eventlog", **options: str) -> list[Any]:
-    """What is read there, whatever the place is called."""
+    """Return the rows that are read there, for any name of the place."""
     frame = spark.read.format(source).options(**options).load(place + pattern)
     return [
         tuple(cell.replace(place, "") if isinstance(cell, str) else cell for cell in row)
@@ -115,7 +115,7 @@ def test_another_source_gives_what_it_gives_in_a_folder(
 
 
 def deliver(folder: Path) -> None:
-    """What a backlog leaves, and beside it what a run left that died."""
+    """Write the output of a backlog, and the files of a run that died."""
     (folder / "run=1").mkdir(parents=True)
     part = write_log(folder / "run=1" / "part-00000.csv", ROWS[:5])
     write_log(folder / "run=1" / "part-00000-late.csv", ROWS[5:])
@@ -165,7 +165,7 @@ def test_plans_tell_no_key(spark: Any, tmp_path: Path, bucket: str) -> None:
 
 
 class Shows(No):
-    """A server that lists a file, and gives it to nobody."""
+    """A server that lists a file and never returns it."""
 
     def do_HEAD(self) -> None:  # noqa: N802
         self.send_response(200)
@@ -179,7 +179,7 @@ class Shows(No):
 def test_a_store_without_rights_is_said_without_the_keys(
     spark: Any, source: str, server: type[BaseHTTPRequestHandler]
 ) -> None:
-    """It fails the query: rows that nobody could read are not rows that were refused."""
+    """Fail the query, because unreadable rows are not refused rows."""
     with HTTPServer(("127.0.0.1", 0), server) as running:
         Thread(target=running.serve_forever, daemon=True).start()
         said = {

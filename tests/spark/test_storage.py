@@ -1,4 +1,4 @@
-"""A backlog whose inputs and output stand in a store: what its manifest names is all that is ever read."""
+"""A backlog with inputs and output in a store: only files in its manifest are ever read."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def names(place: str) -> list[str]:
 
 
 def documents(place: str) -> list[str]:
-    """What the manifest says is there, and nothing else."""
+    """Compare the files with the manifest; there are no others."""
     told = json.loads(got(f"{place}/_manifest.json"))
     found = []
     for part in told["parts"]:
@@ -93,7 +93,7 @@ def refused(place: str) -> set[tuple[str, str]]:
 
 
 class Told(NamedTuple):
-    """What a job on a cluster left and said."""
+    """Return the files and messages of a job on a cluster."""
 
     bucket: str
     steps: list[Any]
@@ -129,7 +129,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 @SERVER
 def test_a_worker_killed_with_speculation_on(told: Told) -> None:
-    """Attempts that died or came late leave files; the manifest names those of one attempt at each part."""
+    """Leave files of dead and late attempts; the manifest names those of one attempt for each part."""
     *steps, (_, done), _, _, _ = told.steps
     assert [name for name, _ in steps] == ["fold", "explain what was refused", "commit"]
     for _, listed in steps:
@@ -156,7 +156,7 @@ def test_a_store_holds_what_a_folder_holds(told: Told, tmp_path: Path) -> None:
 
 @SERVER
 def test_the_same_job_is_done_once(told: Told) -> None:
-    """Once it is delivered, and whoever comes second is told so."""
+    """Deliver it once; the second run gets an error."""
     assert told.steps[-3] == ["again", True]
     assert "another run of this job delivered to" in told.steps[-2][1]
     assert len(documents(f"{told.bucket}/out2")) == len(documents(f"{told.bucket}/out"))

@@ -1,4 +1,4 @@
-"""What a session is told of a store, translated for the workers; and names that lead nowhere."""
+"""The store settings of a session, translated for the workers; and wrong names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from eventlog.core.formats import Shape
 
 pytestmark = pytest.mark.quick
 
-NOTHING: dict[str, str] = {}  # is told of S3A
+NOTHING: dict[str, str] = {}  # gets the S3A settings
 
 
 class No(BaseHTTPRequestHandler):
-    """A server that knows nobody."""
+    """A server that denies every key."""
 
     def do_GET(self) -> None:
         body = b"<Error><Code>InvalidAccessKeyId</Code><Message>The key does not exist.</Message></Error>"
@@ -34,7 +34,7 @@ class No(BaseHTTPRequestHandler):
         self.do_GET()
 
     def log_message(self, *_: Any) -> None:
-        """It says nothing."""
+        """Print nothing."""
 
 
 def test_wrong_credentials_are_told_without_the_secret() -> None:
@@ -139,7 +139,7 @@ def test_a_container_and_a_user_are_no_keys() -> None:
 
 
 def test_keys_of_one_bucket_in_a_file_of_credentials(spark: Any, tmp_path: Path) -> None:
-    """Sources that a session registers hear of them: they have no JVM to ask when they hear of the bucket."""
+    """Give them to the registered sources, which have no JVM to ask when they learn the bucket."""
     context = spark.sparkContext
     configured = context._jsc.hadoopConfiguration()
     configured.set("hadoop.security.credential.provider.path", f"localjceks://file{tmp_path}/keys")

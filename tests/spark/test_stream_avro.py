@@ -45,7 +45,7 @@ READING = MessageSettings(encoding="avro", table_of_topic=True)
 
 
 def changes() -> list[Change]:
-    """Accounts, three changes a transaction; from the seventh on their table has one column more."""
+    """Write accounts, three changes a transaction; from the seventh on their table has one more column."""
     found = []
     for n in range(1, 13):
         fields = [Field("id", after=n % 5), Field("owner", after=f"n{n}"), Field("amount", after=n)]
@@ -59,7 +59,7 @@ def changes() -> list[Change]:
 
 @lru_cache
 def written() -> Sequence[bytes]:
-    """Their messages, and before the first of each structure its metadata."""
+    """Return their messages, with the metadata of a structure before its first message."""
     records = eventlog.records(changes(), "qlik-message", tables=TABLES, encoding="avro")
     return [record.value for record in records]
 
@@ -69,7 +69,7 @@ def is_metadata(value: bytes) -> bool:
 
 
 class Stream:
-    """Batches of a stream in Avro, each read by a state that was begun anew."""
+    """Read the batches of an Avro stream, each by a new state."""
 
     def __init__(self, reading: MessageSettings = READING, **bounds: Any) -> None:
         self.kept = Kept()
@@ -83,7 +83,7 @@ class Stream:
 
 
 def handed_out(batches: Sequence[Sequence[Released]]) -> list[list[Any]]:
-    """The amounts of each transaction, as whoever gets a batch reads them by what it brings."""
+    """Return the amounts of each transaction, read only from its batch."""
     found = []
     for told in batches:
         published = tuple(load_metadata(str(out.reason)) for out in told if out.kind == "metadata")
@@ -105,7 +105,7 @@ def amount(change: Change | None) -> Any:
 def test_wherever_metadata_stand_each_transaction_goes_out_once_and_in_its_order(
     partitions: list[int], limits: list[list[int]]
 ) -> None:
-    """Metadata have a partition of their own, which may be read behind all others."""
+    """Read the metadata from a separate partition, which may be read after all others."""
     topics: dict[int, list[TopicMessage]] = defaultdict(list)
     for partition, value in zip(partitions, written(), strict=True):
         at = 3 if is_metadata(value) else partition
@@ -123,7 +123,7 @@ def test_wherever_metadata_stand_each_transaction_goes_out_once_and_in_its_order
 
 
 def lacking(*values: bytes) -> list[TopicMessage]:
-    """Messages whose metadata are not among them."""
+    """Read messages without their metadata."""
     found = [value for value in values or written()[:4] if not is_metadata(value)]
     return [TopicMessage("bank", 0, offset, value) for offset, value in enumerate(found)]
 
@@ -173,7 +173,7 @@ def test_more_than_may_wait_is_told_at_once() -> None:
 
 
 def registered() -> tuple[list[TopicMessage], dict[int, str]]:
-    """Messages in Confluent's wire format, and what the registry holds."""
+    """Return messages in Confluent's wire format, and the schemas of the registry."""
     schemas: dict[int, str] = {}
 
     def register(table: str, schema: str) -> int:
@@ -234,7 +234,8 @@ def table(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.long
 def test_schemas_that_come_in_the_middle_and_behind_and_a_restart_between(spark: Any, tmp_path: Path) -> None:
-    """Messages wait for their metadata over the end of a run; a batch of the next fails, and comes again."""
+    """Hold messages for their metadata over the end of a run; a batch of the next run fails and is
+    repeated."""
     pytest.importorskip("google.protobuf", reason="protobuf is not installed")
     inbox, lake, refused = tmp_path / "in", tmp_path / "lake", list[Refused]()
     inbox.mkdir()

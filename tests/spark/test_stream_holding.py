@@ -67,7 +67,7 @@ class Kept:
 
 
 class Stream:
-    """Batches of a stream, each read by a state that was begun anew."""
+    """Read the batches of a stream, each by a new state."""
 
     def __init__(self, **bounds: object) -> None:
         self.kept = Kept()
@@ -80,7 +80,7 @@ class Stream:
         return list(Holding(TABLES, reading, self._bounds, self.kept).step(messages, self.now))
 
     def places(self, *messages: TopicMessage) -> list[tuple[int, int]]:
-        """Where the messages stand that a batch hands out."""
+        """The places of the messages that a batch delivers."""
         return [(out.partition, out.offset) for out in self.batch(*messages) if out.kind == "message"]
 
 
@@ -99,7 +99,7 @@ def at(partition: int, offset: int, value: bytes | None) -> TopicMessage:
 def test_every_transaction_goes_out_once_whole_and_in_the_order_of_the_source(
     transactions: list[list[int]], limits: list[list[int]]
 ) -> None:
-    """However partitions and batches cut them: as Kafka's source does, a batch brings at least one message of
+    """Cut them by any partitions and batches: as in Kafka's source, a batch has at least one message of
     each partition that has some."""
     topics: dict[int, list[TopicMessage]] = defaultdict(list)
     expected: list[list[tuple[int, int]]] = []
@@ -133,7 +133,7 @@ def test_a_transaction_of_one_partition_does_not_wait() -> None:
 
 
 def test_a_transaction_waits_until_every_partition_was_read_behind_it() -> None:
-    """What stands before it may have come into another partition, which was read up to a moment before."""
+    """Expect earlier messages in another partition, which was read up to an earlier moment."""
     stream = Stream()
     stream.batch(at(1, 0, change(1, 1, 1, True)))
     assert stream.places(at(0, 0, change(3, 3, 1, True))) == []

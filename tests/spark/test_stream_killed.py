@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 class Source:
-    """Money moves between two accounts: a transaction makes two entries, and takes two old ones away."""
+    """Move money between two accounts: a transaction adds two entries and deletes two old ones."""
 
     def __init__(self) -> None:
         self.accounts: dict[int, Row] = {}

@@ -120,7 +120,7 @@ def test_nothing_of_a_batch_that_stops_is_applied(held: Held) -> None:
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_what_comes_late_changes_no_row_that_was_changed_since(held: Held, restarted: bool) -> None:
-    """After a restart nobody knows which rows those are, and all that is late is refused."""
+    """Refuse all late changes after a restart, because their rows are unknown then."""
     late, other = out(2, 3, "UPDATE", late=True, amount=3), out(3, 4, late=True, id=2, amount=4)
     first = [out(1, 9, amount=9)]
     if restarted:

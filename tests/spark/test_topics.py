@@ -48,5 +48,5 @@ def test_messages_of_topics_become_documents_once(
 
 
 def without_names(documents: list[str]) -> list[str]:
-    """The documents without their event-ids, which tell the positions of their source."""
+    """Return the documents without their event-ids, which contain positions of the source."""
     return sorted(re.sub(r' event-id="[^"]*"', "", line) for line in documents)

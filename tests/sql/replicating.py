@@ -40,7 +40,7 @@ class Replication:
                     execute_plain(connection, statement)
 
     def subscribe(self, *, owner: str = "") -> None:
-        """Replicate all tables of the source, and wait until their content is copied."""
+        """Copy all tables of the source, and wait until their content is copied."""
         with self.source.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             execute_plain(connection, "create publication everything for all tables")
             execute_plain(

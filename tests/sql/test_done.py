@@ -1,4 +1,4 @@
-"""Whatever stands beside the log as done, every way to read pending rows finds those that are not."""
+"""Every way to read pending rows finds the unfinished ones, for all ranges of finished rows."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_the_leader_and_people_write_letters_at_the_same_time(store: Store, lead
 
 
 def look_after(store: Store, skipped: set[int], faults: list[EventlogError]) -> None:
-    """Redrive and skip rows, whatever they are."""
+    """Call redrive and skip for rows of any state."""
     dice = random.Random(1)
     try:
         for _ in range(40):

@@ -1,4 +1,4 @@
-"""No name of the catalogue runs as SQL: each place where one stands, with each way out of its quotes."""
+"""No name of the catalogue runs as SQL: each place of a name, with each way out of its quotes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges of record ids with letters say of each id what a plain table of letters would say."""
+"""Ranges of record ids with letters give each id the letter of a plain table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def letters(ranges: list[StatusRange]) -> dict[int, str]:
 
 
 def built(steps: list[tuple[str, list[int]]]) -> tuple[list[StatusRange], dict[int, str]]:
-    """Return the ranges of some steps, each of which gives letters to new rows, and the same as a table."""
+    """Return the ranges after some steps that give letters to new rows, and the same as a table."""
     ranges: list[StatusRange] = []
     table: dict[int, str] = {}
     for letter, ids in steps:

@@ -168,7 +168,7 @@ def test_a_double_keeps_all_of_its_digits(my: Tracked, value: str) -> None:
 
 
 def test_a_session_cannot_choose_the_numbers_of_the_log(my: Tracked) -> None:
-    """Prevent it, because a session could use up all numbers, and then no one could write."""
+    """Refuse it, because a session could use up all numbers, and then no one could write."""
     my.run("create table t (k integer primary key)")
     my.track("t")
     highest = "set insert_id = 9223372036854775807"

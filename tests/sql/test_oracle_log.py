@@ -49,7 +49,7 @@ def test_two_logs_share_nothing() -> None:
 
 
 def test_only_the_switch_has_a_variable_and_it_is_never_replaced() -> None:
-    """Never replace a package with a variable, because sessions that used it would fail (ORA-04068)."""
+    """Do not replace a package with a variable, because sessions that used it would fail (ORA-04068)."""
     for statement in routines(Log(ORACLE, schema="indirect")):
         replaced = re.match(r"create or replace package body", statement)
         if replaced and "LEADERSHIP" not in statement:

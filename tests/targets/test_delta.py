@@ -158,7 +158,7 @@ def test_rows_are_found_again_by_keys_of_every_type(tmp_path: Path, kind: str, m
 @pytest.mark.long
 @pytest.mark.parametrize("rows_of_a_file", [8_193, 100_000])
 def test_files_of_many_rows_and_a_large_source_merge_rightly(tmp_path: Path, rows_of_a_file: int) -> None:
-    """delta-rs had false errors of cardinality, and rows lost, where files or sources pass a batch."""
+    """Merge without the false errors and lost rows that delta-rs had if files or sources exceed a batch."""
     numbers = list(range(rows_of_a_file))
     table = pa.table({"idu": numbers, "fname": [f"f{n}" for n in numbers], "lname": ["x"] * len(numbers)})
     for start in (0, 1):

@@ -40,13 +40,13 @@ Row = tuple[Any, ...]
 
 
 def row(number: int) -> Row:
-    """The values of a row."""
+    """Return the values of a row."""
     mail = f"j{number}@example.com"
     return number, f"Jack{number}", f"Frost {number % 1000}", mail, "1970-01-01", f"{number % 10_000}.50"
 
 
 def change(op: Op, number: int, values: Sequence[Any], place: int) -> Change:
-    """A change of the row of that number."""
+    """Return a change of the row of that number."""
     fields = tuple(Field(name, ABSENT, value) for name, value in zip(NAMES, values, strict=True))
     return Change(op, None, "usr", (("idu", number),), fields, f"{place:035}", str(place // OF_ONE))
 
@@ -76,7 +76,9 @@ def mixed(count: int, rows: int) -> Iterator[Change]:
 
 
 def apply(engine: Engine, changes: Sequence[Change], source: str) -> tuple[float, str]:
-    """The seconds that it takes to apply the changes, and what of that our own process works at each."""
+    """Return the seconds that it takes to apply the changes, and what of that our own process works
+    at each.
+    """
     settings = ApplySettings()
     begun, worked = time.perf_counter(), time.process_time()
     with closing(Database(engine, source, TABLES, settings, print)) as target:

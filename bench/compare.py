@@ -166,7 +166,7 @@ def spark(rows: int, runs: int) -> None:
 
 
 def _state(folder: str, session: Any, rows: int, name: str, share: float) -> str:
-    """The rows in Parquet, this share of them changed."""
+    """Return the rows in Parquet, this share of them changed."""
     made = session.range(1, rows + 1).selectExpr(*STATE, f"if(id <= {rows * share}, 'Köln', 'Bonn') city")
     made.repartition(8).write.parquet(f"{folder}/{name}")
     return f"{folder}/{name}"

@@ -62,7 +62,7 @@ def log(rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def make(folder: Path, rows: int) -> dict[str, Path]:
-    """The same log as CSV and as Parquet, in a folder that is made where it is missing."""
+    """Return the same log as CSV and as Parquet, in a folder that is made where it is missing."""
     folder.mkdir(exist_ok=True)
     paths = {"csv": folder / "log.csv", "parquet": folder / "log.parquet"}
     schema = next(log(1)).schema
@@ -77,7 +77,7 @@ def make(folder: Path, rows: int) -> dict[str, Path]:
 
 
 def by_row(path: Path, container: str) -> int:
-    """The bytes of its documents, row by row."""
+    """Return the bytes of its documents, row by row."""
     with CurrentFiles() as current:
         pickup = Pickup(TABLES, Rules(), current, CLOCK, None, lambda refused: None)
         sources = (s for s in open_sources([str(path)], Shape.ROWS, container) if not isinstance(s, Refused))
@@ -85,7 +85,7 @@ def by_row(path: Path, container: str) -> int:
 
 
 def by_column(path: Path, container: str) -> int:
-    """The bytes of its documents, by column."""
+    """Return the bytes of its documents, by column."""
     with CurrentFiles() as current:
         pickup = BulkPickup(TABLES, Rules(), XdsSettings(), current, CLOCK, lambda refused: None)
         return _size(pickup.documents([(str(path), container)], lambda size: None))
@@ -114,7 +114,7 @@ def main() -> None:
 
 
 def measured(way: Callable[[Path, str], int], path: Path, container: str) -> tuple[int, float]:
-    """The bytes of the documents, and the CPU seconds that they take."""
+    """Return the bytes of the documents, and the CPU seconds that they take."""
     begun = time.process_time()
     return way(path, container), time.process_time() - begun
 

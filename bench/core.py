@@ -76,7 +76,7 @@ def write_ours(found: list[Change]) -> int:
 
 
 def write_tree(found: list[Change]) -> int:
-    """The same documents by way of an element tree."""
+    """Return the same documents by way of an element tree."""
     size = 0
     for change in found:
         root = etree.Element("nds", dtdversion="4.0")
@@ -99,7 +99,7 @@ def write_tree(found: list[Change]) -> int:
 
 
 def write_bare(found: list[Change]) -> int:
-    """The same documents joined from strings, nothing checked, nothing escaped."""
+    """Return the same documents joined from strings, nothing checked, nothing escaped."""
     size = 0
     for change in found:
         attrs = "".join(
@@ -118,7 +118,7 @@ def write_bare(found: list[Change]) -> int:
 
 
 def fold_and_write_columns(rows: Rows) -> int:
-    """The same by column."""
+    """Return the same by column."""
     engine = Engine(TABLES, Rules(), XdsSettings())
     size = 0
     for at in range(0, EVENTS, 9_999):
@@ -128,7 +128,7 @@ def fold_and_write_columns(rows: Rows) -> int:
 
 
 def by_column(rows: list[Entry]) -> Rows:
-    """The rows as a pick-up has them by column."""
+    """Return the rows as a pick-up has them by column."""
     columns = list(zip(*rows, strict=True))
     texts = (pa.array(column, pa.string()) for column in columns[5:])
     return Rows(np.array(columns[0], np.int64), np.array(columns[2], np.int64), *texts)

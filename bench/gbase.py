@@ -35,7 +35,7 @@ PLAIN = (
 
 
 def mixed_row(at: int) -> tuple[object, ...]:
-    """A row of the first table; values vary, so that no cache flatters."""
+    """Return a row of the first table; values vary, so that no cache flatters."""
     minute, second = at // 60 % 60, at % 60
     moment = f"2025-{at % 12 + 1:02}-{at % 28 + 1:02}T10:{minute:02}:{second:02}"
     price = f"{at * 7919 % 10_000_000 / 100:.2f}"
@@ -115,7 +115,7 @@ def _timed(work: Callable[[], int]) -> float:
 
 
 def measure() -> Iterator[str]:
-    """A line of figures for each kind of table."""
+    """Yield a line of figures for each kind of table."""
     rows = TRANSACTIONS * ROWS_EACH
     yield f"{'table':24}{'rows/s':>10}{'MB/s':>7}{'of the floor':>14}{'values only':>13}{'floor rows/s':>14}"
     for name, (text, values) in TABLES.items():

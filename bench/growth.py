@@ -121,7 +121,7 @@ class Point(NamedTuple):
 
 
 def measured(way: Way, events: int, heap: str) -> Point:
-    """One job, in a session of this process."""
+    """Return one job, in a session of this process."""
     conf = {"spark.sql.shuffle.partitions": str(PARTS)} | ({"spark.driver.memory": heap} if heap else {})
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -148,7 +148,7 @@ def _watch(peak: Peak, over: threading.Event) -> None:
 
 
 def _elsewhere(name: str, events: int, heap: str) -> Point:
-    """The same in a process of its own."""
+    """Return the same in a process of its own."""
     command = [sys.executable, "-m", "eventlog", "bench", "growth", "--point", name, str(events)]
     command += ["--heap", heap] if heap else []
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -110,7 +110,7 @@ class Bench:
                 work.finish({Letter.SUCCESS: [int(str(cells[0])) for cells in picked]})
 
     def publish(self, epoch: int, folder: Path, rows: int) -> str:
-        """The whole way; whether it slows down."""
+        """Return the whole way; whether it slows down."""
         with self.engine.connect() as connection:
             tables = Tables([Catalogue(connection).find("usr").table])
         readable = read_readable(self.engine, self.log, tables)
@@ -256,7 +256,7 @@ def beside(commit: str, arguments: list[str]) -> None:
 
 
 def _rates(root: Path, arguments: list[str]) -> Iterator[tuple[str, str, float]]:
-    """The cases of a tree's own bench, how their rows were finished, and their rates."""
+    """Yield the cases of a tree's own bench, how their rows were finished, and their rates."""
     paths = os.pathsep.join([str(root), str(root / "spark")])
     command = [sys.executable, str(root / "bench" / "publisher.py"), *arguments]
     told = subprocess.run(

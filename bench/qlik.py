@@ -163,7 +163,7 @@ def _rows(made: list[Change]) -> Iterator[Case]:
 
 
 def _object(names: tuple[str, ...], cells: tuple[Any, ...]) -> dict[str, Any]:
-    """A row as JSON Lines hold it."""
+    """Return a row as JSON Lines hold it."""
     made = dict(zip(names, cells, strict=True))
     made["header__change_mask"] = cells[2].hex().upper()
     return made

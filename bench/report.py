@@ -110,7 +110,7 @@ def medians(runs: Sequence[str]) -> list[Line]:
 
 
 def _words(line: str) -> str:
-    """A line without its figures."""
+    """Return a line without its figures."""
     return " ".join(_NUMBER.sub("#", line).split())
 
 
@@ -128,7 +128,7 @@ def _median(lines: Sequence[str]) -> Line:
 
 
 def _like(text: str, number: float) -> str:
-    """A number written as another one is."""
+    """Return a number written as another one is."""
     digits = len(text.partition(".")[2])
     return f"{number:,.{digits}f}" if "," in text or number >= 10_000 else f"{number:.{digits}f}"
 
@@ -150,7 +150,7 @@ def quote(sections: Sequence[Section], about: Mapping[str, str]) -> str:
 
 
 def markdown(sections: Sequence[Section], about: Mapping[str, str]) -> str:
-    """The report as a page of Markdown."""
+    """Return the report as a page of Markdown."""
     quoted = quote(sections, about)
     told = [
         "# What was measured",
@@ -176,7 +176,9 @@ def _block(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def within(page: str, report: str) -> str:
-    """A page of Markdown with the report between its marks, a level deeper and without a title of its own."""
+    """Return a page of Markdown with the report between its marks, a level deeper and without a title of its
+    own.
+    """
     before, begun, rest = page.partition(MARKS[0])
     _, ended, after = rest.partition(MARKS[1])
     if not begun or not ended:

@@ -137,7 +137,7 @@ class Point(NamedTuple):
 
 
 def measured(axis: str, size: int, url: str) -> Point:
-    """One point, in this process and in a database of its own on that server."""
+    """Return one point, in this process and in a database of its own on that server."""
     if axis == FILES:
         return _of_file(size)
     with own_database(make_url(url)) as engine, tempfile.TemporaryDirectory() as folder:
@@ -188,7 +188,9 @@ def _run(engine: Engine, statement: str) -> None:
 
 
 def lines(name: str, axis: Axis, points: tuple[int, ...], tries: int, url: str) -> Iterator[str]:
-    """A line for each point of an axis: of its fastest try, for whatever else a machine does takes time."""
+    """Yield a line for each point of an axis: of its fastest try, for whatever else a machine does takes
+    time.
+    """
     found = [(size, min(_elsewhere(name, size, url) for _ in range(tries))) for size in points]
     best = max(point.units / point.seconds for _, point in found)
     for size, point in found:
@@ -201,7 +203,7 @@ def lines(name: str, axis: Axis, points: tuple[int, ...], tries: int, url: str) 
 
 
 def _elsewhere(axis: str, size: int, url: str) -> Point:
-    """One point, in a process of its own."""
+    """Return one point, in a process of its own."""
     command = [sys.executable, "-m", "eventlog", "bench", "scale", "--point", axis, str(size), url]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return Point(*json.loads(done.stdout))

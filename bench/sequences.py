@@ -72,7 +72,7 @@ def changes(wanted: int) -> Iterator[str]:
 
 
 def written(folder: Path, source: str, wanted: int) -> tuple[str, ...]:
-    """The inputs of one case."""
+    """Return the inputs of one case."""
     folder.mkdir()
     told, whole = folder / "changes.jsonl", folder / CASES[source]
     with told.open("w") as file:
@@ -99,7 +99,7 @@ def _no(refused: Any) -> None:
 
 
 def run(spark: Any, source: str, names: tuple[str, ...], out: Path, partitions: int) -> float:
-    """The seconds that it takes."""
+    """Return the seconds that it takes."""
     order = "sequence" if source.startswith("qlik") else "object"
     job = Job(source, "changes", names, str(out), tables=TABLES)
     began = time.monotonic()

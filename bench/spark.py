@@ -87,7 +87,7 @@ def rows(events: int, case: str) -> Iterator[pa.Table]:
 
 
 def make_log(folder: Path, events: int, case: str) -> list[str]:
-    """The log as Parquet files."""
+    """Return the log as Parquet files."""
     folder.mkdir(parents=True)
     names = []
     for n, table in enumerate(rows(events, case)):
@@ -97,7 +97,7 @@ def make_log(folder: Path, events: int, case: str) -> list[str]:
 
 
 def make_current(path: Path, events: int) -> tuple[tuple[str, str], ...]:
-    """The current rows of all objects."""
+    """Return the current rows of all objects."""
     ids = pa.array(range(events // 3 + 1))
     text = ids.cast(pa.string())
     cells = {
@@ -186,7 +186,7 @@ class Measured(NamedTuple):
     work: float  # a second of CPU time
 
     def of(self, floor: Measured) -> str:
-        """The share of the floor."""
+        """Return the share of the floor."""
         return f"{self.rate / floor.rate:.2f} (by CPU time {self.work / floor.work:.2f})"
 
 

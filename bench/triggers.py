@@ -135,7 +135,7 @@ def _single(engine: Engine, log: Log) -> None:
 
 
 def _turns(engine: Engine) -> tuple[float, float]:
-    """The medians of an update without and with our trigger."""
+    """Return the medians of an update without and with our trigger."""
     took: dict[str, list[float]] = {BARE: [], TABLE: []}
     statements = {table: text(ONE.format(table=table)) for table in took}
     with engine.connect() as connection:

@@ -87,16 +87,16 @@ class Vendor:
         self._builder = java.JClass("com.informix.stream.cdc.IfxCDCRecordBuilder")(connection)
 
     def build(self, record: bytes) -> Any:
-        """The vendor's record of these bytes."""
+        """Return the vendor's record of these bytes."""
         return self._builder.buildRecord(self._java.JArray(self._java.JByte)(record))
 
     def rows(self, stream: bytes) -> list[dict[str, str | None]]:
-        """The rows of a stream, the values as texts."""
+        """Return the rows of a stream, the values as texts."""
         built = [self.build(record) for record in records(stream)]
         return [_row(record.getData()) for record in built if record.hasOperationData()]
 
     def value(self, stream: bytes) -> str | None:
-        """The value of the only column of the only row in a stream, as text."""
+        """Return the value of the only column of the only row in a stream, as text."""
         ((value,),) = (row.values() for row in self.rows(stream))
         return value
 
@@ -124,7 +124,7 @@ def _text(held: Any) -> str:
 
 
 def records(stream: bytes) -> Iterator[bytes]:
-    """A stream cut into its records."""
+    """Yield a stream cut into its records."""
     at = 0
     while at < len(stream):
         header, payload, _, _ = COMMON.unpack_from(stream, at)
@@ -133,7 +133,7 @@ def records(stream: bytes) -> Iterator[bytes]:
 
 
 def stream_of(declared: str, value: Any) -> bytes:
-    """A stream of one row with this value."""
+    """Return a stream of one row with this value."""
     schema = read_schema(f"c {declared}", Text())
     row = write_row(Number.INSERT, RowHead(2, 1, 7, 0), schema.write((value,), "big"))
     return write_schema(7, schema) + write_head(BeginTx(1, 1, 1, 1)) + row + write_head(CommTx(3, 1, 1))
@@ -146,7 +146,7 @@ def ours(stream: bytes) -> Any:
 
 
 def our_rows(stream: bytes) -> list[dict[str, Any]]:
-    """The row of each record of a row, as our reader has them: of an update two."""
+    """Return the row of each record of a row, as our reader has them: of an update two."""
     found: list[dict[str, Any]] = []
     for change in StreamReader(Tables()).feed(stream):
         if isinstance(change, Change):
@@ -155,7 +155,7 @@ def our_rows(stream: bytes) -> list[dict[str, Any]]:
 
 
 def random_stream(dice: random.Random, rows: int) -> bytes:
-    """A transaction of inserts, updates and deletes of rows of many types, nulls among them."""
+    """Return a transaction of inserts, updates and deletes of rows of many types, nulls among them."""
     schema = read_schema(", ".join(f"{name} {kind}" for name, kind in WIDE.items()), Text())
     parts = [write_schema(7, schema), write_head(BeginTx(1, 1, 1_750_000_000, 1001))]
     sequence = 1
@@ -201,7 +201,7 @@ def compare_rows(vendor: Vendor, stream: bytes, kinds: dict[str, str]) -> tuple[
 
 
 def captured() -> bytes:
-    """The records that were captured from a server, as one stream."""
+    """Return the records that were captured from a server, as one stream."""
     return b"".join(bytes.fromhex(record["hex"]) for record in json.loads(CAPTURED.read_text("utf-8")))
 
 

@@ -113,7 +113,7 @@ def documents(
     refused: Told | None = None,
     **given: Any,
 ) -> Iterator[Document]:
-    """The documents of the rows of a log, which are one pick-up, in the order in which they leave.
+    """Yield the documents of the rows of a log, which are one pick-up, in the order in which they leave.
 
     >>> import eventlog
     >>> usr = eventlog.tables({"usr": {"key": ["idu"], "columns": {"idu": "int", "fname": "text"}}})
@@ -263,7 +263,7 @@ def explain(
 
 
 def table_key(values: Mapping[str, str]) -> str:
-    """The table_key of these columns and the texts of their values, quoted where it must be.
+    """Return the table_key of these columns and the texts of their values, quoted where it must be.
 
     >>> import eventlog
     >>> eventlog.table_key({"idu": "1", "name": "a+b"})
@@ -273,7 +273,7 @@ def table_key(values: Mapping[str, str]) -> str:
 
 
 def read_table_key(text: str) -> dict[str, str]:
-    """The columns and values of a table_key.
+    """Return the columns and values of a table_key.
 
     >>> import eventlog
     >>> eventlog.read_table_key('idu=1+name="a+b"')
@@ -283,7 +283,7 @@ def read_table_key(text: str) -> dict[str, str]:
 
 
 def settings_of(name: str) -> dict[str, Setting]:
-    """The settings of a format, and those of what folds a log for `log`.
+    """Return the settings of a format, and those of what folds a log for `log`.
 
     >>> import eventlog
     >>> eventlog.settings_of("xds")["time_syntax"].choices
@@ -331,12 +331,14 @@ def changes_of(
     refused: Told,
     given: Mapping[str, Any],
 ) -> Iterator[Change]:
-    """The changes of sources of one task of a format that is not folded; `refused` hears of each that is."""
+    """Yield the changes of sources of one task of a format that is not folded; `refused` hears of each that
+    is.
+    """
     yield from _changes(form, sources, tables, None, _report(refused), given)
 
 
 def read_given(given: Mapping[str, Any], *declaring: type) -> dict[str, Any]:
-    """The settings that were given, read; Misuse for one that none of these declares."""
+    """Return the settings that were given, read; Misuse for one that none of these declares."""
     fields = {field.name: field for declared in declaring for field in settings.declared(declared)}
     for name in given:
         if name not in fields:
@@ -349,7 +351,7 @@ def read_given(given: Mapping[str, Any], *declaring: type) -> dict[str, Any]:
 
 
 def clock_of(known: Mapping[str, Any]) -> str:
-    """The time of rows without one: as given, else now."""
+    """Return the time of rows without one: as given, else now."""
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
     return known.get("now") or now.isoformat(" ", "microseconds")
 
@@ -365,7 +367,7 @@ def _report(refused: Told | None) -> Report:
 
 
 def _current(given: Mapping[str, Rows] | None, tables: Tables) -> CurrentFiles:
-    """The current rows of the tables that are named."""
+    """Return the current rows of the tables that are named."""
     with ExitStack() as stack:
         loaded = stack.enter_context(CurrentFiles())
         for name, rows in (given or {}).items():

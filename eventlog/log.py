@@ -59,7 +59,9 @@ def read(sources: Iterable[Source[Row]], tables: Tables, settings: LogSettings) 
 
 
 def read_entries(source: Source[Row], now: str) -> Iterator[tuple[Row, Entry] | Refused]:
-    """The entries of a source's rows, each with the row it came from; Misuse if a column is missing."""
+    """Yield the entries of a source's rows, each with the row it came from; raise Misuse if a column is
+    missing.
+    """
     cells_of = _binding(source)
     for row in source.records:
         if isinstance(row, Refused):
@@ -73,7 +75,7 @@ def read_entries(source: Source[Row], now: str) -> Iterator[tuple[Row, Entry] | 
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> Iterator[SheetRow | Refused]:
-    """The rows of types 1 to 4 whose documents have the same effect, numbered from 1."""
+    """Yield the rows of types 1 to 4 whose documents have the same effect, numbered from 1."""
     now = values.read_moment(values.Kind.TIMESTAMP, settings.now or "1970-01-01 00:00:00").iso
     last = 0
     tally = unchanged_updates()
@@ -142,7 +144,9 @@ _EVENT_TIME = COLUMNS.index("event_time")
 
 
 def _cell(name: str, cell: Any) -> Cell:
-    """A cell of any container as what an entry is read from; WrongRow if it is no single text or number."""
+    """Return a cell of any container as what an entry is read from; raise WrongRow if it is no single text or
+    number.
+    """
     if cell is None or isinstance(cell, str):
         return cell
     if isinstance(cell, bool):
@@ -168,7 +172,7 @@ LogRow = tuple[str, str, int, str | None, str | None, str | None]
 
 
 def _rows(change: Change, tables: Tables, settings: LogSettings) -> Iterator[LogRow]:
-    """The rows of one event of one object."""
+    """Yield the rows of one event of one object."""
     write_rows = _WRITERS.get(change.op)
     if write_rows is None:
         raise NotExpressible(f"a log has no row for {change.op}; --expand-truncate makes deletes of its rows")
@@ -194,7 +198,9 @@ def _key_names(change: Change) -> tuple[str, ...]:
 
 
 def _table_name(change: Change, tables: Tables) -> str:
-    """The name that rows carry: with the schema only where the table's name alone would not find it."""
+    """Return the name that rows carry: with the schema only where the table's name alone would not
+    find it.
+    """
     try:
         found = tables.find(change.table)
     except EventlogError:

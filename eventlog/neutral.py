@@ -39,7 +39,7 @@ class NeutralSettings:
 def read(
     sources: Iterable[Source[Object]], tables: Tables, settings: NeutralSettings
 ) -> Iterator[Change | Refused]:
-    """The changes of JSON objects."""
+    """Yield the changes of JSON objects."""
     for source in sources:
         for record in source.records:
             if isinstance(record, Refused):
@@ -52,17 +52,17 @@ def read(
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: NeutralSettings) -> Iterator[Json | Refused]:
-    """The JSON objects of changes."""
+    """Yield the JSON objects of changes."""
     return map(dump, changes)
 
 
 def refuse(change: Change, fault: EventlogError) -> Refused:
-    """A change that a writer cannot express, kept in this format."""
+    """Return a change that a writer cannot express, kept in this format."""
     return Refused(place_of(change), str(fault), (dumps(change) + "\n").encode(errors="surrogatepass"))
 
 
 def dumps(change: Change) -> str:
-    """The change on one line."""
+    """Return the change on one line."""
     return json.dumps(dump(change), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -72,7 +72,7 @@ def dumps_side(value: Side) -> str:
 
 
 def dump(change: Change) -> Json:
-    """The change as an object that JSON can hold."""
+    """Return the change as an object that JSON can hold."""
     line: Json = {
         "op": change.op.value,
         "schema": change.schema,

@@ -38,7 +38,7 @@ def addresses(name: str) -> Iterator[str]:
 
 
 def own_name(text: str) -> str:
-    """A name for a topic or a group that no other test has, in this run or another."""
+    """Return a name for a topic or a group that no other test has, in this run or another."""
     return f"{re.sub('[^a-z0-9_]', '_', text.lower())}_{secrets.token_hex(4)}"
 
 

@@ -9,7 +9,7 @@ _COMMAND = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -
 
 
 def certificate(folder: Path, name: str) -> tuple[str, str]:
-    """The files of a certificate for 127.0.0.1: with its key, and alone."""
+    """Return the files of a certificate for 127.0.0.1: with its key, and alone."""
     both, alone = folder / f"{name}.pem", folder / f"{name}-public.pem"
     subject = ("-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1")
     command = [*_COMMAND.split(), *subject, "-keyout", str(both), "-out", str(alone)]

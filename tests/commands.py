@@ -66,7 +66,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def start(within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-    """A parent; `within` are words before those that start it."""
+    """Return a parent; `within` are words before those that start it."""
     return subprocess.Popen(
         [*within, sys.executable, "-c", PARENT, *LATER],
         # Arrow's allocator would have a thread, and a process that forks is to have one only

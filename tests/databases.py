@@ -62,7 +62,7 @@ PARAMETERS = [pytest.param(name, marks=() if name == EMBEDDED else pytest.mark.s
 
 
 def told() -> str:
-    """One line: what the tests run on, and what not."""
+    """Return one line: what the tests run on, and what not."""
     missing = "" if _WANTED else f"; no {', '.join(_CONTAINERS)}, for no Docker engine answers"
     return f"databases: {', '.join(AT_HAND)}{missing}"
 
@@ -88,7 +88,7 @@ def own_ids(dialect: Dialect) -> str:
 
 
 def server_url(name: str, embedded: Server) -> contextlib.AbstractContextManager[URL]:
-    """The server of that name."""
+    """Return the server of that name."""
     if name == EMBEDDED:
         return contextlib.nullcontext(make_url(embedded.url))
     if name in _NAMED:

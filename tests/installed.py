@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def source(folder: Path) -> Path:
-    """A copy of every file that git knows."""
+    """Return a copy of every file that git knows."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, tracked.stdout.split("\0")):
         target = folder / name
@@ -33,7 +33,7 @@ def source(folder: Path) -> Path:
 
 
 def build(source: Path, folder: Path) -> Path:
-    """The wheel of a source tree."""
+    """Return the wheel of a source tree."""
     options = ("-q", "--no-deps", "--no-build-isolation", "-w", str(folder))
     command = [sys.executable, "-m", "pip", "wheel", *options, str(source)]
     subprocess.run(command, check=True, timeout=120, capture_output=True)
@@ -56,7 +56,9 @@ class Installation:
             (self.site / name).symlink_to(path)
 
     def run(self, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-        """The command, in that folder, on a machine that has nothing else: no environment, no programs."""
+        """Return the command, in that folder, on a machine that has nothing else: no environment, no
+        programs.
+        """
         environment = {"HOME": str(folder), "PATH": str(self._empty), "TMPDIR": str(folder)}
         command: list[str | Path] = [self.python, "-m", "eventlog", *arguments]
         return subprocess.run(

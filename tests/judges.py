@@ -15,7 +15,7 @@ from bench.peers import installing
 
 
 def java(name: str) -> list[str]:
-    """The jars of a judge."""
+    """Return the jars of a judge."""
     try:
         return installing.jars(name)
     except installing.Skipped as reason:

@@ -80,7 +80,7 @@ class MariaServer:
         self._server.wait()
 
     def _serve(self, *words: str) -> subprocess.Popen[bytes]:
-        """The server, once it answers."""
+        """Return the server, once it answers."""
         server = self._run(
             *("mariadbd", "--no-defaults", f"--datadir={self._data}", "--bind-address=127.0.0.1"),
             *(f"--port={self._port}", f"--socket={self._folder}/socket", "--skip-name-resolve"),

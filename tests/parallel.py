@@ -30,7 +30,7 @@ def workers() -> int:
 
 
 def _memory() -> int:
-    """The bytes of this machine, or of this container."""
+    """Return the bytes of this machine, or of this container."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = _LIMIT.read_text().strip() if _LIMIT.exists() else "max"
     return machine if limit == "max" else min(machine, int(limit))

@@ -52,6 +52,7 @@ _STATEMENT = re.compile(  # of a database, of PL/SQL or of a logging system
     r"\s*(CODE\.|select|insert|update|delete|create|alter|drop|with|from|where|and|case|set|merge|\w+Logger)\b",
     re.IGNORECASE,
 )
+_NO_FUNCTION = re.compile(r"property|setter|fixture|contextmanager|command|group")  # decorators
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -60,7 +61,8 @@ class Prose(NamedTuple):
 
     line: int
     text: str
-    opens: bool = False  # it is a docstring
+    opens: bool = False  # it is a docstring of a class or function
+    verb: bool = False  # it must start with a verb, because a function returns something
 
 
 class Fault(NamedTuple):
@@ -89,7 +91,7 @@ def faults(path: Path) -> Iterator[Fault]:
 
 def reasons(piece: Prose) -> Iterator[str]:
     """Return what is wrong with a piece of prose."""
-    if piece.opens and (reason := opening(piece.text)):
+    if piece.opens and (reason := opening(piece.text, piece.verb)):
         yield reason
     plain = _CODE.sub(lambda code: code[1] or "CODE", piece.text)
     for word, pattern in _DENIED.items():
@@ -102,12 +104,10 @@ def reasons(piece: Prose) -> Iterator[str]:
                 yield f"a sentence of {words} words: {sentence[:60]}…"
 
 
-def opening(text: str) -> str:
+def opening(text: str, verb: bool = False) -> str:
     """Return what is wrong with the first word of a docstring."""
     first = re.match(r"[`\"']?([\w'-]+)", text)
-    if first is None or first[1] in _ARTICLES or text[0] in "`\"'{<":
-        return ""
-    if first[1] in verbs():
+    if first is None or first[1] in verbs() or (first[1] in _ARTICLES and not verb) or text[0] in "`\"'{<":
         return ""
     return f"it starts with {first[1]!r}: start with a verb or an article (verbs: tests/verbs.txt)"
 
@@ -121,12 +121,17 @@ def python(text: str) -> Iterator[Prose]:
     """Return the docstrings and comments of a module."""
     for node in ast.walk(ast.parse(text)):
         if (doc := _docstring(node)) is not None:
-            yield Prose(
-                doc.lineno,
-                _without_examples(inspect.cleandoc(str(doc.value))),
-                not isinstance(node, ast.Module),
-            )
+            words = _without_examples(inspect.cleandoc(str(doc.value)))
+            yield Prose(doc.lineno, words, not isinstance(node, ast.Module), _returns(node))
     yield from _comments(text)
+
+
+def _returns(node: ast.AST) -> bool:
+    """Return whether a node is a function that returns something: no test, property or context manager."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.returns is None:
+        return False
+    used_as_value = any(_NO_FUNCTION.search(ast.unparse(decorator)) for decorator in node.decorator_list)
+    return not used_as_value and ast.unparse(node.returns) not in ("None", "NoReturn")
 
 
 def messages(text: str) -> Iterator[Prose]:

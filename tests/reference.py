@@ -36,7 +36,7 @@ class Document:
 def documents(
     rows: list[Row], current: Current, key_column: str, columns: list[str], add: bool
 ) -> list[Document]:
-    """The documents of one pick-up, in the order in which they leave."""
+    """Return the documents of one pick-up, in the order in which they leave."""
     found: list[Document] = []
     for key in {row[2] for row in rows}:
         of_object = sorted(row for row in rows if row[2] == key)
@@ -125,7 +125,7 @@ def merge(
 
 
 def render(document: Document) -> str:
-    """The document in words that a comparison of XDS can share."""
+    """Return the document in words that a comparison of XDS can share."""
     lines: list[str] = []
     if document.op == "add":
         gathered: dict[str, list[str]] = {}  # at the place of the first, null or not
@@ -186,7 +186,7 @@ def key_pairs(text: str) -> list[tuple[str, str]]:
 
 
 def in_quotes(value: str) -> str:
-    """The value as a key has it."""
+    """Return the value as a key has it."""
     if not set(value) & set(",;'+\"=\\<>"):
         return value
     return '"' + "".join("\\" + c if c in '"\\' else c for c in value) + '"'

@@ -15,14 +15,14 @@ _KEY = "nobody"  # the server needs no key, but clients want one
 
 
 def bucket() -> str:
-    """A new bucket that no other test has."""
+    """Return a new bucket that no other test has."""
     name = f"test-{secrets.token_hex(8)}"
     filesystem().create_dir(name)
     return name
 
 
 def filesystem() -> fs.S3FileSystem:
-    """The server as Arrow sees it."""
+    """Return the server as Arrow sees it."""
     return fs.S3FileSystem(
         access_key=_KEY,
         secret_key=_KEY,
@@ -47,7 +47,7 @@ def conf() -> dict[str, str]:
 
 
 def variables() -> dict[str, str]:
-    """The environment in which Spark and deltalake reach the server."""
+    """Return the environment in which Spark and deltalake reach the server."""
     few = {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
     told = " ".join(f"--conf {name}={value}" for name, value in (few | conf()).items())
     return {
@@ -62,5 +62,5 @@ def variables() -> dict[str, str]:
 
 
 def options() -> dict[str, Any]:
-    """The same for deltalake in this process."""
+    """Return the same for deltalake in this process."""
     return {name: value for name, value in variables().items() if name.startswith("AWS_")}

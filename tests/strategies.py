@@ -25,7 +25,7 @@ any_scalars = scalars | st.text() | st.binary().map(Undecoded)
 
 
 def xds_values(kind_values: st.SearchStrategy[Scalar]) -> st.SearchStrategy[Side]:
-    """One value, or several of a multi-valued attribute."""
+    """Return one value, or several of a multi-valued attribute."""
     return st.one_of(kind_values, st.lists(kind_values, min_size=2, max_size=3).map(tuple))
 
 

@@ -50,7 +50,7 @@ class Capture(Protocol):
     lacks: str  # what it does not do
 
     def capturing(self, engine: Engine) -> AbstractContextManager[None]:
-        """The table's changes are captured, as long as the block."""
+        """Return the table's changes are captured, as long as the block."""
 
     def rate(self, engine: Engine, changes: int) -> float | None:
         """Return changes a second, of those that were captured; None if nothing is read."""
@@ -99,7 +99,7 @@ def _log(engine: Engine) -> Log:
 
 
 def published(store: Store, epoch: int, folder: Path) -> float:
-    """The seconds in which all that is pending becomes documents in a folder."""
+    """Return the seconds in which all that is pending becomes documents in a folder."""
     engine = store.engine
     with engine.connect() as connection:
         tables = Tables([Catalogue(connection).find(TABLE).table])

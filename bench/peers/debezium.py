@@ -134,5 +134,5 @@ def _properties(url: URL, tables: Sequence[str]) -> str:
 
 
 def _escaped(value: str) -> str:
-    """A value as Java's properties have it."""
+    """Return a value as Java's properties have it."""
     return value.replace("\\", "\\\\")

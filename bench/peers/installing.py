@@ -58,7 +58,7 @@ class Skipped(Exception):
 
 
 def jars(name: str) -> list[str]:
-    """The jars of a peer, as Maven resolves them."""
+    """Return the jars of a peer, as Maven resolves them."""
     folder = _place() / name
     if not (folder / "complete").exists():
         for program in ("java", "mvn"):
@@ -73,7 +73,7 @@ def jars(name: str) -> list[str]:
 
 
 def python(name: str) -> Path:
-    """The Python of an environment that has a peer's packages."""
+    """Return the Python of an environment that has a peer's packages."""
     folder = _place() / name
     program = folder / "bin" / "python"
     if not (folder / "complete").exists():
@@ -84,7 +84,7 @@ def python(name: str) -> Path:
 
 
 def pgq() -> Path:
-    """The programs of a PostgreSQL of Debian's that has PgQ; it need not be installed."""
+    """Return the programs of a PostgreSQL of Debian's that has PgQ; it need not be installed."""
     folder = _place() / "pgq"
     if not (folder / "complete").exists():
         for program in ("apt-cache", "apt-get", "dpkg-deb"):

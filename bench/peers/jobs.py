@@ -33,7 +33,7 @@ class Took(NamedTuple):
 
 
 def by_hand(engine: Engine, count: int) -> Took:
-    """The floor: a table, and `for update skip locked`, chunk by chunk."""
+    """Return the floor: a table, and `for update skip locked`, chunk by chunk."""
     made = "create table jobs (id bigint generated always as identity primary key, status text, payload text)"
     _run(engine, made)
     begun = time.perf_counter()
@@ -75,7 +75,7 @@ def eventlog(mode: FinishMode) -> Callable[[Engine, int], Took]:
 
 
 def of_program(name: str) -> Callable[[Engine, int], Took]:
-    """A peer's own program, in its own Python."""
+    """Return a peer's own program, in its own Python."""
     program = python(name)
 
     def measure(engine: Engine, count: int) -> Took:

@@ -31,7 +31,7 @@ def prepare(engine: Engine, rows: int) -> None:
 
 
 def change(engine: Engine, rows: int) -> float:
-    """The seconds that one session takes for all changes."""
+    """Return the seconds that one session takes for all changes."""
     with engine.connect() as connection:
         begun = time.perf_counter()
         for step in map(text, STEPS):

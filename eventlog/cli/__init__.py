@@ -95,7 +95,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """A command that is not there is met with those that sound like it."""
+        """Return a command that is not there is met with those that sound like it."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             near = " or ".join(get_close_matches(args[0], COMMANDS))
             ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {near}?" if near else ""))

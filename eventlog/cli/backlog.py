@@ -51,7 +51,7 @@ class NameAndValue(click.ParamType[tuple[str, str]]):
 
 
 def _settings(file: Path | None, place: Mapping[str, Any], given: Mapping[str, Any]) -> Config:
-    """The publisher's settings: a live log gives what the publisher would give."""
+    """Return the publisher's settings: a live log gives what the publisher would give."""
     known = {field.name for _, settings in ALL for field in declared(settings)}
     flags = {name: value for name, value in given.items() if name in known}
     return read_config((settings for _, settings in ALL), {**flags, **place}, os.environ, file)

@@ -169,7 +169,7 @@ def _advance(connection: Connection, log: Log, settings: Config) -> None:
 
 
 def _known(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:
-    """The tables that are published; where there is no log, those that need no naming."""
+    """Return the tables that are published; where there is no log, those that need no naming."""
     if exists(connection, log):
         return read_tables(engine, log, settings)
     found = Catalogue(connection).tables()

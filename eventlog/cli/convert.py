@@ -104,7 +104,7 @@ def _kept(options: JobOptions, source: str) -> BinaryIO | None:
 
 
 def taking_part(source: str, target: str) -> set[str]:
-    """The headings of the settings that a conversion has a use for."""
+    """Return the headings of the settings that a conversion has a use for."""
     parts = {"the input", source, target}
     if source == "log":
         parts.add("the log")
@@ -118,5 +118,5 @@ def taking_part(source: str, target: str) -> set[str]:
 
 
 def clock() -> str:
-    """The time now in UTC, as a log holds it."""
+    """Return the time now in UTC, as a log holds it."""
     return dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")

@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def database_options(command: F) -> F:
-    """The options that name the database and the log; the command is handed a Place."""
+    """Return the options that name the database and the log; the command is handed a Place."""
     options = (
         click.option(
             "--config",
@@ -47,13 +47,13 @@ def database_options(command: F) -> F:
 def read_place(
     config: Path | None, url: str | None, log_table: str | None, layout: str | None, log_time: str | None
 ) -> LogPlace:
-    """The place that flags, environment and file name."""
+    """Return the place that flags, environment and file name."""
     return place_of(read_settings(config, url, log_table, layout, log_time))
 
 
 def read_settings(
     config: Path | None, url: str | None, log_table: str | None, layout: str | None, log_time: str | None
 ) -> Config:
-    """All settings; the file may hold those of all commands."""
+    """Return all settings; the file may hold those of all commands."""
     flags = {"url": url, "log_table": log_table, "layout": layout, "log_time": log_time}
     return read_config((settings for _, settings in ALL), flags, os.environ, config)

@@ -84,7 +84,7 @@ def deliver(
 
 
 def _lasting(name: str, folder: Path) -> str:
-    """A file that can be gone through again: standard input and pipes are copied into the folder."""
+    """Return a file that can be gone through again: standard input and pipes are copied into the folder."""
     path = Path(name)
     if name == "-":
         return _copied(sys.stdin.buffer, folder / "documents.xml")

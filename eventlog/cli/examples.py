@@ -69,5 +69,5 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 def shown(command: str) -> str:
-    """The examples of a command as its help ends with them."""
+    """Return the examples of a command as its help ends with them."""
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command])))

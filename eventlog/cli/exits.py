@@ -53,7 +53,7 @@ def ended(fault: KeyboardInterrupt) -> Ended:
 
 
 def _signal_in(fault: BaseException) -> Ended | None:
-    """The signal that click calls an abort, as it does while it reads the words and shows the help."""
+    """Return the signal that click calls an abort, as it does while it reads the words and shows the help."""
     cause = fault.__cause__
     return ended(cause) if isinstance(fault, click.Abort) and isinstance(cause, KeyboardInterrupt) else None
 

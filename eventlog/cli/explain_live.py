@@ -26,8 +26,9 @@ def explain_log(
     everything: bool,
     say: Callable[[str], None],
 ) -> Iterator[Explained]:
-    """The rows of the next cycle, then sentences about the others; with a key every row of that object, with
-    `everything` every pending row."""
+    """Yield the rows of the next cycle, then sentences about the others; with a key every row of that object,
+    with `everything` every pending row.
+    """
     config = read_config((settings for _, settings in ALL), flags, os.environ, file)
     with opened(config) as store:
         yield from explain_store(config, store, table, key, everything=everything)

@@ -15,7 +15,7 @@ ids_argument = click.argument("ids", nargs=-1, type=int, metavar="[RECORD_ID]...
 
 
 def which_options(command: F) -> F:
-    """The ids, the table and the words of the reason."""
+    """Return the ids, the table and the words of the reason."""
     for option in (ids_argument, reason_option, table_option):
         command = option(command)
     return command

@@ -117,7 +117,9 @@ def uninstall(
 
 
 def _routines(log: Log, file: str) -> str:
-    """The public routines, which name the log's schema; `track --sql` prints them where it is not named."""
+    """Return the public routines, which name the log's schema; `track --sql` prints them where it is not
+    named.
+    """
     return log.dialect.script([*triggers.routines(log, file)]) if log.schema else ""
 
 

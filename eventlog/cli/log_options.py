@@ -101,14 +101,14 @@ def read_live(
     verbose: bool = False,
     log_format: str = "text",
 ) -> Config:
-    """The settings of a live command. Its file and environment may hold those of all commands."""
+    """Return the settings of a live command. Its file and environment may hold those of all commands."""
     start_logging(verbose, log_format)
     _warn_of_misspelt(os.environ)
     return read_config((settings for _, settings in ALL), flags, os.environ, config_file)
 
 
 def misspelt(environment: Iterable[str], known: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The variables that are none of the known ones and sound like one, each with that one."""
+    """Yield the variables that are none of the known ones and sound like one, each with that one."""
     bare = {name.removeprefix(_PREFIX): name for name in known}
     for name in sorted(environment):
         if name.startswith(_PREFIX) and name not in known:
@@ -125,7 +125,7 @@ def _warn_of_misspelt(environment: Iterable[str]) -> None:
 
 
 def _variables_of_commands() -> set[str]:
-    """The variables that some command reads."""
+    """Return the variables that some command reads."""
     from eventlog.cli import COMMANDS, cli  # all of them, which takes a while
 
     group = click.Context(cli)

@@ -147,7 +147,7 @@ def _write_names(formatter: click.HelpFormatter, heading: str, parameters: Seque
 def settings_options(
     declaring: Iterable[tuple[str, type]], without: Collection[str] = ()
 ) -> Callable[[F], F]:
-    """The options of several declarations, each name once, under the heading of its first."""
+    """Return the options of several declarations, each name once, under the heading of its first."""
 
     def decorate(command: F) -> F:
         options: dict[str, SettingOption] = {}
@@ -164,14 +164,14 @@ def settings_options(
 
 
 def add_options(command: F, options: Iterable[click.Option]) -> F:
-    """The command with these options before those that it has."""
+    """Return the command with these options before those that it has."""
     params = command.__dict__.setdefault("__click_params__", [])
     params[:0] = reversed(list(options))
     return command
 
 
 def setting_option(field: dataclasses.Field[Any], heading: str, **more: Any) -> SettingOption:
-    """The option of one setting."""
+    """Return the option of one setting."""
     flag = "--" + field.name.replace("_", "-")
     if is_flag(field):
         option = SettingOption([f"{flag}/--no-{flag[2:]}"], default=None, help=_help(field), **_named(more))
@@ -221,7 +221,7 @@ tables_option = click.option(
 
 
 def read_tables(path: Path | None) -> Tables:
-    """The tables of a tables file; none without one."""
+    """Return the tables of a tables file; none without one."""
     tables = Tables() if path is None else read_tables_file(path)
     for words in tables.warnings:
         print_sentence(words)

@@ -78,7 +78,7 @@ def query(
 
 
 def _queries(file: BinaryIO) -> list[Query]:
-    """The queries of an nds document; InvalidDocument where there is none."""
+    """Return the queries of an nds document; InvalidDocument where there is none."""
     try:
         root = parse(file.read())
     except InvalidDocument as fault:

@@ -75,5 +75,5 @@ def _serve(server: PageServer) -> None:
 
 
 def clock() -> str:
-    """The time now in UTC, to the millisecond."""
+    """Return the time now in UTC, to the millisecond."""
     return dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "milliseconds")

@@ -40,7 +40,7 @@ def run(
 ) -> None:
     """Publish the rows of the log until SIGTERM or SIGINT; SIGHUP reads the settings again.
 
-    Several may run: one publishes, the others wait and take over when it is gone.
+    Several publishers may run: one publishes, the others take over when its session ends.
     """
     flags["publication_mode"] = mode or flags["publication_mode"]
 

@@ -25,7 +25,7 @@ def use_names_of(ctx: click.Context) -> None:
 
 
 def with_hints(text: str) -> str:
-    """The text with its hints as this user would follow them; what is quoted is none."""
+    """Return the text with its hints as this user would follow them; what is quoted is none."""
     return _HINT.sub(_hint, text)
 
 
@@ -39,12 +39,12 @@ def _hint(found: re.Match[str]) -> str:
 
 
 def _flags() -> set[str]:
-    """The flags of the command that was called."""
+    """Return the flags of the command that was called."""
     return {flag for ctx in _called for parameter in ctx.command.params for flag in parameter.opts}
 
 
 def _file() -> Path | None:
-    """The settings file that the command has read, if there is one."""
+    """Return the settings file that the command has read, if there is one."""
     for ctx in _called:
         for option in ctx.command.params:
             if "--config" in option.opts and ((given := ctx.params.get(str(option.name))) or FILE.exists()):
@@ -53,5 +53,5 @@ def _file() -> Path | None:
 
 
 def _written(value: str) -> str:
-    """The value as TOML has it."""
+    """Return the value as TOML has it."""
     return value if value in ("true", "false") or value.isdecimal() else f'"{value}"'

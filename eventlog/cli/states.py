@@ -130,7 +130,7 @@ class GivenState:
 
 
 def _only(tables: Tables, name: str) -> tuple[Table]:
-    """The table that a name means."""
+    """Return the table that a name means."""
     found = tables.find(name) or tables.find(name.rpartition(".")[2])
     if found is None and len(tables) == 1:
         (found,) = tables
@@ -140,7 +140,7 @@ def _only(tables: Tables, name: str) -> tuple[Table]:
 
 
 def _pairs(known: Tables | None, old: GivenState, new: GivenState) -> list[tuple[Table, Batches, Batches]]:
-    """Each table with both of its sides; a folder that lacks a table's file is an error."""
+    """Return each table with both of its sides; a folder that lacks a table's file is an error."""
     if known is None:
         own = new.of_catalogue or old.of_catalogue
         if own is None:

@@ -20,7 +20,7 @@ class _Name(click.types.StringParamType):
 
 
 def task_option(command: Any) -> Any:
-    """The option, which may be given more than once."""
+    """Return the option, which may be given more than once."""
     return click.option(
         "--task",
         type=_Name(),
@@ -32,7 +32,7 @@ def task_option(command: Any) -> Any:
 
 
 def read_tasks(given: tuple[str, ...]) -> tuple[str | None, Tasks]:
-    """The name of the task that is written, and the inputs of those that are read."""
+    """Return the name of the task that is written, and the inputs of those that are read."""
     names = [text for text in given if "=" not in text]
     if len(names) > 1:
         raise Misuse(f"--task: {names[0]} and {names[1]} are both to be the task that is written")

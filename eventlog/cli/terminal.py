@@ -30,7 +30,7 @@ def print_line(line: str, before: str = "") -> None:
 
 
 def _short(line: str) -> str:
-    """The line without its middle, where what it quotes is very long."""
+    """Return the line without its middle, where what it quotes is very long."""
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - _END]} … {line[-_END:]}"
 
 
@@ -59,7 +59,7 @@ def put(text: str, safe: bool = False) -> None:
 
 
 def styled(text: str, stream: IO[str], **style: Any) -> str:
-    """The text with a colour, where the stream shows one and NO_COLOR is not set."""
+    """Return the text with a colour, where the stream shows one and NO_COLOR is not set."""
     return click.style(text, **style) if any(style.values()) and shows_colour(stream) else text
 
 

@@ -54,7 +54,7 @@ class Assembled(NamedTuple):
 
 
 def pool(batch: Batch, answers: Answers) -> Pool:
-    """The keys, the two sides of rows and the cells of current rows."""
+    """Return the keys, the two sides of rows and the cells of current rows."""
     arrays = [batch.keys, batch.old, batch.new]
     old = len(batch.keys)
     at = old + 2 * len(batch.ids)

@@ -32,7 +32,7 @@ class Rows(NamedTuple):
         return Rows(self.ids[places], self.kinds[places], *(side.take(take) for side in self[2:]))
 
     def entries(self, status: str) -> Iterator[Entry]:
-        """The rows as the plain fold takes them."""
+        """Yield the rows as the plain fold takes them."""
         numbers, texts = [side.tolist() for side in self[:2]], [side.to_pylist() for side in self[2:]]
         for record_id, kind, *cells in zip(*numbers, *texts, strict=True):
             yield Entry(record_id, status, kind, "", None, *cells)
@@ -72,7 +72,7 @@ def changes(kinds: Ints, old: pa.Array, new: pa.Array) -> Ints:
 
 
 def gathered(rows: Rows) -> Batch:
-    """The rows by object; an object is what one spelling of a table and a key names."""
+    """Return the rows by object; an object is what one spelling of a table and a key names."""
     table, tables = codes(rows.tables)
     column, columns = codes(rows.columns)
     pair, first_of_pair = number(table * len(columns) + column)

@@ -49,8 +49,9 @@ class Answers(NamedTuple):
 
 
 def ask(batch: Batch, known: Templates, doubtful: Flags, read_back: ReadBack) -> Answers:
-    """The current rows of all objects with a query-back that no delete overtakes; in doubt is each with one
-    whose key may not be a row's."""
+    """Return the current rows of all objects with a query-back that no delete overtakes; in doubt is each
+    with one whose key may not be a row's.
+    """
     asks = np.logical_or.reduceat(batch.kinds > 4, batch.starts)
     wanted = np.zeros(len(batch.keys), np.bool_)
     wanted[batch.owners[asks & ~batch.ended]] = True
@@ -78,7 +79,7 @@ def ask(batch: Batch, known: Templates, doubtful: Flags, read_back: ReadBack) ->
 
 
 def treated(batch: Batch, known: Templates, answers: Answers, bases: dict[int, int]) -> list[Treated]:
-    """The cells as events hold them; `bases` are the numbers of the first cell of each table."""
+    """Return the cells as events hold them; `bases` are the numbers of the first cell of each table."""
     found = []
     for number, answer in answers.tables.items():
         name = batch.tables[number]

@@ -58,7 +58,7 @@ def elements(rows: Small, ops: Any, values: Small, sure: Flags, columns: Small) 
 
 
 def cut(found: Elements, most: int) -> Cuts:
-    """The events of these elements, each of at most so many values."""
+    """Return the events of these elements, each of at most so many values."""
     values, runs = found.values, found.runs
     starts = np.cumsum(values, dtype=np.int32)
     starts -= values

@@ -100,11 +100,13 @@ class Engine:
         self._plainly = plain_way(tables, rules, answerable, ask, EventWriter(tables, settings), around)
 
     def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
-        """One text for each object, whatever rows call it."""
+        """Return one text for each object, whatever rows call it."""
         return objects.canonical(self._known, tables, keys)
 
     def events(self, rows: Rows) -> Events:
-        """The events of rows that take part; no other batch holds rows of their objects, or their ids."""
+        """Return the events of rows that take part; no other batch holds rows of their objects, or
+        their ids.
+        """
         if not len(rows):
             return _NO_EVENTS
         if self._known.much:
@@ -162,7 +164,7 @@ def _ordered(
     fates: Ints,
     counted: Counter[tuple[str, str]],
 ) -> Events:
-    """The events of both ways in the order of leaving."""
+    """Return the events of both ways in the order of leaving."""
     written = plain.told
     place_of = (
         {record_id: place for place, record_id in enumerate(rows.ids.tolist())} if plain.outcomes else {}
@@ -202,7 +204,7 @@ def _ordered(
 
 
 def _name(batch: Batch, plain: dict[int, ObjectName], number: int) -> ObjectName:
-    """The table and the key of an object."""
+    """Return the table and the key of an object."""
     if number >= len(batch.keys):
         return plain[number - len(batch.keys)]
     return batch.tables[batch.table_of[number]], batch.keys[number].as_py()

@@ -18,7 +18,7 @@ _NUMBERS = {Precision.EXACT: rf"(?:0|-?[1-9][0-9]{{0,17}}|{_DECIMAL})"}
 
 
 def int_form(column: Column) -> str:
-    """The pattern of canonical integers that are surely in the column's range."""
+    """Return the pattern of canonical integers that are surely in the column's range."""
     low, high = column.bounds or (-(1 << 63), (1 << 63) - 1)
     digits = len(str(high)) - 1
     sign = "-?" if low < 0 else ""
@@ -26,7 +26,7 @@ def int_form(column: Column) -> str:
 
 
 def named_form(names: Sequence[str]) -> str:
-    """The pattern of keys that name exactly these columns, in this order and spelling."""
+    """Return the pattern of keys that name exactly these columns, in this order and spelling."""
     return "^" + r"\+".join(f"{re.escape(name)}={_WORD}*" for name in names) + r"\z"
 
 
@@ -41,7 +41,7 @@ def key_form(table: Table, names: Sequence[str]) -> str | None:
 
 
 def _form(column: Column) -> str | None:
-    """The pattern of a key's values that surely name a row, and in one way."""
+    """Return the pattern of a key's values that surely name a row, and in one way."""
     how = treatment(column)
     if how is Treatment.INT:
         return int_form(column)

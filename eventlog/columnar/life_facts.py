@@ -39,7 +39,7 @@ class LifeRows(Protocol):
     """The rows of one life, in their order, as often as one likes."""
 
     def batches(self) -> Iterator[Rows]:
-        """All of them."""
+        """Yield all of them."""
 
     def some(self, places: Ints) -> Rows:
         """Return the rows at these positions."""
@@ -77,7 +77,7 @@ class LifeReader:
         return np.concatenate(found)
 
     def understood(self, rows: Rows) -> Understood | None:
-        """The rows, if all of them name the object as the first row does."""
+        """Return the rows, if all of them name the object as the first row does."""
         if self.known.much:
             self.known = self._learn()
         batch = gathered(rows)
@@ -94,7 +94,7 @@ class LifeReader:
         return Understood(alone, said, sure & ~said.doubtful)
 
     def object(self, entry: Entry) -> SpelledObject:
-        """The object, as a row names it."""
+        """Return the object, as a row names it."""
         return self._reader.object(entry.table_name, entry.table_key)
 
     def step(self, entry: Entry) -> Step:

@@ -17,7 +17,9 @@ from eventlog.core.tables import Table
 
 
 def canonical(known: Templates, tables: pa.Array, keys: pa.Array) -> pa.Array:
-    """One text for each object, whatever rows call it: the name of its table, a zero character, its key."""
+    """Return one text for each object, whatever rows call it: the name of its table, a zero character, its
+    key.
+    """
     own, names = codes(tables)
     spelled = [known.spelled(str(name)) for name in names]
     named = zip(names, (one.table for one in spelled), strict=True)
@@ -50,7 +52,9 @@ def matched(keys: pa.Array, kinds: Ints, patterns: Sequence[str | None]) -> Flag
 
 
 def doubtful(batch: Batch, known: Templates) -> Flags:
-    """The objects in doubt: rows may spell one object in several ways, and only one of them is sure."""
+    """Return the objects in doubt: rows may spell one object in several ways, and only one of them
+    is sure.
+    """
     sure: dict[Table, tuple[int, Spelled]] = {}
     for number, name in enumerate(batch.tables):
         spelled = known.spelled(name)
@@ -67,7 +71,7 @@ def doubtful(batch: Batch, known: Templates) -> Flags:
 def _named_otherwise(
     batch: Batch, known: Templates, objects: Iterable[int], sure: dict[Table, tuple[int, Spelled]]
 ) -> Flags:
-    """The objects that those in doubt may be under another name."""
+    """Return the objects that those in doubt may be under another name."""
     wanted: dict[int, set[str]] = {}
     for at in objects:
         try:

@@ -174,7 +174,7 @@ class OversizedObject:
         return self._source.some(self._places(rows)).entries(self._rules.status)
 
     def _places(self, rows: Ints | Small) -> Ints:
-        """The places of these rows among all, those that were refused included."""
+        """Return the places of these rows among all, those that were refused included."""
         found: Ints = self._facts["place"][rows].astype(np.int64)
         return found
 
@@ -278,7 +278,7 @@ class OversizedObject:
     # -- the plain way -------------------------------------------------------------------------------
 
     def _plain(self, run: _Run, event: int) -> str:
-        """The text of one event; none if it changes nothing, or cannot be written."""
+        """Return the text of one event; none if it changes nothing, or cannot be written."""
         part, slots = int(self._cuts.parts[event]), slice(*self._cuts.begins[event : event + 2].tolist())
         op = OPS[self._elements.ops[run.elements.start]]
         fields = self._fields(self._cuts.slots[slots], op, part, self._is_whole(event))
@@ -341,5 +341,5 @@ def _pieces(step: Step) -> tuple[Step, list[Piece]]:
 
 
 def _name(run: _Run, part: int) -> str:
-    """The name of a part of a run, without the log's."""
+    """Return the name of a part of a run, without the log's."""
     return run.name if part == 0 else f"{run.name}.{part + 1}"

@@ -20,7 +20,7 @@ class Packed(NamedTuple):
 
 
 def documents(texts: pa.Array, objects: Ints, most: int) -> Packed:
-    """The documents of events in the order of leaving."""
+    """Return the documents of events in the order of leaving."""
     sizes = _sizes(objects, most)
     count = len(sizes)
     pieces = sizes + 2

@@ -55,7 +55,7 @@ def plain_way(
     writer: EventWriter,
     around: tuple[str, str] = ("", ""),
 ) -> Plainly:
-    """The plain way, with these texts around that of each event."""
+    """Return the plain way, with these texts around that of each event."""
 
     def fold_and_write(entries: Iterable[Entry]) -> PlainEvents:
         planned = plan(entries, tables, rules, answerable=answerable)

@@ -41,7 +41,7 @@ def find_precedence(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> P
     sizes = np.diff(edges, append=count)
 
     def first(found: Flags) -> Ints:
-        """The first such row of each row's group."""
+        """Return the first such row of each row's group."""
         earliest = np.minimum.reduceat(np.where(found, every, _NEVER)[order], edges)
         back = np.empty(count, np.int64)
         back[order] = np.repeat(earliest, sizes)

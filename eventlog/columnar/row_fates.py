@@ -59,8 +59,9 @@ def find_fates(
 def uncertain_objects(
     batch: Batch, known: Templates, left: Precedence, found: RowFates, columns: Ints, max_changes: int
 ) -> Flags:
-    """The objects of events that may have to be cut within a row, that gather several values, or have no
-    known frame."""
+    """Return the objects of events that may have to be cut within a row, that gather several values, or have
+    no known frame.
+    """
     speaks = found.speaks
     told = runs.gathered(batch, left, speaks, found.ops, found.widths)
     atoms = np.bincount(told.of_row, told.widths, len(told.first))
@@ -78,7 +79,7 @@ def uncertain_objects(
 
 
 def column_numbers(said: RowValues) -> Ints:
-    """The column that each row is of, as a number: the same however rows spell it."""
+    """Return the column that each row is of, as a number: the same however rows spell it."""
     numbers: dict[str, int] = {}
     found = [numbers.setdefault(part.column, len(numbers)) for part in said.parts]
     return np.array(found, np.int64)[said.codes]

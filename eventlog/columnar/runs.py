@@ -69,7 +69,7 @@ class RunParts(NamedTuple):
 
 
 def parts(runs: Runs, values: Ints, most: int) -> RunParts:
-    """The parts of runs whose rows remove and add so many values each."""
+    """Return the parts of runs whose rows remove and add so many values each."""
     behind = np.cumsum(values)
     behind -= (behind - values)[runs.first][runs.of_row]
     of_row = (behind - values) // most
@@ -77,14 +77,14 @@ def parts(runs: Runs, values: Ints, most: int) -> RunParts:
 
 
 def severed(batch: Batch, runs: Runs, most: int) -> Flags:
-    """The runs that cannot be cut between rows: other than updates, read back, or cut within a row."""
+    """Return the runs that cannot be cut between rows: other than updates, read back, or cut within a row."""
     kinds, values = batch.kinds[runs.rows], batch.changes[runs.rows]
     found = (runs.ops != _UPDATE)[runs.of_row] | (kinds > 3) | parts(runs, values, most).severed
     return np.bincount(runs.of_row, found, len(runs.first)) > 0
 
 
 def cut(batch: Batch, runs: Runs, most: int) -> Runs:
-    """The runs, those of more values than that in parts."""
+    """Return the runs, those of more values than that in parts."""
     if not (runs.lengths * 2 > most).any():
         return runs
     part = parts(runs, batch.changes[runs.rows], most).of_row
@@ -104,7 +104,7 @@ def cut(batch: Batch, runs: Runs, most: int) -> Runs:
 
 
 def repeated(runs: Runs, columns: Ints) -> Ints:
-    """The runs of inserts that name a column twice, whose values are those of one attribute."""
+    """Return the runs of inserts that name a column twice, whose values are those of one attribute."""
     several = (runs.ops == _INSERT) & (runs.lengths > 1)
     if not several.any():
         return np.empty(0, np.int64)
@@ -140,7 +140,7 @@ def settled(batch: Batch, runs: Runs, left: Precedence) -> Settled:
 
 
 def name(ids: Ints) -> str:
-    """The event-id of one event that settles these rows, however many, without the log's name."""
+    """Return the event-id of one event that settles these rows, however many, without the log's name."""
     if len(ids) == 1:
         return str(ids[0])
     digest = sha256()
@@ -151,7 +151,9 @@ def name(ids: Ints) -> str:
 
 
 def names(ids: pa.Array, found: Settled, runs: Runs) -> pa.Array:
-    """The event-id of each event, without the log's name; of the later parts of a run with their number."""
+    """Return the event-id of each event, without the log's name; of the later parts of a run with their
+    number.
+    """
     whole = _names(ids, found)
     if len(whole) == len(runs.parts):
         return whole
@@ -161,7 +163,7 @@ def names(ids: pa.Array, found: Settled, runs: Runs) -> pa.Array:
 
 
 def _names(ids: pa.Array, found: Settled) -> pa.Array:
-    """The event-id of each whole run: of one row its number, of several a digest too."""
+    """Return the event-id of each whole run: of one row its number, of several a digest too."""
     firsts = found.rows[found.begins]
     lasts = found.rows[found.begins + found.sizes - 1]
     own = ids.take(pa.array(firsts))

@@ -202,7 +202,7 @@ class Templates:
         return made._replace(unread=step.unread, unknown=unknown)
 
     def _made(self, spelled: Spelled, op: Op, fields: tuple[Field, ...], column: str) -> Part:
-        """The part of fields whose values are marks."""
+        """Return the part of fields whose values are marks."""
         try:
             body = self._skeletons.body(ELEMENTS[op], _change(spelled, op, fields))
         except EventlogError:
@@ -256,7 +256,7 @@ def _refers_jointly(table: Table) -> bool:
 
 
 def _twin(table: Table) -> Table:
-    """The table as if all its values were text, which marks are."""
+    """Return the table as if all its values were text, which marks are."""
     columns = {
         name: replace(column, kind=Kind.STRING, bounds=None, number=None, reference=None)
         for name, column in table.columns.items()

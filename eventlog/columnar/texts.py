@@ -54,7 +54,7 @@ _NONE = Treated(np.empty(0, np.int64), pa.array([], pa.string()), np.empty(0, np
 
 
 def escaped(cells: Cells, limit: int) -> Treated:
-    """The texts as XML holds them; one over the limit of bytes is in doubt."""
+    """Return the texts as XML holds them; one over the limit of bytes is in doubt."""
     long = cells.objects[flags(pc.greater(pc.binary_length(cells.array), limit))]
     hits = suspects(cells.array)
     if not len(hits):
@@ -81,7 +81,7 @@ class ColumnTexts:
         self._made: dict[str, tuple[Scalar, str] | None] = {}
 
     def treat(self, cells: Cells) -> Treated:
-        """The texts of this column as events hold them."""
+        """Return the texts of this column as events hold them."""
         if self.treatment is Treatment.PADDED:
             padded = flags(pc.ends_with(cells.array, " "))
             some = np.union1d(np.flatnonzero(padded), suspects(cells.array))
@@ -105,7 +105,7 @@ class ColumnTexts:
         return None if made is None else made[1]
 
     def _make(self, text: str) -> tuple[Scalar, str] | None:
-        """The value of a text, and its element; None for what is none of the column's type."""
+        """Return the value of a text, and its element; None for what is none of the column's type."""
         if text not in self._made:
             if len(self._made) >= _MOST_KEPT:
                 self._made.clear()
@@ -118,7 +118,7 @@ class ColumnTexts:
 
 
 def _each(cells: Cells, make: Callable[[str], str | None]) -> Treated:
-    """The texts one by one; what cannot be made is in doubt."""
+    """Return the texts one by one; what cannot be made is in doubt."""
     texts: list[str] = []
     at: list[int] = []
     wrong: list[int] = []

@@ -62,7 +62,7 @@ def _treated(batch: Batch, known: Templates, cells: Cells, spoken: Flags) -> lis
 
 
 def _alike(batch: Batch, known: Templates, differ: Flags) -> Flags:
-    """The rows whose sides differ as texts, and mean the same."""
+    """Return the rows whose sides differ as texts, and mean the same."""
     found = np.zeros(len(differ), np.bool_)
     columns = [known.column(*named) for named in batch.named]
     if not any(columns):

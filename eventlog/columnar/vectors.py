@@ -43,7 +43,7 @@ def content(array: pa.Array) -> memoryview:
 
 
 def suspects(array: pa.Array) -> Ints:
-    """The texts that hold a byte which may need more than copying."""
+    """Return the texts that hold a byte which may need more than copying."""
     if len(array) == 0 or array.buffers()[2] is None:
         return np.empty(0, np.int64)
     at = offsets(array)
@@ -61,7 +61,7 @@ def codes(array: pa.Array) -> tuple[Ints, list[str | None]]:
 
 
 def numbers(array: pa.Array) -> Ints:
-    """Each element as a number, the same for the same; null is one of them."""
+    """Return each element as a number, the same for the same; null is one of them."""
     return _indices(pc.dictionary_encode(array, null_encoding="encode"))
 
 
@@ -71,7 +71,7 @@ def _indices(encoded: pa.DictionaryArray) -> Ints:
 
 
 def number(values: Ints) -> tuple[Ints, Ints]:
-    """Each value as the number of its first sight, and the place of each first sight."""
+    """Return each value as the number of its first sight, and the place of each first sight."""
     encoded = pa.array(values).dictionary_encode()
     found = _indices(encoded)
     first = np.empty(len(encoded.dictionary), np.int64)
@@ -111,7 +111,7 @@ def moved(values: Ints, sizes: Ints, order: Ints) -> tuple[Ints, Ints]:
 
 
 def shares(rows: pa.RecordBatch, share: Ints) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each share."""
+    """Yield the rows of each share."""
     order = np.argsort(share, kind="stable")
     sorted_rows = rows.take(pa.array(order))
     edges = np.flatnonzero(np.diff(share[order], prepend=-1))
@@ -120,7 +120,7 @@ def shares(rows: pa.RecordBatch, share: Ints) -> Iterator[tuple[int, pa.RecordBa
 
 
 def scattered(texts: pa.Array) -> Ints:
-    """A number for each text, spread evenly."""
+    """Return a number for each text, spread evenly."""
     at = offsets(texts).astype(np.int64)
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[at[0] : at[-1]].astype(np.uint64)
     place = np.arange(len(data)) - np.repeat(at[:-1] - at[0], np.diff(at))

@@ -25,7 +25,7 @@ class Difference(NamedTuple):
 
 
 def change_of(table: Table, one: Difference) -> Change | None:
-    """The change that a difference is; None where all values are the same."""
+    """Return the change that a difference is; None where all values are the same."""
     key = table.load_pairs(tablekey.read(one.key))
     old, new = _sides(table, one.before), _sides(table, one.after)
     if old is not None and new is not None:
@@ -37,7 +37,7 @@ def change_of(table: Table, one: Difference) -> Change | None:
 
 
 def build_change(table: Table, key: Key, old: Sides | None, new: Sides | None) -> Change:
-    """The change of an object that had and has these values, None for the side that has no object."""
+    """Return the change of an object that had and has these values, None for the side that has no object."""
     op = Op.INSERT if old is None else Op.DELETE if new is None else Op.UPDATE
     keyed = [Field(name, *(ABSENT if side is None else value for side in (old, new))) for name, value in key]
     absent = [ABSENT] * len(table.data)
@@ -53,7 +53,7 @@ def _sides(table: Table, cells: Cells | None) -> Sides | None:
 
 
 def load(column: Column, text: str | None) -> Side:
-    """The value of a column's text; of an attribute of many values, a list of texts, all of them."""
+    """Return the value of a column's text; of an attribute of many values, a list of texts, all of them."""
     try:
         if text is None:
             return None

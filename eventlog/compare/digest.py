@@ -53,7 +53,7 @@ def _heading(names: tuple[str, ...]) -> str:
 
 
 def short(text: str) -> bytes:
-    """The digest of one text, such as a key's."""
+    """Return the digest of one text, such as a key's."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:SIZE]
 
 

@@ -32,7 +32,8 @@ def step_of(
 ) -> tuple[Phase, StateStep, bool]:
     """Return the phase and the step of a difference, and whether more of the object follows once it is
     settled. The first add leaves out the columns `later`; of those that are `stale` the receiver may have
-    values that the state lacks; `unsure`: it may have the object."""
+    values that the state lacks; `unsure`: it may have the object.
+    """
     step = StateStep(
         name, found.key_hash, found.key, found.known_digest, found.known_values, existed=found.known
     )
@@ -116,7 +117,7 @@ def _changed(column: Column, before: Text, after: Text) -> Iterator[LogRow]:
 
 
 def _each(text: Text) -> tuple[str, ...]:
-    """The values of a text, none of null."""
+    """Return the values of a text, none of null."""
     return () if text is None else (text,) if isinstance(text, str) else text
 
 
@@ -142,7 +143,7 @@ def dump_nothing(table: Table, texts: Texts) -> None:
 
 
 def load(text: str) -> dict[str, Text]:
-    """The values that `dump` wrote."""
+    """Return the values that `dump` wrote."""
     return {name: tuple(one) if isinstance(one, list) else one for name, one in json.loads(text).items()}
 
 
@@ -153,7 +154,7 @@ def names_in(text: str) -> Iterable[str]:
 
 
 def in_chunks(steps: Iterable[StateStep]) -> Iterator[list[StateStep]]:
-    """The steps, some at a time: so many, or so many letters of values, as one transaction takes."""
+    """Yield the steps, some at a time: so many, or so many letters of values, as one transaction takes."""
     held: list[StateStep] = []
     size = 0
     for one in steps:

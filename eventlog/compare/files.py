@@ -20,7 +20,9 @@ from eventlog.log_files.current import cell_texts
 
 
 def files_of(name: str, tables: Tables, only: str | None = None) -> dict[Table, str]:
-    """The files of a state by their tables: a file of one table, or a folder of files named after theirs."""
+    """Return the files of a state by their tables: a file of one table, or a folder of files named after
+    theirs.
+    """
     path = Path(name)
     if not path.is_dir():
         return {table_of(name, tables, only): name}
@@ -60,7 +62,7 @@ def read_file(
     advance: Advance = lambda size: None,
     limits: Limits = LIMITS,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file; one that cannot be read spoils the state, for its object would seem gone."""
+    """Yield the rows of a file; one that cannot be read spoils the state, for its object would seem gone."""
     form = container_of(name, Shape.ROWS, container)
     try:
         with open_input(name, advance, limits) as file:

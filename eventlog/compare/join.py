@@ -66,7 +66,7 @@ class _Meeting(NamedTuple, Generic[T]):
 
 
 def _hold(batches: Iterator[pa.RecordBatch], memory: int) -> tuple[list[pa.RecordBatch], bool]:
-    """The first batches, up to so many bytes; and whether these are all."""
+    """Return the first batches, up to so many bytes; and whether these are all."""
     held, size = [], 0
     for one in batches:
         held.append(one)
@@ -88,7 +88,7 @@ def _divide(to: KeyedBatches, batches: Iterable[pa.RecordBatch], memory: int, le
 
 
 def _large(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of about so many bytes."""
+    """Yield the rows in batches of about so many bytes."""
     held: list[pa.RecordBatch] = []
     size = 0
     for one in batches:

@@ -65,7 +65,7 @@ class JsonTexts:
         return cls(form, lambda text: table.load_pairs(((name, text),))[0][1], kind, padded=False)
 
     def of(self, texts: pa.Array) -> pa.Array:
-        """The JSON of each text; null where a text is none of the column's type."""
+        """Return the JSON of each text; null where a text is none of the column's type."""
         if self._form is None:
             return self._one_by_one(texts)
         pattern, before, behind = self._form
@@ -80,7 +80,7 @@ class JsonTexts:
         return pc.replace_with_mask(found, others, self._one_by_one(texts.filter(others)))
 
     def _one_by_one(self, texts: pa.Array) -> pa.Array:
-        """The same, each text once."""
+        """Return the same, each text once."""
         each = pc.dictionary_encode(texts, null_encoding="encode")
         made = pa.array(map(self._made, each.dictionary.to_pylist()), pa.string())
         return made.take(each.indices)

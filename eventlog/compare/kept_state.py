@@ -38,7 +38,7 @@ class KeptState:
             self._target.discard()
 
     def passing(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches, each once it is written."""
+        """Yield the same batches, each once it is written."""
         for rows in batches:
             pairs = [tablekey.read(key) for key in rows.column("key").to_pylist()]
             values = zip(*([text for _, text in key] for key in pairs), strict=True)

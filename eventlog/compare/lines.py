@@ -47,14 +47,14 @@ class DifferenceLine(NamedTuple):
 
 
 def line(head: str, position: int) -> str:
-    """A whole line."""
+    """Return a whole line."""
     return f'{head}"{position}"{END}'
 
 
 def differences(
     tables: Tables, table: Table, old: Batches, new: Batches, memory: int = MEMORY
 ) -> Iterator[DifferenceLine]:
-    """The objects of one of these tables that differ, in no order."""
+    """Yield the objects of one of these tables that differ, in no order."""
     form = schema(table)
     yield from join_sides(form, old, form, new, DifferenceLines(ranks(tables), table).differences, memory)
 
@@ -62,7 +62,7 @@ def differences(
 def in_order(
     tables: Tables, found: Iterable[tuple[Table, DifferenceLine]], memory: int = MEMORY
 ) -> Iterator[str | Refused]:
-    """The lines of differences in the order in which they leave, numbered."""
+    """Yield the lines of differences in the order in which they leave, numbered."""
     order: Order[str | Refused] = Order(tables, memory)
     for table, told in found:
         for key, head, refused in zip(*(column.to_pylist() for column in told[1:]), strict=True):
@@ -161,13 +161,13 @@ class DifferenceLines:
         return [json.of(one) for json, one in zip(self._data, cells, strict=True)]
 
     def _key_json(self, keys: pa.Array) -> list[pa.Array]:
-        """The JSON of the values in keys; null where one has quotes."""
+        """Return the JSON of the values in keys; null where one has quotes."""
         found = pc.extract_regex(keys, self._key_form)
         values = zip(self._keys, found.flatten(), strict=True)
         return [pc.if_else(found.is_valid(), json.of(texts), None) for json, texts in values]
 
     def _filled(self, keys: pa.Array, old: Columns | None, new: Columns | None) -> pa.Array:
-        """The frame of a line around the values; null where one of these is."""
+        """Return the frame of a line around the values; null where one of these is."""
         named = self._key_json(keys)
         sides = [side for side in (old, new) if side is not None]
         values = [*named, *chain.from_iterable([one] * len(sides) for one in named)]
@@ -177,7 +177,7 @@ class DifferenceLines:
         return pc.binary_join_element_wise(*pieces, frame[-1], "")
 
     def _plainly(self, one: Difference) -> tuple[str | None, str | None]:
-        """The line of one difference up to its position, or why it is refused."""
+        """Return the line of one difference up to its position, or why it is refused."""
         try:
             change = change_of(self._table, one)
         except EventlogError as fault:
@@ -224,7 +224,7 @@ def _cells(rows: pa.RecordBatch) -> Columns:
 
 
 def _cells_of(side: Columns | None, at: pa.Array) -> Iterable[tuple[str | None, ...] | None]:
-    """The cells of some rows, one by one; None for the side that has no object."""
+    """Return the cells of some rows, one by one; None for the side that has no object."""
     if side is None:
         return [None] * at.true_count
     if not side:
@@ -233,7 +233,7 @@ def _cells_of(side: Columns | None, at: pa.Array) -> Iterable[tuple[str | None, 
 
 
 def _pieces(*sides: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, ...]]:
-    """The rows of sides that have as many, so many bytes at a time."""
+    """Yield the rows of sides that have as many, so many bytes at a time."""
     count = sides[0].num_rows
     if not count:
         return

@@ -30,7 +30,7 @@ class Ranks(NamedTuple):
     circles: frozenset[tuple[str, str]]  # tables that refer to each other, by their names
 
     def place(self, phase: Phase, table: Table) -> int:
-        """The place of a table in a phase: what is gone goes from the children to the parents."""
+        """Return the place of a table in a phase: what is gone goes from the children to the parents."""
         rank = self.of[str(table)]
         return -rank if phase is Phase.GONE else rank
 
@@ -40,7 +40,7 @@ class Ranks(NamedTuple):
 
 
 def ranks(tables: Iterable[Table]) -> Ranks:
-    """The ranks of tables by their references."""
+    """Return the ranks of tables by their references."""
     known = {str(table): table for table in tables}
     targets = {name: _targets(table, known) for name, table in known.items()}
     reached = {name: _reached(name, targets) for name in known}
@@ -55,7 +55,7 @@ def _targets(table: Table, known: dict[str, Table]) -> set[str]:
 
 
 def _reached(name: str, targets: dict[str, set[str]]) -> set[str]:
-    """The tables to which one leads, itself only if it does."""
+    """Return the tables to which one leads, itself only if it does."""
     found: set[str] = set()
     coming = set(targets[name])
     while coming:
@@ -88,7 +88,7 @@ class Order(Generic[T]):
         self._sorter.add(Ordered(phase, self.ranks.place(phase, table), depth, key.encode(), what))
 
     def __iter__(self) -> Iterator[tuple[Phase, str, T]]:
-        """Each phase, key and thing, once."""
+        """Yield each phase, key and thing, once."""
         with self._sorter:
             for one in self._sorter.in_order():
                 yield one.phase, one.key.decode(), one.what

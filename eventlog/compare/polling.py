@@ -54,10 +54,10 @@ class Remote(Protocol):
     """Reads a table that is in another database than the state."""
 
     def rows(self, table: ReadableTable) -> Iterator[pa.RecordBatch]:
-        """All its rows."""
+        """Yield all its rows."""
 
     def some(self, table: ReadableTable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
-        """The rows with these keys, and which of the keys found each."""
+        """Yield the rows with these keys, and which of the keys found each."""
 
 
 def poll(
@@ -190,7 +190,7 @@ def _streamed(connection: Connection, statement: str, name: str) -> Iterator[Seq
 
 
 def _filled(queries: Queries, name: str, source: ReadableTable, **holes: str) -> str:
-    """A statement over a table's rows."""
+    """Return a statement over a table's rows."""
     dialect = queries.log.dialect
     key = dialect.expressions.key(((c.name, c) for c in source.table.key_columns), "t", dialect.quote)
     texts = "".join(f", {text} as c{number}" for number, text in enumerate(source.expressions))
@@ -213,7 +213,7 @@ def _poll_here(
     rows: Iterable[pa.RecordBatch],
     memory: int,
 ) -> Iterator[PolledChange]:
-    """All rows and the whole state meet here."""
+    """Yield all rows and the whole state meet here."""
 
     def judge(known: pa.RecordBatch, some: pa.RecordBatch) -> Iterator[PolledChange]:
         state = {key: rest for key, *rest in zip(*(c.to_pylist() for c in known.columns), strict=True)}
@@ -282,8 +282,9 @@ def _read_whole(
 def read_again(
     table: Table, one: PolledChange, current: Iterable[Sequence[str | None]], version: Column | None
 ) -> PolledChange | None:
-    """A difference by the current rows of its object, None where there is none any more, or another kind of
-    one, which the next poll finds."""
+    """Return a difference by the current rows of its object, None where there is none any more, or another
+    kind of one, which the next poll finds.
+    """
     rows = list(current)
     if one.texts is None:
         return None if rows else one
@@ -321,7 +322,7 @@ def _judged(
 
 
 def _batches(connection: Connection, queries: Queries, name: str) -> Iterator[pa.RecordBatch]:
-    """The state of a table, some objects at a time."""
+    """Yield the state of a table, some objects at a time."""
     held: list[list[str | None]] = []
     for key, key_hash, own, values, failed, coming, first in read_receiver_state(connection, queries, name):
         told = [

@@ -29,7 +29,7 @@ class TwoRows(EventlogError):
 
 
 def schema(table: Table) -> pa.Schema:
-    """The columns of the batches of a table."""
+    """Return the columns of the batches of a table."""
     texts = [(f"c{number}", pa.string()) for number in range(len(table.data))]
     return pa.schema([("key", pa.string()), ("place", pa.string()), *texts])
 
@@ -68,7 +68,7 @@ def _packed(table: Table, rows: Sequence[Cells]) -> pa.RecordBatch:
 
 
 def _table_keys(table: Table, keys: Sequence[pa.Array]) -> pa.Array:
-    """The table_key of each row, each value quoted where it must be."""
+    """Return the table_key of each row, each value quoted where it must be."""
     parts: list[pa.Array | str] = []
     for number, (name, texts) in enumerate(zip(table.key, keys, strict=True)):
         tablekey.write([(name, "")])  # whose error explains what no key can name
@@ -85,8 +85,9 @@ def _quoted(texts: pa.Array) -> pa.Array:
 
 
 def gathered(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """One row for each key: where columns have many values they hold them as a JSON list; TwoRows where
-    nothing explains a second row."""
+    """Return one row for each key: where columns have many values they hold them as a JSON list; TwoRows
+    where nothing explains a second row.
+    """
     many = {number for number, column in enumerate(table.data) if column.multivalued}
     if not many:
         _demand_one(rows)
@@ -108,7 +109,7 @@ def gathered(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _listed(cell: object) -> object:
-    """The text of a cell; of many values a list of them, in the order of their bytes."""
+    """Return the text of a cell; of many values a list of them, in the order of their bytes."""
     if not isinstance(cell, dict):
         return cell
     return json.dumps(sorted(cell, key=str.encode), ensure_ascii=False) if cell else None

@@ -11,7 +11,7 @@ from eventlog.sql.common.expression import literal
 
 
 def digest_of(dialect: Dialect, columns: Iterable[tuple[Column, str]]) -> str:
-    """The digest of columns whose texts these expressions are."""
+    """Return the digest of columns whose texts these expressions are."""
     own, columns = dialect.expressions, tuple(columns)
     head = heading([column for column, _ in columns])
     parts = [literal(head), *(_part(dialect, column, text) for column, text in columns)]
@@ -19,7 +19,7 @@ def digest_of(dialect: Dialect, columns: Iterable[tuple[Column, str]]) -> str:
 
 
 def key_hash_of(dialect: Dialect, key_text: str) -> str:
-    """The digest of a key's text."""
+    """Return the digest of a key's text."""
     return dialect.digest.format(x=key_text)
 
 

@@ -42,7 +42,7 @@ def at_hand(connection: Connection, name: str, wanted: Table | None = None) -> R
 
 
 def _as(own: Table, wanted: Table) -> Table:
-    """The table with the columns that another one has, in that one's order."""
+    """Return the table with the columns that another one has, in that one's order."""
     named = {column.name: own.column(column.name) for column in (*wanted.key_columns, *wanted.data)}
     columns = {}
     for name, column in named.items():
@@ -56,7 +56,7 @@ def _as(own: Table, wanted: Table) -> Table:
 def read_table(
     connection: Connection, table: Table, readable: ReadableTable, where: str = ""
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a table as they are in the connection's snapshot."""
+    """Yield the rows of a table as they are in the connection's snapshot."""
     statement = templates.statement(
         dialect_of(connection),
         "compare_rows",

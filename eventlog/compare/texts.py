@@ -20,7 +20,7 @@ _MOMENTS = ((_DAYS[0] + 1) * _DAY, _DAYS[1] * _DAY)  # that it knows in all zone
 
 
 def texts_of(column: pa.Array) -> pa.Array:
-    """The texts of a column's values."""
+    """Return the texts of a column's values."""
     plain = parquet.decoded(column)
     if plain is not None and plain is not column:
         return texts_of(plain)
@@ -31,7 +31,7 @@ def texts_of(column: pa.Array) -> pa.Array:
 
 
 def _by_column(column: pa.Array) -> pa.Array | None:
-    """The texts as Arrow writes them, None where they may be others than ours."""
+    """Return the texts as Arrow writes them, None where they may be others than ours."""
     kind = column.type
     if any(is_type(kind) for is_type in _AS_OURS):
         return column.cast(pa.string())

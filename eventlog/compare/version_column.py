@@ -43,7 +43,7 @@ def digest_by(table: Table, texts: Texts, version: Column | None, form: int = FO
 
 
 def texts_of(table: Table, key: str, found: Iterable[Sequence[str | None]]) -> tuple[str | None, ...] | None:
-    """The one row that the rows of a key make, many values as lists; None where there is none."""
+    """Return the one row that the rows of a key make, many values as lists; None where there is none."""
     rows = [tuple(row) for row in found]
     if not rows:
         return None

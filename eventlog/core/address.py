@@ -19,7 +19,7 @@ def header_word(text: str) -> None:
 
 
 def http_address(text: str) -> SplitResult:
-    """The parts of an http address; secrets have settings of their own."""
+    """Return the parts of an http address; secrets have settings of their own."""
     try:
         address = urlsplit(text)
         known = address.scheme in _SCHEMES and address.hostname and address.port != 0

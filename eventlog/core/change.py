@@ -53,12 +53,12 @@ Facts = tuple[tuple[str, Fact], ...]
 
 
 def one_or_many(found: tuple[Scalar, ...]) -> Side:
-    """The side that holds these values."""
+    """Return the side that holds these values."""
     return found if len(found) > 1 else found[0] if found else None
 
 
 def scalars(side: Side) -> tuple[Scalar, ...]:
-    """The values that one side of a field holds, null and absent being none."""
+    """Return the values that one side of a field holds, null and absent being none."""
     if side is None or side is ABSENT:
         return ()
     return side if isinstance(side, tuple) else (side,)
@@ -120,7 +120,7 @@ class Change(NamedTuple):
         return tuple((column, before.get(column, value)) for column, value in self.key)
 
     def fact(self, name: str) -> Fact:
-        """One fact of `extra`, None where it is not there."""
+        """Return one fact of `extra`, None where it is not there."""
         return next((fact for known, fact in self.extra if known == name), None)
 
 
@@ -136,7 +136,7 @@ def check_decoded(change: Change) -> None:
 
 
 def row_events(change: Change) -> Iterator[Change]:
-    """The change as events of single objects: a moved key is a delete and an insert."""
+    """Yield the change as events of single objects: a moved key is a delete and an insert."""
     old = change.key_before
     if change.op is Op.SNAPSHOT:
         yield change._replace(op=Op.INSERT)

@@ -110,7 +110,7 @@ def read_entry(cells: Sequence[Cell]) -> Entry:
 
 
 def read_record_id(cell: Cell) -> int:
-    """The record_id of a cell: positive and of 63 bits."""
+    """Return the record_id of a cell: positive and of 63 bits."""
     number = _integer("record_id", cell)
     if not 0 < number <= MAX_RECORD_ID:
         raise WrongRow(f"record_id is {number}, not between 1 and {MAX_RECORD_ID}")
@@ -120,7 +120,7 @@ def read_record_id(cell: Cell) -> int:
 
 
 def read_event_type(cell: Cell) -> int:
-    """The event type of a cell: 1 to 8."""
+    """Return the event type of a cell: 1 to 8."""
     number = _integer("event_type", cell)
     if number not in EVENT_TYPES:
         raise WrongRow(f"event_type is {number}, not 1 to 8")
@@ -128,19 +128,19 @@ def read_event_type(cell: Cell) -> int:
 
 
 def read_integer(cell: Cell) -> Cell:
-    """The integer that a number of any type is; what is none stays as it is."""
+    """Return the integer that a number of any type is; what is none stays as it is."""
     if isinstance(cell, float | Decimal) and math.isfinite(cell) and cell == int(cell):
         return int(cell)
     return cell
 
 
 def cell_as_text(cell: Cell) -> str:
-    """A cell for people."""
+    """Return a cell for people."""
     return "null" if cell is None else f"{cell}"
 
 
 def read_event_time(text: str) -> str:
-    """An event_time in the one form whose texts compare as times do; a date is its midnight."""
+    """Return an event_time in the one form whose texts compare as times do; a date is its midnight."""
     try:
         moment = read_moment(Kind.DATE if len(text) == len("yyyy-mm-dd") else Kind.TIMESTAMP, text)
     except InvalidValue as fault:

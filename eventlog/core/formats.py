@@ -71,15 +71,15 @@ class Source(NamedTuple, Generic[T]):
     described: Any = None  # the content of the companion file, as `CompanionFile.read` returns it
 
     def at(self, where: object) -> str:
-        """The position that a message names."""
+        """Return the position that a message names."""
         return f"{self.name}:{where}"
 
     def refuse(self, record: Row | Object, reason: str) -> Refused:
-        """The record left out, as it came."""
+        """Return the record left out, as it came."""
         return Refused(self.at(record.where), reason, self.raw(record))
 
     def raw(self, record: Row | Object) -> bytes:
-        """The record as it came; one of a container without lines is kept as JSON."""
+        """Return the record as it came; one of a container without lines is kept as JSON."""
         if record.raw is not None:
             return record.raw
         value = record.value if isinstance(record, Object) else self._named(record)
@@ -165,7 +165,7 @@ class Memory(Protocol):
     """The state that a writer keeps while it writes, and from which its next run goes on."""
 
     def dump(self) -> Any:
-        """The same as JSON holds it."""
+        """Return the same as JSON holds it."""
 
 
 class Layout(NamedTuple):

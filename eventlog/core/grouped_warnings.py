@@ -20,7 +20,7 @@ class GroupedWarnings:
         self._places: dict[str, list[str]] = {}
 
     def add(self, name: str, where: str, raw: bytes | None) -> Refused:
-        """One more, kept and counted in silence."""
+        """Return one more, kept and counted in silence."""
         self._counts[name] += 1
         places = self._places.setdefault(name, [])
         if len(places) < _NAMED:
@@ -40,7 +40,7 @@ class GroupedWarnings:
             known += places[: _NAMED - len(known)]
 
     def warnings(self) -> Iterator[Refused]:
-        """One sentence for each name."""
+        """Yield one sentence for each name."""
         for name, count in self._counts.items():
             places = self._places[name]
             listed = ", ".join(places) + (f" and {count - len(places)} more" if count > len(places) else "")

@@ -28,7 +28,7 @@ class Identified(NamedTuple):
 
 
 def object_of(tables: Tables, table_name: str, table_key: str) -> ObjectName:
-    """The object's name; that of a row that cannot be understood is its own."""
+    """Return the object's name; that of a row that cannot be understood is its own."""
     try:
         return identify(tables, table_name, table_key).name
     except EventlogError:
@@ -36,7 +36,7 @@ def object_of(tables: Tables, table_name: str, table_key: str) -> ObjectName:
 
 
 def object_hash(table_name: str, table_key: str) -> str:
-    """The name of an object that an index can hold, however long its key."""
+    """Return the name of an object that an index can hold, however long its key."""
     told = f"{table_name}\0{table_key}"
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -79,13 +79,15 @@ def identify(tables: Tables, table_name: str, table_key: str) -> Identified:
 
 
 def wrong_key(table: Table, pairs: Pairs) -> WrongRow:
-    """The fault of a key that is not exactly the table's."""
+    """Return the fault of a key that is not exactly the table's."""
     given, wanted = ", ".join(name for name, _ in pairs), ", ".join(table.key) or "not known"
     return WrongRow(f"the key names {given}, but the key of {table} is {wanted}")
 
 
 def child_column(table: Table | None, child: str, column: str | None) -> str | None:
-    """The parent's name for a column of a child's row; what the child lacks may be the parent's own key."""
+    """Return the parent's name for a column of a child's row; what the child lacks may be the parent's own
+    key.
+    """
     prefix = f"{child}."
     if column is None:
         return None

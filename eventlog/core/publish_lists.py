@@ -39,7 +39,9 @@ class _Place(NamedTuple):
     prefix: str = ""
 
     def called(self, entry: str) -> list[Column]:
-        """The columns that an entry means, under each of their names; exactly, where one is written so."""
+        """Return the columns that an entry means, under each of their names; exactly, where one is written
+        so.
+        """
         name = self.prefix + entry
         if name in self.table.columns:
             return [c for c in self.table.columns.values() if name in (c.name, *c.aliases)]
@@ -51,7 +53,7 @@ class _Place(NamedTuple):
         return any(name.lower().startswith(prefix) for name in (column.name, *column.aliases))
 
     def restrict(self, table: Table, lists: PublishLists) -> Table:
-        """The table from which no more leaves than the lists let."""
+        """Return the table from which no more leaves than the lists let."""
         withheld = {column.name for entry in lists.withhold or () for column in self.called(entry)}
         published = {column.name for entry in lists.publish or () for column in self.called(entry)}
 
@@ -65,7 +67,7 @@ class _Place(NamedTuple):
 
 
 def read_lists(section: str, entries: Mapping[str, Any], own: Table | None = None) -> PublishLists:
-    """The lists of a section."""
+    """Return the lists of a section."""
 
     def names(option: str) -> tuple[str, ...] | None:
         return tuple(map(str, entries[option])) if option in entries else None
@@ -81,7 +83,8 @@ def restrict(
     gone: Container[str] = (),
     before: Mapping[str, Table] | None = None,
 ) -> Tables:
-    """The tables from which no more leaves than the lists let; InvalidList where a list cannot be meant so.
+    """Return the tables from which no more leaves than the lists let; InvalidList where a list cannot be
+    meant so.
 
     `others` are tables that are there and not published: lists may name them. `gone` are sections whose
     tables may come back: meanwhile nothing of these leaves. `before` are the tables with the columns that
@@ -196,7 +199,7 @@ def _places(tables: Sequence[Table], lists: PublishLists) -> Iterator[_Place]:
 
 
 def _vain(lists: PublishLists, places: Sequence[_Place]) -> Iterator[str]:
-    """A warning for each entry that withholds what is not there; to publish that is an error."""
+    """Yield a warning for each entry that withholds what is not there; to publish that is an error."""
     if not places and (lists.publish is not None or lists.withhold is None):
         raise InvalidList(lists.section, "there is no such table or view")
     known = " and ".join(str(place.table) for place in places)

@@ -16,12 +16,12 @@ _HIDDEN = "***"
 
 
 def visible(text: str) -> str:
-    """The text, its unseen characters named by their number."""
+    """Return the text, its unseen characters named by their number."""
     return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
-    """The text on one line, with nothing unseen in it."""
+    """Return the text on one line, with nothing unseen in it."""
     return visible(" ".join(text.split()))
 
 

@@ -24,27 +24,28 @@ def setting(
     within: tuple[float, float] | None = None,
     check: Callable[[str], object] | None = None,
 ) -> Any:
-    """A dataclass field that is a setting; `within` are the least and the greatest number, `check` raises
-    an EventlogError for a text that is not legal."""
-    told = {"help": help, "choices": choices, "metavar": metavar, "within": within, "check": check}
-    return dataclasses.field(default=default, metadata=told)
+    """Return a dataclass field that is a setting; `within` are the least and the greatest number, `check`
+    raises an EventlogError for a text that is not legal.
+    """
+    facts = {"help": help, "choices": choices, "metavar": metavar, "within": within, "check": check}
+    return dataclasses.field(default=default, metadata=facts)
 
 
 def declared(settings: type) -> Iterator[dataclasses.Field[Any]]:
-    """The settings of a dataclass, in their order."""
+    """Yield the settings of a dataclass, in their order."""
     for field in dataclasses.fields(settings):
         if "help" in field.metadata:
             yield field
 
 
 def build(settings: type[S], given: Mapping[str, Any]) -> S:
-    """The settings with what was given for those that the dataclass declares."""
+    """Return the settings with what was given for those that the dataclass declares."""
     names = {field.name for field in dataclasses.fields(settings)}  # type: ignore[arg-type]
     return settings(**{name: given[name] for name in names if given.get(name) is not None})
 
 
 def variable(name: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return f"EVENTLOG_{name.upper()}"
 
 

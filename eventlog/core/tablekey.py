@@ -25,7 +25,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def read(text: str) -> Pairs:
-    """The columns and values of a table_key, in its order."""
+    """Return the columns and values of a table_key, in its order."""
     if plain := _ONE_PLAIN_PAIR.fullmatch(text):
         column, value = plain.groups()
         return ((column, value),)
@@ -36,12 +36,12 @@ def read(text: str) -> Pairs:
 
 
 def write(pairs: Iterable[tuple[str, str]]) -> str:
-    """The table_key of columns and values, quoted only where it must be."""
+    """Return the table_key of columns and values, quoted only where it must be."""
     return "+".join(f"{_legal_name(column)}={quote(value)}" for column, value in pairs)
 
 
 def quote(value: str) -> str:
-    """The value as a key holds it."""
+    """Return the value as a key holds it."""
     if SPECIAL.isdisjoint(value):
         return value
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -53,7 +53,7 @@ def legal_name(column: str) -> bool:
 
 
 def read_association(text: str) -> tuple[str, str, str | None]:
-    """The table_key, the table and the schema of an association; blanks at its ends are dropped."""
+    """Return the table_key, the table and the schema of an association; blanks at its ends are dropped."""
     text = text.strip(" \t\r\n")
     try:
         _, end = _read_pairs(text)
@@ -83,7 +83,7 @@ def _legal_name(column: str) -> str:
 
 
 def _read_pairs(text: str) -> tuple[Pairs, int]:
-    """The pairs that open the text, and where they end."""
+    """Return the pairs that open the text, and where they end."""
     pairs = []
     at = 0
     while True:
@@ -127,7 +127,7 @@ def _read_word(text: str, at: int, keyword: str) -> tuple[str, int]:
 
 
 def _quote_word(word: str) -> str:
-    """A table or schema name; blanks at its ends are quoted too, for readers drop them."""
+    """Return a table or schema name; blanks at its ends are quoted too, for readers drop them."""
     quoted = quote(word)
     return f'"{word}"' if quoted == word and word != word.strip(" \t\r\n") else quoted
 

@@ -156,11 +156,11 @@ class Table:
         return {c.published: c for c in self.columns.values()}
 
     def load_key(self, text: str) -> tuple[tuple[str, Value], ...]:
-        """The key of a table_key: each value typed where that would write the same text again."""
+        """Return the key of a table_key: each value typed where that would write the same text again."""
         return self.load_pairs(tablekey.read(text))
 
     def load_pairs(self, pairs: tablekey.Pairs) -> tuple[tuple[str, Value], ...]:
-        """The same of a key that was read."""
+        """Return the same of a key that was read."""
         return tuple([self._load_key_value(name, value) for name, value in pairs])
 
     def key_pairs(self, pairs: tablekey.Pairs) -> tablekey.Pairs | None:
@@ -196,11 +196,11 @@ class Table:
         return name, value if same else text
 
     def dump_key(self, key: Iterable[tuple[str, Value]]) -> str:
-        """The table_key of a key."""
+        """Return the table_key of a key."""
         return tablekey.write((name, self.dump(name, value)) for name, value in key)
 
     def dump(self, name: str, value: Value) -> str:
-        """The text of one value of a column, as a log holds it."""
+        """Return the text of one value of a column, as a log holds it."""
         if value is None or isinstance(value, tuple):
             raise InvalidTables(f"{self}: the value of key column {name} is {value!r}")
         column = self.column(name)
@@ -246,7 +246,7 @@ class Tables:
         return Tables(tables, self.dialect, shut=self.shut, warnings=self.warnings, sure=self.sure)
 
     def find(self, name: str) -> Table | None:
-        """The table that a row or a file calls by this name, None if there is none."""
+        """Return the table that a row or a file calls by this name, None if there is none."""
         named = self._named.get(name)
         if named is None:
             spellings = self._folded.get(name.lower(), [])
@@ -260,7 +260,7 @@ class Tables:
         return self._names[str(table)]
 
     def spellings(self) -> set[str]:
-        """Every name that finds a table or a child of one, without case."""
+        """Return every name that finds a table or a child of one, without case."""
         return {*self._folded, *self._parents}
 
     def halted_spellings(self) -> frozenset[str]:
@@ -284,7 +284,7 @@ class Tables:
         return self._parents.get(name, ()) or self._parents.get(name.lower(), ())
 
     def get(self, name: str) -> Table:
-        """The table of that name."""
+        """Return the table of that name."""
         table = self.find(name)
         if table is None:
             raise UnknownTable(name)
@@ -326,12 +326,12 @@ class Tables:
         return bool(self.shut) and _bare(name) in self.shut
 
     def numbered(self, number: int) -> Table | None:
-        """The table to which a capture gave this number."""
+        """Return the table to which a capture gave this number."""
         return self._numbers.get(number)
 
 
 def plain_name(name: str) -> str:
-    """An identifier of a catalogue that keeps plain names in capitals, as people write it."""
+    """Return an identifier of a catalogue that keeps plain names in capitals, as people write it."""
     return name.lower() if name == name.upper() else name
 
 
@@ -349,7 +349,7 @@ def joint_reference(tables: Tables, column: Column) -> Table | None:
 
 
 def reference_key(tables: Tables, column: Column) -> tuple[Table, str] | None:
-    """The table and key column that a referring column's values name, if they can be named."""
+    """Return the table and key column that a referring column's values name, if they can be named."""
     if column.reference is None:
         return None
     target = tables.get(column.reference)
@@ -357,7 +357,7 @@ def reference_key(tables: Tables, column: Column) -> tuple[Table, str] | None:
 
 
 def _parents(tables: Iterable[Table]) -> dict[str, list[tuple[Table, str]]]:
-    """The parents of each child, by its names and these without case."""
+    """Return the parents of each child, by its names and these without case."""
     found: dict[str, list[tuple[Table, str]]] = {}
     for table in tables:
         names: dict[str, str] = {}
@@ -372,7 +372,7 @@ def _parents(tables: Iterable[Table]) -> dict[str, list[tuple[Table, str]]]:
 
 
 def _bare(name: str) -> str:
-    """A table's name without its schema, case, quotes and blanks around it."""
+    """Return a table's name without its schema, case, quotes and blanks around it."""
     return name.rpartition(".")[2].strip(" \t\r\n\"'`[]").lower()
 
 

@@ -35,7 +35,7 @@ Reference = tuple[str, tuple[tuple[str, str], ...]]  # a table, and columns with
 def read(
     text: str, *, trim_char: bool = True, meta_identifiers: bool = True, references: bool = True
 ) -> Tables:
-    """The tables that the text of a tables file describes."""
+    """Return the tables that the text of a tables file describes."""
     try:
         document = toml.load(text)
     except InvalidDocument as fault:
@@ -65,7 +65,7 @@ def described(
 
 
 def write(tables: Iterable[Table], dialect: str | None = None) -> str:
-    """The text of a tables file."""
+    """Return the text of a tables file."""
     lines = [f"dialect = {json.dumps(dialect)}", ""] if dialect else []
     for table in tables:
         lines += _table_lines(table)
@@ -140,7 +140,9 @@ class _Reader:
         }
 
     def _reference(self, where: str, column: str, types: Mapping[str, str], stated: object) -> Reference:
-        """The table to which a column refers, and by which columns, where it does so together with others."""
+        """Return the table to which a column refers, and by which columns, where it does so together with
+        others.
+        """
         target, by = stated, dict[str, object]()
         if isinstance(stated, dict):
             target, by = stated.get("table"), dict(stated.get("by", {}))
@@ -178,7 +180,7 @@ def _table_lines(table: Table) -> list[str]:
 
 
 def _stated(column: Column) -> object:
-    """A reference as the file has it."""
+    """Return a reference as the file has it."""
     return {"table": column.reference, "by": dict(column.by)} if column.by else column.reference
 
 

@@ -87,7 +87,7 @@ def _type_parts(text: str) -> tuple[str, str | None, str]:
 
 
 def bounds_of(type_name: str, dialect: str | None = None) -> tuple[int, int] | None:
-    """The least and the greatest value of an integer type, None where there are none that we know."""
+    """Return the least and the greatest value of an integer type, None where there are none that we know."""
     if kind_of(type_name, dialect) is not Kind.INT:
         return None
     base, arguments, rest = _type_parts(type_name.lower())

@@ -26,7 +26,7 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def check_xml(text: str) -> str:
-    """The text, if XML 1.0 can carry each of its characters."""
+    """Return the text, if XML 1.0 can carry each of its characters."""
     if not text.isprintable() and (illegal := _ILLEGAL.search(text)):
         raise IllegalCharacter(ord(illegal[0]), illegal.start() + 1)
     return text
@@ -56,7 +56,7 @@ def load(kind: Kind, text: str) -> Scalar:
 
 
 def dump(kind: Kind, value: Scalar) -> str:
-    """The text of a value, as a log holds it."""
+    """Return the text of a value, as a log holds it."""
     return CODECS[kind].dump(value)
 
 
@@ -64,7 +64,7 @@ _BLANKS = b" \t\r\n\f\v"
 
 
 def load_base64(text: str) -> bytes:
-    """The bytes of Base64 text; white space, such as the line ends of databases, is read past."""
+    """Return the bytes of Base64 text; white space, such as the line ends of databases, is read past."""
     try:
         return base64.b64decode(text.encode("ascii").translate(None, _BLANKS), validate=True)
     except (binascii.Error, ValueError) as fault:
@@ -72,12 +72,12 @@ def load_base64(text: str) -> bytes:
 
 
 def dump_base64(data: bytes) -> str:
-    """The bytes as Base64 without line breaks."""
+    """Return the bytes as Base64 without line breaks."""
     return binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
 def plain_text(value: Scalar) -> str:
-    """The text of a value by what it is, where no column type is known."""
+    """Return the text of a value by what it is, where no column type is known."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -90,20 +90,22 @@ def plain_text(value: Scalar) -> str:
 
 
 def load_float(text: str) -> float | str:
-    """The number of a text; NaN and the infinities keep their names, for JSON has no numbers for them."""
+    """Return the number of a text; NaN and the infinities keep their names, for JSON has no numbers
+    for them.
+    """
     number = float(text)
     return number if math.isfinite(number) else non_finite(number)
 
 
 def non_finite(number: float) -> str:
-    """The name of a float that is no number of JSON."""
+    """Return the name of a float that is no number of JSON."""
     if math.isnan(number):
         return "NaN"
     return "Infinity" if number > 0 else "-Infinity"
 
 
 def shortest_float32(number: float) -> float:
-    """The float whose text is the shortest that still means this 4-byte float."""
+    """Return the float whose text is the shortest that still means this 4-byte float."""
     single = struct.pack("<f", number)
     for digits in range(6, 10):
         candidate = float(f"{number:.{digits}g}")
@@ -134,7 +136,7 @@ _NO_NUMBERS = {
 
 
 def read_number(number: Precision, text: str) -> float | str:
-    """The one form of all texts that mean the same number."""
+    """Return the one form of all texts that mean the same number."""
     named = _NO_NUMBERS.get(text.strip(" ").lower())
     if named is not None and number is not Precision.EXACT:
         return named
@@ -147,7 +149,7 @@ def read_number(number: Precision, text: str) -> float | str:
 
 
 def _plain_decimal(number: decimal.Decimal) -> str:
-    """The digits of a number, without noughts at their ends, sign of nought, or exponent."""
+    """Return the digits of a number, without noughts at their ends, sign of nought, or exponent."""
     text = f"{number:f}"
     if "." in text:
         text = text.rstrip("0").rstrip(".")
@@ -206,7 +208,7 @@ class Moment(NamedTuple):
 
 
 def read_moment(kind: Kind, text: str) -> Moment:
-    """The moment that a text names: ISO 8601, with a blank or a T before the clock."""
+    """Return the moment that a text names: ISO 8601, with a blank or a T before the clock."""
     match = _TIMES[kind].fullmatch(text)
     if match is None:
         raise InvalidValue(_short(text), kind.value)
@@ -247,7 +249,7 @@ def _dump_moment(kind: Kind) -> Callable[[Scalar], str]:
 
 
 def write_time(kind: Kind, text: str, syntax: int) -> str:
-    """The XDS text of a moment; syntax 1 is seconds since 1970 UTC, 2 and 3 are digits and ISO."""
+    """Return the XDS text of a moment; syntax 1 is seconds since 1970 UTC, 2 and 3 are digits and ISO."""
     moment = read_moment(kind, text)
     if syntax == 1:
         return str(int((moment.at - dt.datetime(1970, 1, 1)).total_seconds()))
@@ -259,7 +261,7 @@ def write_time(kind: Kind, text: str, syntax: int) -> str:
 
 
 def read_time(kind: Kind, text: str, syntax: int) -> str:
-    """The moment, ISO 8601, of a text that `write_time` wrote."""
+    """Return the moment, ISO 8601, of a text that `write_time` wrote."""
     if syntax == 3:
         return _load_moment(kind)(text)
     if not (_SECONDS if syntax == 1 else _DIGITS[kind]).fullmatch(text):

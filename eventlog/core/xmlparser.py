@@ -34,7 +34,7 @@ class Parser:
         self._markup = 0
 
     def feed(self, piece: bytes) -> Iterable[tuple[str, etree._Element]]:
-        """The elements that begin and end in a piece."""
+        """Return the elements that begin and end in a piece."""
         self._markup += _count_markup(piece)
         if self._markup > MAX_MARKUP:
             raise InvalidDocument(
@@ -58,7 +58,7 @@ class Parser:
         self._markup = 0
 
     def close(self) -> etree._Element:
-        """The root of the document, which must be whole."""
+        """Return the root of the document, which must be whole."""
         try:
             return check(self._parser.close())
         except etree.XMLSyntaxError as fault:
@@ -78,19 +78,19 @@ def parse(data: bytes) -> etree._Element:
 
 
 def check(root: etree._Element) -> etree._Element:
-    """The root, if nothing of its document was or could be declared by itself."""
+    """Return the root, if nothing of its document was or could be declared by itself."""
     if root.getroottree().docinfo.internalDTD is not None or next(root.iter(etree.Entity), None) is not None:
         raise InvalidDocument("a document type declaration is not accepted: remove it")
     return root
 
 
 def read_dtd(file: IO[bytes]) -> etree.DTD:
-    """A DTD of ours."""
+    """Return a DTD of ours."""
     return etree.DTD(file)
 
 
 def _count_markup(piece: bytes) -> int:
-    """The tags and attributes of a piece, or a few more."""
+    """Return the tags and attributes of a piece, or a few more."""
     quoted = piece.count(b'="') + piece.count(b"='")
     others = piece.count(b"=") - quoted
     return piece.count(b"<") + quoted + (len(_SPACED.findall(piece)) if others > 1000 else others)

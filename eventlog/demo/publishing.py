@@ -90,8 +90,9 @@ class Publishing:
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """An environment that has these settings of ours and no others; our packages are where this process has
-    them."""
+    """Return an environment that has these settings of ours and no others; our packages are where this
+    process has them.
+    """
     rest = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
     paths = os.pathsep.join(str(Path(path).resolve()) for path in sys.path if path)
     return {**rest, **given, "PYTHONPATH": paths}

@@ -11,9 +11,9 @@ import pyarrow as pa
 from eventlog.files.nameless import Extent, NamelessFile
 
 Ints = npt.NDArray[np.int64]
-_ROWS = 20_000  # that are merged together, about,
-_BYTES = 16 << 20  # or fewer, whose texts have so many bytes
-_NUMBER = 8  # bytes
+_ROWS = 20_000  # rows that are merged together, approximately
+_BYTES = 16 << 20  # the most bytes of their texts
+_NUMBER = 8  # bytes of an int64
 
 
 class KeyedBatches:
@@ -69,7 +69,7 @@ class SortedBatches:
         self._runs.append(_Run(self._file, rows.num_rows, numbers, texts_at))
 
     def in_order(self, rows: int = _ROWS, size: int = _BYTES) -> Iterator[pa.RecordBatch]:
-        """Return all rows in order, once: about so many, or so many bytes of text, at a time.
+        """Return all rows in order, once, in batches of about `rows` rows or `size` bytes of text.
 
         At least one row of each batch that has rows left is in memory.
         """
@@ -94,7 +94,7 @@ _Part = tuple[Ints, pa.Array]
 
 
 class _Run:
-    """The rows of one batch that were not read yet: their numbers, the end of a text as the last of them."""
+    """The unread rows of one batch; the last number of a row is the end of its text."""
 
     def __init__(self, file: NamelessFile, rows: int, numbers: Extent, texts: Extent | None) -> None:
         self.rows = rows
@@ -106,7 +106,7 @@ class _Run:
         self._ahead: Ints = np.empty((0, self._width // _NUMBER), np.int64)
 
     def look_ahead(self, rows: int, size: int) -> int:
-        """Return the key of the last of so many rows, or of those with so many bytes of text."""
+        """Return the key of the last of the next rows: at most `rows`, or `size` bytes of text."""
         rows = min(rows, self.rows)
         if len(self._ahead) < rows:
             data = self._file.read(Extent(self._numbers, rows * self._width))
@@ -116,7 +116,7 @@ class _Run:
         return int(self._ahead[max(1, rows) - 1, 0])
 
     def until(self, key: int) -> _Part | None:
-        """Read the rows up to a key, as far as they were looked at."""
+        """Read the rows up to a key, among those that `look_ahead` has read."""
         count = int(np.searchsorted(self._ahead[:, 0], key, "right"))
         if not count:
             return None

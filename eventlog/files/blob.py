@@ -9,7 +9,7 @@ _CHUNK = 1 << 20
 
 
 def read(file: IO[bytes]) -> Iterator[bytes]:
-    """The bytes as they come, in chunks of no particular size."""
+    """Yield the bytes as they come, in chunks of no particular size."""
     read: Callable[[int], bytes] = getattr(file, "read1", file.read)
     while chunk := read(_CHUNK):
         yield chunk

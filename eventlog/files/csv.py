@@ -33,14 +33,14 @@ class LineSource(Protocol):
 def read(
     file: IO[bytes], name: str, limits: Limits = LIMITS
 ) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
-    """The header's names, and the rows."""
+    """Return the header's names, and the rows."""
     lines = Lines(file, limits.max_record)
     columns = header(lines, name)
     return columns, rows(lines, name, len(columns))
 
 
 def header(lines: Lines, name: str) -> tuple[str, ...]:
-    """The names on the first line."""
+    """Return the names on the first line."""
     first = lines.next()
     if not first:
         raise InvalidDocument(f"{name}: empty, expected a header line")
@@ -136,7 +136,7 @@ class Lines:
             pass
 
     def complete(self, first: bytes) -> bytes | None:
-        """The record that begins on a line: to where its quotes are even. None if they never are."""
+        """Return the record that begins on a line: to where its quotes are even. None if they never are."""
         self._mark = self._again, self._again.tell()
         quotes = first.count(b'"')
         while quotes % 2:
@@ -168,7 +168,7 @@ class Lines:
 
 
 def _split(record: bytes) -> tuple[str | None, ...]:
-    """The cells of one record."""
+    """Return the cells of one record."""
     try:
         text = record.decode()
     except UnicodeDecodeError as fault:
@@ -221,7 +221,7 @@ def _cell(cell: Cell) -> str:
 
 
 def plain_cell(cell: Cell) -> str:
-    """A cell that is no text, as text files hold it: binary as hex."""
+    """Return a cell that is no text, as text files hold it: binary as hex."""
     if isinstance(cell, bytes):
         return cell.hex().upper()
     if isinstance(cell, bool):

@@ -24,7 +24,7 @@ Cells = tuple[Cell, ...]
 def read(
     file: IO[bytes], name: str, layout: Layout, limits: Limits = LIMITS
 ) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
-    """The columns, as a heading or else the layout names them, and the rows."""
+    """Return the columns, as a heading or else the layout names them, and the rows."""
     records = _records(Lines(file, limits.max_record), name, layout)
     first = next(records, None)
     columns = None if first is None else _heading(first, layout)
@@ -53,7 +53,7 @@ def read_csv(
 
 
 def _heading(first: Row | Refused, layout: Layout) -> tuple[str, ...] | None:
-    """The columns that a first row names, if it is made of nothing but their names."""
+    """Return the columns that a first row names, if it is made of nothing but their names."""
     if isinstance(first, Refused):
         return None
     names = {column.lower(): column for column in layout.columns}
@@ -63,7 +63,7 @@ def _heading(first: Row | Refused, layout: Layout) -> tuple[str, ...] | None:
 
 
 def _rows(records: Iterable[Row | Refused], name: str, width: int) -> Iterator[Row | Refused]:
-    """The records that have as many cells as there are columns."""
+    """Yield the records that have as many cells as there are columns."""
     for record in records:
         if isinstance(record, Refused) or len(record.cells) == width:
             yield record

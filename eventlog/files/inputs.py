@@ -47,7 +47,9 @@ _ALSO_READ = {
 
 
 def container_of(name: str, shape: Shape, given: str | None = None, flag: str = "--as") -> str:
-    """The container of a file: as given, else by its extension; standard input and output have a default."""
+    """Return the container of a file: as given, else by its extension; standard input and output have a
+    default.
+    """
     legal = CONTAINERS[shape]
     if given is not None:
         if given not in legal:
@@ -64,7 +66,7 @@ def container_of(name: str, shape: Shape, given: str | None = None, flag: str = 
 
 
 def stem_of(name: str) -> str:
-    """A file's name without its folder and extensions."""
+    """Return a file's name without its folder and extensions."""
     return "" if name == "-" else Path(name).name.removesuffix(".gz").rpartition(".")[0] or Path(name).name
 
 
@@ -124,7 +126,7 @@ def files_of(names: Sequence[str], beside: CompanionFile | None) -> tuple[str, .
 
 
 def file_beside(name: str, beside: CompanionFile) -> Path | None:
-    """The file that describes an input, if there is one."""
+    """Return the file that describes an input, if there is one."""
     if name == "-":
         return None
     path = Path(name).with_name(stem_of(name) + beside.suffix)
@@ -134,7 +136,7 @@ def file_beside(name: str, beside: CompanionFile) -> Path | None:
 def _open_described(
     file: IO[bytes], name: str, container: str, limits: Limits, beside: CompanionFile, text: str
 ) -> Source[Any]:
-    """The source in a file that another one describes: its name and columns are stated there."""
+    """Return the source in a file that another one describes: its name and columns are stated there."""
     layout = beside.layout(text)
     if container == "csv":
         columns, records = delimited.read(file, name, layout, limits)
@@ -155,7 +157,7 @@ def check_inputs(names: Sequence[str]) -> None:
 def open_source(
     file: IO[bytes], name: str, shape: Shape, container: str, limits: Limits = LIMITS
 ) -> Source[Any]:
-    """The source in an open file."""
+    """Return the source in an open file."""
     columns: tuple[str, ...] = ()
     records: Iterable[Any]
     if shape is Shape.ROWS:
@@ -204,7 +206,7 @@ def _has_to_wait(file: IO[bytes] | io.RawIOBase) -> bool:
 
 
 def _guarded(records: Iterable[Any], name: str) -> Iterator[Any]:
-    """The records, and a report where a file breaks off."""
+    """Yield the records, and a report where a file breaks off."""
     try:
         yield from records
     except (OSError, EOFError, zlib.error) as fault:

@@ -25,7 +25,8 @@ _SHOWN = 100  # characters of a name
 def read(
     file: IO[bytes], name: str, limits: Limits = LIMITS, number_of: Callable[[str], Any] = float
 ) -> Iterator[Object | Refused]:
-    """The values: one a line, over several lines as pretty printers write them, or elements of an array.
+    """Yield the values: one a line, over several lines as pretty printers write them, or elements of an
+    array.
 
     `number_of` reads a number with a point or an exponent.
     """
@@ -88,7 +89,7 @@ class _Lines:
         return line
 
     def value(self, first: bytes) -> tuple[Any, bytes]:
-        """The value that begins on a line, and its bytes; ValueError if there is none."""
+        """Return the value that begins on a line, and its bytes; raise ValueError if there is none."""
         try:
             return self._load(first), first
         except ValueError:
@@ -133,7 +134,9 @@ class _Lines:
         return self._over_marks(line)
 
     def _load(self, data: bytes) -> Any:
-        """The value of bytes, which are UTF-8: what Python guesses to be UTF-16 may be lines cut in two."""
+        """Return the value of bytes, which are UTF-8: what Python guesses to be UTF-16 may be lines cut in
+        two.
+        """
         return self._decoder.decode(data.removeprefix(_BOM).decode("utf-8", "surrogatepass"))
 
     def _over_marks(self, text: bytes) -> str:
@@ -144,7 +147,7 @@ class _Lines:
 
 
 def _exact(text: str) -> float | str:
-    """The number of a text; the text itself, as in CSV, where a float would be another number."""
+    """Return the number of a text; the text itself, as in CSV, where a float would be another number."""
     number = float(text)
     plain = repr(number)
     return number if plain == text or Decimal(text, _ANY) == Decimal(plain) else text
@@ -166,14 +169,14 @@ def _depth(line: bytes) -> int:
 def read_rows(
     file: IO[bytes], name: str, limits: Limits = LIMITS
 ) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
-    """The names that the first lines use, and the rows; a name that is missing in a line is null."""
+    """Return the names that the first lines use, and the rows; a name that is missing in a line is null."""
     return named_rows(read(file, name, limits, _exact), name)
 
 
 def named_rows(
     objects: Iterator[Object | Refused], name: str
 ) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
-    """The names that the first objects use, and the objects as rows; a missing name is null."""
+    """Return the names that the first objects use, and the objects as rows; a missing name is null."""
     peeked = list(islice(objects, _PEEKED))
     columns = tuple(
         dict.fromkeys(
@@ -225,7 +228,7 @@ class JsonRowWriter:
 
 
 def dump_line(value: Any) -> bytes:
-    """The value on one line; lone surrogates, which UTF-8 cannot hold, are written as escapes."""
+    """Return the value on one line; lone surrogates, which UTF-8 cannot hold, are written as escapes."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain_cell)
     try:
         return text.encode() + b"\n"

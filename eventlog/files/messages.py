@@ -20,7 +20,7 @@ class NoBytes(Misuse):
 
 
 def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object | Refused]:
-    """The messages; one that is cut short, or too long to be true, ends the file."""
+    """Yield the messages; one that is cut short, or too long to be true, ends the file."""
     number = 0
     while head := file.read(LENGTH):
         number += 1
@@ -41,7 +41,7 @@ def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object
 def message_at(
     name: str, encoding: str, offset: int, value: bytes | None, key: bytes | None = None
 ) -> Object | Refused:
-    """The message at an offset of a source of that name; Refused for what cannot be one."""
+    """Return the message at an offset of a source of that name; Refused for what cannot be one."""
     if value is None:
         return Refused(f"{name}:{offset}", "a message without a value")
     if encoding == "avro":

@@ -34,7 +34,7 @@ class WritableFile(Protocol):
 
 
 def place_at(name: str) -> WritableFile:
-    """The place of that name; Misuse if its folder is not there."""
+    """Return the place of that name; raise Misuse if its folder is not there."""
     target = Path(os.path.realpath(name))
     absolute = os.path.abspath(name)
     in_place = absolute.startswith(_NOT_OURS) and not absolute.startswith(_MEMORY)
@@ -137,7 +137,7 @@ class _WhenWhole:
 
 
 def _unnamed(path: Path) -> BufferedWriter | None:
-    """A file without a name on the file system of a path; None where there are none (NFS, macOS)."""
+    """Return a file without a name on the file system of a path; None where there are none (NFS, macOS)."""
     if not hasattr(os, "O_TMPFILE") or not _OPENED.is_dir():
         return None
     try:

@@ -67,7 +67,7 @@ class Budget:
             )
 
     def _share(self, column: Any, pages: Sequence[Page]) -> float:
-        """The bytes of a row that a column may take."""
+        """Return the bytes of a row that a column may take."""
         largest = max((page.size for page in pages), default=0)
         data = [page for page in pages if not page.is_dictionary]
         fewest = min((page.values for page in data[:-1] or data), default=1)
@@ -94,7 +94,7 @@ def _pages(file: IO[bytes], column: Any, where: str) -> Iterator[Page]:
 
 
 def _header(file: IO[bytes], at: int, where: str) -> tuple[Struct, int]:
-    """The header of the page at a byte, and how long it is."""
+    """Return the header of the page at a byte, and how long it is."""
     length = _HEADER
     while length <= _MAX_HEADER:
         file.seek(at)

@@ -28,7 +28,7 @@ class PlacedBatch(NamedTuple):
 def read(
     file: IO[bytes], name: str, limits: Limits = LIMITS
 ) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
-    """The column names, and the rows."""
+    """Return the column names, and the rows."""
     columns, batches = read_batches(file, name, limits)
     return columns, _rows(batches)
 
@@ -36,7 +36,7 @@ def read(
 def read_batches(
     file: IO[bytes], name: str, limits: Limits = LIMITS
 ) -> tuple[tuple[str, ...], Iterator[PlacedBatch | Refused]]:
-    """The column names, and the rows by column; Refused where a row group breaks off."""
+    """Return the column names, and the rows by column; Refused where a row group breaks off."""
     arrow, parquet = _arrow()
     try:
         metadata = parquet.read_metadata(file)
@@ -75,7 +75,7 @@ def _rows(batches: Iterable[PlacedBatch | Refused]) -> Iterator[Row | Refused]:
 
 
 def rows_of(batch: PlacedBatch) -> Iterator[Row]:
-    """The rows of a batch."""
+    """Yield the rows of a batch."""
     arrow, _ = _arrow()
     columns = [_cells(column, arrow) for column in batch.columns.columns]
     for number, cells in enumerate(zip(*columns, strict=True), batch.first + 1):
@@ -83,7 +83,7 @@ def rows_of(batch: PlacedBatch) -> Iterator[Row]:
 
 
 def decoded(column: Any) -> Any:
-    """A column without the dictionary of its values; None where that would take too much memory."""
+    """Return a column without the dictionary of its values; None where that would take too much memory."""
     arrow, _ = _arrow()
     if not arrow.types.is_dictionary(column.type):
         return column
@@ -91,7 +91,7 @@ def decoded(column: Any) -> Any:
 
 
 def cells(column: Any) -> list[Cell]:
-    """The values of a column, one by one."""
+    """Return the values of a column, one by one."""
     return _cells(column, _arrow()[0])
 
 
@@ -115,7 +115,9 @@ def _named_columns(metadata: Any) -> list[str]:
 
 
 def _cells(column: Any, arrow: Any) -> list[Cell]:
-    """The values of a column; what Python's datetime lacks, nanoseconds and far years, comes as text."""
+    """Return the values of a column; what Python's datetime lacks, nanoseconds and far years, comes
+    as text.
+    """
     if arrow.types.is_dictionary(column.type):
         return _named(column, arrow)
     if arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
@@ -130,7 +132,7 @@ def _cells(column: Any, arrow: Any) -> list[Cell]:
 
 
 def _moment(value: Any, text: str | None) -> Cell:
-    """A time or date; its text where Python has no such year."""
+    """Return a time or date; its text where Python has no such year."""
     try:
         cell: Cell = value.as_py()
     except (OverflowError, ValueError):
@@ -139,7 +141,7 @@ def _moment(value: Any, text: str | None) -> Cell:
 
 
 def _named(column: Any, arrow: Any) -> list[Cell]:
-    """The values of a column of numbers of a dictionary; of long values, each is made once."""
+    """Return the values of a column of numbers of a dictionary; of long values, each is made once."""
     if _copied(column, arrow) <= _MOST_COPIED:
         copied: list[Cell] = column.dictionary_decode().to_pylist()
         return copied

@@ -8,7 +8,7 @@ LONGEST = 64 << 10  # bytes; a device has no end
 
 
 def read_secret(name: str) -> str:
-    """The only line of a file; Misuse names the file, never what is in it."""
+    """Return the only line of a file; Misuse names the file, never what is in it."""
     try:
         with open(name, "rb") as file:
             data = file.read(LONGEST + 1)

@@ -14,7 +14,7 @@ T = TypeVar("T")
 def whole_objects(
     rows: Iterable[T], object_of: Callable[[T], object], size: Callable[[T], int]
 ) -> Iterator[list[T]]:
-    """The rows in lists that hold all rows of their objects: some thousands, or fewer that are long."""
+    """Yield the rows in lists that hold all rows of their objects: some thousands, or fewer that are long."""
     chunk: list[T] = []
     held = 0
     for _, group in groupby(rows, object_of):

@@ -15,7 +15,7 @@ _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 
 def current_fields(of: SpelledObject, step: Step, answer: Answer) -> tuple[Field, ...] | None:
-    """The fields that a query-back step brings; None if its object is gone."""
+    """Return the fields that a query-back step brings; raise None if its object is gone."""
     if isinstance(answer, EventlogError):
         raise answer
     if not answer:
@@ -32,7 +32,7 @@ def current_fields(of: SpelledObject, step: Step, answer: Answer) -> tuple[Field
 
 
 def _fields(wanted: Sequence[tuple[Column, Loader]], texts: CurrentRow) -> tuple[Field, ...]:
-    """The fields of the one row that there is."""
+    """Return the fields of the one row that there is."""
     fields = []
     for (column, load), text in zip(wanted, texts, strict=True):
         try:
@@ -43,7 +43,7 @@ def _fields(wanted: Sequence[tuple[Column, Loader]], texts: CurrentRow) -> tuple
 
 
 def _side(told: tuple[Column, Loader], texts: Sequence[str | None]) -> Side:
-    """The values of a column in all the rows, each once."""
+    """Return the values of a column in all the rows, each once."""
     column, load = told
     try:
         found = tuple(load(text) for text in dict.fromkeys(texts))

@@ -16,7 +16,7 @@ _FIELD_EVENTS = (7, 8)
 
 
 def remaining(life: Sequence[Step]) -> Sequence[Step]:
-    """The steps of a life that nothing supersedes, in the order of their places."""
+    """Return the steps of a life that nothing supersedes, in the order of their places."""
     if len(life) == 1 or all(step.type < 5 for step in life):
         return life
     if any(step.type in _ROW_EVENTS for step in life):
@@ -37,7 +37,7 @@ def _by_column(life: Sequence[Step]) -> list[Step]:
 
 
 def _spokesman(rows: Sequence[Step], types: tuple[int, int], first: Step) -> Step:
-    """The insert among the query-back rows, else the first update, in the place of `first`."""
+    """Return the insert among the query-back rows, else the first update, in the place of `first`."""
     insert, update = types
     winner = next((s for s in rows if s.type == insert), None) or next(s for s in rows if s.type == update)
     swallowed = tuple(step.entry.record_id for step in rows if step is not winner)

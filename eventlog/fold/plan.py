@@ -114,14 +114,16 @@ def plan_again(
 
 
 def once(entries: Iterable[Entry]) -> Iterator[Entry | Sequence[Entry]]:
-    """The entries, sorted by record_id; those that share one come as a list, for none can be believed."""
+    """Yield the entries, sorted by record_id; those that share one come as a list, for none can be
+    believed.
+    """
     for _, group in groupby(entries, key=itemgetter(0)):
         first, *others = group
         yield [first, *others] if others else first
 
 
 def event_id(log: str, rows: Sequence[int]) -> str:
-    """The name of the event that settles these rows: the same wherever and whenever it is made."""
+    """Return the name of the event that settles these rows: the same wherever and whenever it is made."""
     if len(rows) == 1:
         return f"{log}:{rows[0]}"
     digest = hashlib.sha256(",".join(map(str, rows)).encode()).hexdigest()[:8]
@@ -156,7 +158,7 @@ class Plan:
         self._lives: list[_Life] = []
 
     def needs(self) -> list[Need]:
-        """The current rows to ask for, each once."""
+        """Return the current rows to ask for, each once."""
         return list(
             dict.fromkeys(
                 Need(life.object.table, life.object.query_key())
@@ -166,7 +168,7 @@ class Plan:
         )
 
     def events(self, lookup: Lookup | None = None) -> list[Event]:
-        """The events in the order in which they leave; afterwards every row has its outcome."""
+        """Return the events in the order in which they leave; afterwards every row has its outcome."""
         events: list[Event] = []
         for life in self._lives:
             if life.plain and life.single:
@@ -183,7 +185,7 @@ class Plan:
         spelled: Iterable[tuple[tuple[str, str], list[Entry]]],
         held: Container[ObjectName],
     ) -> dict[ObjectName, _Rows]:
-        """The rows of each object; those of one that is held, or that cannot be understood, leave."""
+        """Return the rows of each object; those of one that is held, or that cannot be understood, leave."""
         objects: dict[ObjectName, _Rows] = {}
         for name, rows in spelled:
             try:
@@ -330,7 +332,7 @@ def _leaves(entry: Entry, rules: Rules, now: str | None) -> Outcome | None:
 
 
 def _settled(run: Sequence[Step]) -> tuple[int, ...]:
-    """The rows that a run's event decides, those that were superseded included."""
+    """Return the rows that a run's event decides, those that were superseded included."""
     if len(run) == 1 and not run[0].swallowed:
         return (run[0].entry.record_id,)
     rows = [step.entry.record_id for step in run]

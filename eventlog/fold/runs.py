@@ -13,7 +13,7 @@ Fields = Sequence[Field]
 
 
 def runs(steps: Iterable[Step]) -> Iterator[Sequence[Step]]:
-    """The consecutive steps of the same operation."""
+    """Yield the consecutive steps of the same operation."""
     run: list[Step] = []
     for step in steps:
         if run and run[0].op is not step.op:
@@ -25,7 +25,7 @@ def runs(steps: Iterable[Step]) -> Iterator[Sequence[Step]]:
 
 
 def run_fields(run: Sequence[Step]) -> Fields:
-    """The fields of a run in row order; what an insert repeats are the values of one attribute."""
+    """Return the fields of a run in row order; what an insert repeats are the values of one attribute."""
     fields = run[0].fields if len(run) == 1 else [field for step in run for field in step.fields]
     if run[0].op is not Op.INSERT or len({field.column for field in fields}) == len(fields):
         return fields
@@ -36,7 +36,7 @@ def run_fields(run: Sequence[Step]) -> Fields:
 
 
 def cut(fields: Fields, op: Op, most: int) -> list[Fields]:
-    """The fields in parts of at most so many values removed or added.
+    """Return the fields in parts of at most so many values removed or added.
 
     What goes on after a cut only adds the values that are left: before is null in it.
     """
@@ -66,7 +66,7 @@ def pieces_of(field: Field, op: Op) -> Iterator[Piece]:
 
 
 def joined(pieces: Sequence[Piece], insert: bool) -> Fields:
-    """The fields of one part: the neighbouring pieces of one field are one again."""
+    """Return the fields of one part: the neighbouring pieces of one field are one again."""
     return [_field(list(group), insert) for _, group in groupby(pieces, key=lambda piece: id(piece.field))]
 
 

@@ -77,7 +77,7 @@ class SpelledObject:
         return self.reader.table
 
     def query_key(self) -> QueryKey:
-        """The key with which this object's current row is asked for."""
+        """Return the key with which this object's current row is asked for."""
         if self._query_key is None:
             self._query_key = self._read_query_key()
         return self._query_key
@@ -124,7 +124,7 @@ class TableReader:
         self.attributes = _Attributes(self._attribute)
 
     def spelled(self, name: str) -> str:
-        """An identifier as documents have it."""
+        """Return an identifier as documents have it."""
         return plain_name(name) if self.lower else name
 
     @cached_property
@@ -237,7 +237,7 @@ class Interpreter:
 
 
 def query_key(table: Table, pairs: Pairs) -> QueryKey:
-    """The values of exactly the table's key, in its order, each of its column's type."""
+    """Return the values of exactly the table's key, in its order, each of its column's type."""
     ordered = table.key_pairs(pairs)
     if not ordered:
         raise wrong_key(table, pairs)
@@ -254,7 +254,7 @@ def _is_in_range(column: Column, value: Value) -> bool:
 
 
 def _query_value(column: Column, text: str) -> Value:
-    """The one form of all texts by which a key finds the same row."""
+    """Return the one form of all texts by which a key finds the same row."""
     value = column.load(text)
     if column.kind in values.TIMES:
         return values.read_moment(column.kind, text).iso

@@ -52,7 +52,7 @@ class Address(NamedTuple):
         return VENDORS[self.scheme]
 
     def jdbc(self, database: str) -> str:
-        """The address of a database as the driver takes it; user and password are no part of it."""
+        """Return the address of a database as the driver takes it; user and password are no part of it."""
         properties = ((self.vendor.server, self.server), *self.properties)
         listed = ";".join(f"{name}={value}" for name, value in properties)
         return f"{self.vendor.url}{self.host}:{self.port}/{database}:{listed}"

@@ -75,7 +75,7 @@ class CapturableTable(NamedTuple):
 
 
 def read_wanted(text: str, database: str) -> WantedTable:
-    """The table in `database:owner.table`; `owner.table` is in the database of the address."""
+    """Return the table in `database:owner.table`; `owner.table` is in the database of the address."""
     match = _WANTED.fullmatch(text)
     found = WantedTable(match[1] or database, match[2], match[3]) if match else WantedTable("", "", "")
     if not all(_NAME.fullmatch(name) for name in found):
@@ -84,7 +84,7 @@ def read_wanted(text: str, database: str) -> WantedTable:
 
 
 def declaration(code: int, length: int, extended: str | None) -> str:
-    """The type of a column as a declaration has it; empty for a type that is not known here."""
+    """Return the type of a column as a declaration has it; empty for a type that is not known here."""
     base, length = code & 0xFF, length & 0xFFFF
     if base in _SIMPLE:
         return _SIMPLE[base]
@@ -159,7 +159,7 @@ def describe(connection: Connection, wanted: WantedTable, form: Text, owner: str
 def _key(
     connection: Connection, named: tuple[str, str], numbers: dict[int, str], owner: str
 ) -> Iterator[str]:
-    """The columns of the primary key; a column that is sorted downwards has a negative number."""
+    """Yield the columns of the primary key; a column that is sorted downwards has a negative number."""
     parts = ", ".join(f"i.part{number}" for number in range(1, _KEY_PARTS + 1))
     for row in rows(connection, _KEY.format(parts=parts, owner=owner), named):
         yield from (numbers[abs(int(str(part)))] for part in row if part)

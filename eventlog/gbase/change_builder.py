@@ -66,7 +66,7 @@ class ChangeBuilder:
         self._known: dict[int, NamedTable] = {}
 
     def changes(self, committed: Committed) -> Iterator[Change | Refused]:
-        """The changes of a transaction, in its order."""
+        """Yield the changes of a transaction, in its order."""
         begin, commit, operations = committed
         transaction = f"{begin.transaction}@{begin.sequence}"
         facts: Facts = (("begin", moment(begin.time)), ("commit", commit.sequence))
@@ -132,7 +132,7 @@ class ChangeBuilder:
     def _odd_change(
         self, op: Op, before: RowRecord | None, after: RowRecord | None, span: TransactionSpan
     ) -> Change:
-        """A change with a side that is raw, or whose sides were captured under two schemas."""
+        """Return a change with a side that is raw, or whose sides were captured under two schemas."""
         row = after or before
         assert row is not None
         named = self._named(row.table, row.schema)

@@ -1,4 +1,4 @@
-"""From the bytes of a stream to changes: what each transaction did, once it has committed."""
+"""Reads the bytes of a stream and returns the changes of each transaction after its commit."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class StreamReader:
         }
 
     def start_at(self, cut: Cut) -> None:
-        """Read on from a cut, as if all before it had been read."""
+        """Continue at a cut, as if everything before it had been read."""
         for number, schema in self._stream.start_at(cut.offset, cut.named):
             self._maker.know(number, schema)
         for _ in self._stream.start_at(cut.offset, cut.described):
@@ -104,12 +104,12 @@ class StreamReader:
         return self._over
 
     def feed(self, data: bytes) -> Iterator[Answer]:
-        """The changes that these bytes complete."""
+        """Yield the changes that these bytes complete."""
         self._idle = False
         return self._take(self._stream.feed(data))
 
     def frame(self, read: DumpedRead) -> Iterator[Answer]:
-        """The changes that the records of a dumped read complete."""
+        """Yield the changes that the records of a dumped read complete."""
         self._frames += 1
         return self._take(self._read_frames.read(read.data, read.counted))
 
@@ -147,13 +147,13 @@ class StreamReader:
     def _failed(self, failed: Failed) -> Refused:
         flags, code = failed.head
         over = flags & _SESSION_INVALID
-        told = f"error {error_name(code)}, flags {flags}"
+        reported = f"error {error_name(code)}, flags {flags}"
         if failed.text:
-            told += f": {failed.text[:200]}"
+            reported += f": {failed.text[:200]}"
         if over:
-            self._over = SessionOver(told)
-        says = "the session is over" if over else "the session goes on"
-        return Refused(self._where(), f"the server reports {told}; {says}")
+            self._over = SessionOver(reported)
+        state = "the session is over" if over else "the session continues"
+        return Refused(self._where(), f"the server reports {reported}; {state}")
 
     def _where(self) -> str:
         read = f"read {self._frames}:" if self._frames else ""

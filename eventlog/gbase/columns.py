@@ -281,7 +281,7 @@ def _interval(declared: Declared, text: Text) -> ColumnType:
 
 
 def _locator(declared: Declared, text: Text) -> ColumnType:
-    """A BLOB or CLOB travels as its locator, a handle of the server; the data is not in the stream."""
+    """Return a BLOB or CLOB travels as its locator, a handle of the server; the data is not in the stream."""
 
     def load(data: bytes) -> Value:
         return data if any(data[4:]) else None
@@ -340,6 +340,6 @@ TYPES: Final[dict[str, Callable[[Declared, Text], ColumnType]]] = {
 
 
 def column_type(declared: Declared, text: Text) -> ColumnType | None:
-    """The entry of a declared type, None for a type that a stream cannot carry."""
+    """Return the entry of a declared type, None for a type that a stream cannot carry."""
     make = TYPES.get(declared.base)
     return None if make is None else make(declared, text)

@@ -136,7 +136,7 @@ class CutFinder:
                 self._named[table] = schema
 
     def _known(self, transaction: int) -> _Open:
-        """A transaction; one whose begin was not seen is open as well, until it ends."""
+        """Return a transaction; one whose begin was not seen is open as well, until it ends."""
         known = self._open.get(transaction)
         if known is None:
             known = self._open[transaction] = _Open(begun=False)

@@ -72,7 +72,7 @@ class Qualifier:
         return _WEIGHTS[self.units[-1]] + self.pairs if self.units else 0
 
     def digits(self, data: bytes, number: PackedChange) -> str:
-        """All digits of the column, those that the packed form leaves out included."""
+        """Return all digits of the column, those that the packed form leaves out included."""
         missing = self.top - number.exponent
         if missing < 0:
             raise InvalidValue(data.hex(), f"a value of {self}")
@@ -97,7 +97,7 @@ def datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
 
 
 def _whole_datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
-    """The same for a whole date and time of day, at a third of the cost."""
+    """Return the same for a whole date and time of day, at a third of the cost."""
     scale, partial = qualifier.scale, _partial_datetime_load(qualifier)
     filled = 0x80 + EXCESS + qualifier.top
     check, two = dt.datetime, _TWO_DIGITS
@@ -237,7 +237,7 @@ def interval_dump(qualifier: Qualifier) -> Callable[[Scalar | None], bytes]:
 
 
 def _form(qualifier: Qualifier, first: str) -> str:
-    """The pattern of a value's text, a group for each unit."""
+    """Return the pattern of a value's text, a group for each unit."""
     parts = []
     for unit in qualifier.units:
         mark = "" if unit == qualifier.first else "[T ]" if unit == "hour" else _MARKS[unit]
@@ -247,7 +247,7 @@ def _form(qualifier: Qualifier, first: str) -> str:
 
 
 def _all_digits(qualifier: Qualifier, match: re.Match[str]) -> str:
-    """The digits of a text, each unit in whole pairs."""
+    """Return the digits of a text, each unit in whole pairs."""
     found = match.groupdict()
     width = 2 * ((qualifier.precision + 1) // 2)
     first = [found[unit].rjust(width, "0") for unit in qualifier.units[:1]]

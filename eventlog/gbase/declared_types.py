@@ -23,14 +23,14 @@ class Declared(NamedTuple):
     digits: tuple[int | None, int | None] = (None, None)  # their precisions, where stated
 
     def number(self, index: int, *, default: int, low: int, high: int) -> int:
-        """One argument of the type, within its limits."""
+        """Return one argument of the type, within its limits."""
         stated = self.arguments[index] if index < len(self.arguments) else default
         if not low <= stated <= high:
             raise BadSchema(f"{stated} in {self.base}{self.arguments} is not between {low} and {high}")
         return stated
 
     def qualifier(self, default_first: int, *, fixed_first: bool) -> Qualifier:
-        """The qualifier of a DATETIME (whose first unit has its natural width) or INTERVAL."""
+        """Return the qualifier of a DATETIME (whose first unit has its natural width) or INTERVAL."""
         if self.units is None:
             raise BadSchema(f"{self.base} without a qualifier such as `year to second`")
         first, last = self.units
@@ -51,7 +51,7 @@ class Declared(NamedTuple):
 
 
 def read_declared(text: str) -> Declared:
-    """The declaration in a text; one that has another form is its own base."""
+    """Return the declaration in a text; one that has another form is its own base."""
     plain = _BLANKS.sub(" ", text.strip().lower())
     if match := _QUALIFIED.fullmatch(plain):
         base, first, precision, last, scale = match.groups()

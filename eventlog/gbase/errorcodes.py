@@ -37,6 +37,6 @@ ERRORS: Final[dict[int, tuple[str, str]]] = {
 
 
 def error_name(code: int) -> str:
-    """A code with its name and what it means, where that is known."""
+    """Return a code with its name and what it means, where that is known."""
     name, meaning = ERRORS.get(code, ("", "see syscdcv1:syscdcerrcodes"))
     return f"{code} {name} ({meaning})" if name != str(code) else f"{code} ({meaning})"

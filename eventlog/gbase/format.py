@@ -65,7 +65,7 @@ def reader(
     since: Position = START,
     unseen: Unseen = Unseen.REFUSED,
 ) -> StreamReader:
-    """The reader of one source, where an earlier run of it stopped."""
+    """Return the reader of one source, where an earlier run of it stopped."""
     limits = StreamLimits(settings.max_record, settings.max_open, settings.open_bytes)
     store = None if settings.store is None else settings.store()
     return StreamReader(tables, source.at, settings.text, limits, since, store, unseen)
@@ -82,7 +82,9 @@ def read(
 def read_source(
     stream: StreamReader, source: Source[bytes], settings: GbaseSettings, *, growing: bool = False
 ) -> Iterator[Change | Refused]:
-    """The changes of one stream, to its end; what is cut off there is no fault of one that is growing."""
+    """Yield the changes of one stream, to its end; what is cut off there is no fault of one that is
+    growing.
+    """
     yield from _read_frames(stream, source, settings) if settings.framed else _read_bytes(stream, source)
     if not growing:
         yield from stream.close()

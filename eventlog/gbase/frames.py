@@ -28,7 +28,9 @@ class Frames:
         self._seen: dict[tuple[int, int], None] = {}  # sequence and record number
 
     def read(self, data: bytes, counted: bool = False) -> Iterator[Item]:
-        """The records of a read: the first; further ones if they are sound and new, or if the dump counts."""
+        """Yield the records of a read: the first; further ones if they are sound and new, or if the dump
+        counts.
+        """
         at = 0
         while at < len(data):
             known = _header(data, at)

@@ -44,7 +44,7 @@ class _Form(Protocol):
 
 
 def read_dump(chunks: Iterable[bytes], max_read: int) -> Found:
-    """The reads of a dump, in order; a dump in which there is none is a bad one."""
+    """Return the reads of a dump, in order; a dump in which there is none is a bad one."""
     form: _Form | None = None
     text_of = _Decoder()
     number = reads = 0
@@ -68,7 +68,7 @@ def read_dump(chunks: Iterable[bytes], max_read: int) -> Found:
 
 
 def _form_of(text: str, max_read: int) -> _Form:
-    """The form that the first line of a dump has."""
+    """Return the form that the first line of a dump has."""
     if _HEX_LINE.fullmatch(text):
         return _HexLines()
     return _Xxd(max_read) if _offset_and_bytes(text) else _Typed(max_read)
@@ -111,7 +111,7 @@ class _Collected:
         self._counted: int | None = None
 
     def close(self) -> Found:
-        """The read that ends here, cut to the count that the dump states."""
+        """Return the read that ends here, cut to the count that the dump states."""
         if self._read:
             yield DumpedRead(bytes(self._read[: self._counted]), self._counted is not None)
         self._read.clear()
@@ -175,7 +175,7 @@ def _runs(line: str) -> Iterator[str]:
 
 
 def _lines(chunks: Iterable[bytes], limit: int) -> Iterator[bytes | BadDump]:
-    """The lines of the input; one that is too long is left out."""
+    """Yield the lines of the input; one that is too long is left out."""
     parts: list[bytes] = []
     size = number = 0
     for chunk in chunks:

@@ -128,7 +128,7 @@ class OpenRecords:
             blocks.close()
 
     def _read(self, blocks: StoredBlocks) -> Iterator[RowRecord | Truncate]:
-        """The records that no later DISCARD voids, block by block."""
+        """Yield the records that no later DISCARD voids, block by block."""
         kept, void = _kept(self._records, None)
         voids: list[int | None] = []  # the sequence from which on the records after each block are void
         for lowest in reversed(self._blocks):
@@ -189,7 +189,7 @@ def _kept(records: Sequence[Record], void: int | None) -> tuple[list[RowRecord |
 
 
 def _paired(records: Iterable[RowRecord | Truncate], pairs: Pairs) -> Iterator[Operation]:
-    """The records with each UPDBEF joined to its UPDAFT."""
+    """Yield the records with each UPDBEF joined to its UPDAFT."""
     halves: dict[int, RowRecord] = {}
     first, second = count(), count()
     for record in records:

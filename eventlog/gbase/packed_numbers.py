@@ -31,7 +31,7 @@ class PackedChange(NamedTuple):
 
 
 def unpack(data: bytes) -> PackedChange | None:
-    """The number in these bytes; None is null."""
+    """Return the number in these bytes; None is null."""
     first = data[0]
     if first & 0x80:
         digits = data[1:].translate(PAIRS).hex()
@@ -53,7 +53,7 @@ def _unpack_negative(data: bytes) -> PackedChange:
 
 
 def pack(number: PackedChange | None, size: int) -> bytes:
-    """The bytes of a number, padded to the size of its column."""
+    """Return the bytes of a number, padded to the size of its column."""
     if number is None:
         return bytes(size)
     negative, exponent, text = number

@@ -109,7 +109,7 @@ class RecordLayout(NamedTuple):
         return COMMON_SIZE + struct.calcsize(">" + codes)
 
     def pack(self, head: Head, rest: bytes = b"", payload: bytes = b"") -> bytes:
-        """The record of these header fields, further header bytes and payload."""
+        """Return the record of these header fields, further header bytes and payload."""
         common = COMMON.pack(self.size + len(rest), len(payload), SCHEME, self.number)
         return b"".join((common, self.struct.pack(*head), rest, payload))
 
@@ -164,7 +164,7 @@ def moment(seconds: int) -> str | None:
 
 
 def seconds_of(text: str) -> int:
-    """The inverse of `moment`; fractions of a second have no place in a stream."""
+    """Return the inverse of `moment`; fractions of a second have no place in a stream."""
     at = dt.datetime.fromisoformat(text)
     at = at.replace(tzinfo=None) - (at.utcoffset() or dt.timedelta())
     return int((at - _EPOCH) // dt.timedelta(seconds=1))

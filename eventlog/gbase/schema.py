@@ -68,7 +68,7 @@ class Schema:
             return self.read_plainly(record, sizes_at, start, stop)
 
     def read_plainly(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
-        """The same, column by column: the reference, which knows where a fault is."""
+        """Return the same, column by column: the reference, which knows where a fault is."""
         at = start + self._fixed.size
         sizes = self._sizes(record, sizes_at, start, stop - at)
         values = list(self._fixed.unpack_from(record, start))
@@ -85,14 +85,14 @@ class Schema:
         return tuple(values)
 
     def write(self, values: Sequence[Value], order: str = "big") -> Image:
-        """The row of these values, in the order of the columns; raises NotExpressible."""
+        """Return the row of these values, in the order of the columns; raises NotExpressible."""
         parts = [self._dump(column, value) for column, value in zip(self.columns, values, strict=True)]
         fixed, variable = parts[: self.shape[1]], parts[self.shape[1] :]
         sizes = self._orders[order].pack(*(len(part) for part in variable))
         return Image(sizes, self._fixed.pack(*fixed) + b"".join(variable))
 
     def _sizes(self, record: bytes, sizes_at: int, start: int, room: int) -> tuple[int, ...]:
-        """The sizes of the variable columns in the byte order in which they add up."""
+        """Return the sizes of the variable columns in the byte order in which they add up."""
         sizes: tuple[int, ...] = ()
         for packing in self._orders.values():
             sizes = packing.unpack_from(record, sizes_at)
@@ -136,7 +136,7 @@ class Schema:
 
 
 def plan_source(columns: Sequence[SchemaColumn], fixed_bytes: int) -> str:
-    """The decoding of a row as one function: no loop, no call for an integer.
+    """Return the decoding of a row as one function: no loop, no call for an integer.
 
     Its words are counts and names made here; no word of the stream is among them.
     """
@@ -166,7 +166,7 @@ def plan_source(columns: Sequence[SchemaColumn], fixed_bytes: int) -> str:
 
 
 def read_schema(text: str, form: Text) -> Schema:
-    """The schema of a text such as `c1 integer, c2 varchar(20,0)`."""
+    """Return the schema of a text such as `c1 integer, c2 varchar(20,0)`."""
     columns = [_read_column(definition, form) for definition in islice(definitions(text), MAX_COLUMNS + 1)]
     if len(columns) > MAX_COLUMNS:
         raise BadSchema(f"more than {MAX_COLUMNS} columns")

@@ -63,7 +63,7 @@ class Connection(Protocol):
 def rows(
     connection: Connection, statement: str, arguments: Sequence[object] = ()
 ) -> Iterator[Sequence[object]]:
-    """The rows of a query."""
+    """Yield the rows of a query."""
     cursor = connection.cursor()
     try:
         cursor.execute(statement, arguments)
@@ -182,7 +182,7 @@ class Session:
         self._logged.clear()
 
     def _call(self, function: str, *arguments: object) -> int:
-        """The result of a function of the capture API; a negative one is an error."""
+        """Return the result of a function of the capture API; a negative one is an error."""
         marks = ", ".join([self._placeholder] * len(arguments))
         try:
             result = self._fetch(f"execute function {self._owner}.{function}({marks})", arguments)

@@ -47,28 +47,28 @@ class ReadSpan(NamedTuple):
 
 
 def lowest_open_log(connection: Connection) -> int | None:
-    """The log in which the oldest open transaction began; None where none is open."""
+    """Return the log in which the oldest open transaction began; None where none is open."""
     query = "select min(tx_logbeg) from sysmaster:systrans where tx_logbeg > 0"
     return _number(connection, query)
 
 
 def current_log(connection: Connection) -> int | None:
-    """The log that is being written."""
+    """Return the log that is being written."""
     return _number(connection, "select uniqid from sysmaster:syslogs where is_current = 1")
 
 
 def oldest_log(connection: Connection) -> int | None:
-    """The oldest log that is on disk."""
+    """Return the oldest log that is on disk."""
     return _number(connection, "select min(uniqid) from sysmaster:syslogs where uniqid > 0")
 
 
 def start_of_log(log: int) -> int:
-    """The sequence of the first record of a log."""
+    """Return the sequence of the first record of a log."""
     return log << _LOG | FIRST_RECORD
 
 
 def log_of(sequence: int) -> int:
-    """The log in which a sequence is."""
+    """Return the log in which a sequence is."""
     return sequence >> _LOG
 
 
@@ -103,7 +103,7 @@ def read_table(
     name: tuple[str | None, str],
     owner: str,
 ) -> Iterator[Change | Refused | ReadSpan]:
-    """The rows of a table, and last between which moments they were read."""
+    """Yield the rows of a table, and last between which moments they were read."""
     schema, called = name
     if lock is Lock.SHARE:
         share_lock(connection, table)
@@ -137,7 +137,7 @@ _AS_TEXT: Final = ("datetime", "interval")
 
 
 def _selected(column: CapturedColumn) -> str:
-    """A column as text where the driver's form of it would depend on its settings."""
+    """Return a column as text where the driver's form of it would depend on its settings."""
     if column.declared == "date":
         return f"to_char({column.name}, '%Y-%m-%d')"
     if column.declared.startswith(_AS_TEXT):

@@ -106,7 +106,7 @@ class Stream:
         return self._lost is not None
 
     def feed(self, data: bytes) -> Iterator[Item]:
-        """The records that these bytes make whole, and what is wrong in them."""
+        """Yield the records that these bytes make whole, and what is wrong in them."""
         self._pending += data
         if len(self._pending) >= self._wanted and self._lost is None:
             buffer = bytes(self._pending)
@@ -138,7 +138,7 @@ class Stream:
         self._pending.clear()
 
     def frame(self, data: bytes, offset: int = 0) -> Iterator[Item]:
-        """The one record that these bytes of a dumped read hold, or what is wrong with it."""
+        """Yield the one record that these bytes of a dumped read hold, or what is wrong with it."""
         self.offset, self._wanted = offset, COMMON_SIZE
         end = yield from self._records(data)
         if self._lost is not None:
@@ -174,7 +174,9 @@ class Stream:
         return at
 
     def _sound_rows(self, buffer: bytes, at: int, base: int) -> Generator[Item, None, int]:
-        """The rows from here on, in the shortest way, and where the first record is that is anything else."""
+        """Yield the rows from here on, in the shortest way, and where the first record is that is anything
+        else.
+        """
         length, most, schemas = len(buffer), self._max_record, self._schemas
         while length - at >= ROW_SIZE:
             header, payload, scheme, number, sequence, transaction, table, flags = _row_record(buffer, at)
@@ -227,7 +229,7 @@ class Stream:
         return RowRecord(number, sequence, transaction, table, flags, schema, (), image, end - at)
 
     def _other(self, record: bytes, header: int, scheme: int, number: int) -> Iterator[Item]:
-        """A record that is no row, or is none of the known."""
+        """Yield a record that is no row, or is none of the known."""
         layout = LAYOUTS.get(number)  # type: ignore[call-overload]
         fault = self._misfit(record, header, scheme, number, layout)
         if fault is not None or layout is None:

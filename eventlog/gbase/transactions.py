@@ -99,7 +99,7 @@ class Transactions:
         return Position(min(begun, default=self._last), self._delivered)
 
     def begin(self, begin: BeginTx) -> Complaint | None:
-        """A transaction opens; one of the same number that never ended is left out."""
+        """Return a transaction opens; one of the same number that never ended is left out."""
         self._pass(begin.sequence)
         self._strangers.discard(begin.transaction)
         left = self._close(begin.transaction)
@@ -113,7 +113,9 @@ class Transactions:
         return Complaint(f"{_called(left)} began again before it ended: it is left out")
 
     def add_row(self, row: RowRecord) -> Complaint | None:
-        """A row of an open transaction; one of a transaction whose beginning was not seen is left out."""
+        """Return a row of an open transaction; one of a transaction whose beginning was not seen is
+        left out.
+        """
         known = self._open.get(row[2]) or self._taken(row)
         if known is None:
             return self._stranger(row)
@@ -125,7 +127,7 @@ class Transactions:
         return None
 
     def add(self, record: Truncate | Discard) -> Complaint | None:
-        """The same of a record that is no row."""
+        """Return the same of a record that is no row."""
         known = self._open.get(record.transaction) or self._taken(record)
         if known is None:
             return self._stranger(record)
@@ -156,7 +158,7 @@ class Transactions:
         return Committed(known.begin, record, known.held.operations(self._key_of))
 
     def close(self) -> Iterator[Complaint]:
-        """The transactions that the input leaves unfinished."""
+        """Yield the transactions that the input leaves unfinished."""
         restart = self.position.restart
         for known in self._open.values():
             records = quantity(known.held.count, "record is", "records are")
@@ -175,7 +177,7 @@ class Transactions:
             self._pending = None
 
     def _taken(self, record: RowRecord | Truncate | Discard) -> _Open | None:
-        """A transaction that began where the capture did not look, as if its first record began it."""
+        """Return a transaction that began where the capture did not look, as if its first record began it."""
         if self._unseen is not Unseen.TAKEN:
             return None
         self.begin(BeginTx(record.sequence, record.transaction, 0, 0))

@@ -50,17 +50,17 @@ _NUMBERS_OF: Final[dict[Op, tuple[Number | None, Number | None]]] = {  # of the 
 
 
 def write_head(head: Head) -> bytes:
-    """A record without payload."""
+    """Return a record without payload."""
     return LAYOUTS[_NUMBERS[type(head)]].pack(head)
 
 
 def write_row(number: Number, head: RowHead, image: Image) -> bytes:
-    """A row record."""
+    """Return a row record."""
     return LAYOUTS[number].pack(head, image.sizes, image.payload)
 
 
 def write_schema(table: int, schema: Schema) -> bytes:
-    """The TABSCHEM record of a table; its text ends with a NUL, as servers send it."""
+    """Return the TABSCHEM record of a table; its text ends with a NUL, as servers send it."""
     head = TabSchem(table, 0, *schema.shape)
     return LAYOUTS[Number.TABSCHEM].pack(head, payload=schema.text.encode() + b"\0")
 
@@ -68,7 +68,7 @@ def write_schema(table: int, schema: Schema) -> bytes:
 def write_changes(
     changes: Iterable[Change], tables: Tables, form: Text, order: str
 ) -> Iterator[bytes | Refused]:
-    """The stream of these changes; neighbours of one transaction are written as one."""
+    """Yield the stream of these changes; neighbours of one transaction are written as one."""
     writer = _Writer(tables, form, order)
     alone = count()
     grouped = groupby(
@@ -233,5 +233,5 @@ def _within(number: int, bits: int) -> int:
 
 
 def _name(name: str) -> str:
-    """A column's name as a schema text has it."""
+    """Return a column's name as a schema text has it."""
     return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'

@@ -35,7 +35,7 @@ def prepared(job: Job, tables: Tables, report: Report, current: CurrentFiles) ->
 
 
 def allowed(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refused]:
-    """The changes without the columns that their tables' lists do not let leave."""
+    """Yield the changes without the columns that their tables' lists do not let leave."""
     leaving = column_filter(tables)
     for change in changes:
         try:
@@ -50,7 +50,7 @@ def allowed(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refu
 def expand_truncates(
     changes: Iterable[Change], tables: Tables, current: CurrentFiles
 ) -> Iterator[Change | Refused]:
-    """Each truncate as the deletes of the rows that the table holds."""
+    """Yield each truncate as the deletes of the rows that the table holds."""
     for change in changes:
         if change.op is not Op.TRUNCATE:
             yield change

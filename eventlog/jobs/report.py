@@ -81,7 +81,7 @@ class Report:
         return count
 
     def good(self, records: Iterable[Any]) -> Iterator[Any]:
-        """The records that were not refused."""
+        """Yield the records that were not refused."""
         for record in records:
             if isinstance(record, Refused):
                 self.refuse(record)

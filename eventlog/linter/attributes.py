@@ -40,7 +40,7 @@ class DispatchAttribute(NamedTuple):
 
 
 def read_attribute(cells: Sequence[object]) -> DispatchAttribute:
-    """The attribute in the cells of a row, in the order of COLUMNS."""
+    """Return the attribute in the cells of a row, in the order of COLUMNS."""
     table, name, number, typ, key, length = cells
     try:
         numbers = [int(str(cell)) for cell in (table, number, typ, key, length)]

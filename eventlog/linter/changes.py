@@ -95,12 +95,12 @@ class QueueReader:
         return state
 
     def _oldest(self, node: str, order: str) -> QueueRow | None:
-        """The first row of what is not out yet of a database, from which on it is to be read again."""
+        """Return the first row of what is not out yet of a database, from which on it is to be read again."""
         first, ended = self._open.oldest(node), self._ended.oldest(node, order)
         return earlier(first, ended, order) if first and ended else first or ended
 
     def read(self, source: Source[Row]) -> Iterator[Answer]:
-        """The changes of a source, then what its end leaves."""
+        """Yield the changes of a source, then what its end leaves."""
         waiting: list[CommittedTransaction | Refused] = []
         for rows, answer in enumerate(self._rows(source), 1):
             if answer is not None:
@@ -171,7 +171,7 @@ class QueueReader:
                 yield from self._changes(item)
 
     def _changes(self, ended: CommittedTransaction) -> Iterator[Answer]:
-        """The changes of a transaction; when the last of them is given, all of it counts as out."""
+        """Yield the changes of a transaction; when the last of them is given, all of it counts as out."""
         answers = self._told_by(ended)
         held = next(answers, None)
         for answer in answers:
@@ -255,7 +255,7 @@ class QueueReader:
 
 
 def _servers(transaction: Transaction) -> dict[tuple[object, ...], set[str]]:
-    """The servers to which each operation goes."""
+    """Return the servers to which each operation goes."""
     found: dict[tuple[object, ...], set[str]] = {}
     for pending in transaction.operations:
         part = pending.parts[0]
@@ -264,7 +264,7 @@ def _servers(transaction: Transaction) -> dict[tuple[object, ...], set[str]]:
 
 
 def _position(part: QueueRow, servers: set[str]) -> str | None:
-    """The journal's address, and the server where one operation goes to several."""
+    """Return the journal's address, and the server where one operation goes to several."""
     if part.syslog_addr is None:
         return None
     return f"{part.syslog_addr}@{part.dst_server}" if len(servers) > 1 else str(part.syslog_addr)
@@ -284,7 +284,7 @@ Rows = tuple[dict[str, Value] | None, dict[str, Value] | None]
 
 
 def _decode(layout: ImageLayout | None, before: bytes | None, after: bytes | None) -> Rows | None:
-    """The rows before and after; None where the layout does not explain every image there is."""
+    """Return the rows before and after; None where the layout does not explain every image there is."""
     if layout is None:
         return None
     try:

@@ -146,7 +146,7 @@ class QueueRowReader:
         self.missing = [column.name for column in RECEIVING if column.required and column.name not in places]
 
     def read(self, cells: Sequence[Cell]) -> QueueRow:
-        """The part in a row; WrongRow names the column that cannot be understood."""
+        """Return the part in a row; WrongRow names the column that cannot be understood."""
         if len(cells) <= max((at for _, at in self._known), default=0):
             raise WrongRow(f"the row has only {len(cells)} cells")
         found: dict[str, Any] = {}
@@ -164,6 +164,6 @@ class QueueRowReader:
 
 
 def write_cells(part: QueueRow) -> tuple[Cell, ...]:
-    """The cells of a part, in the order of DISPATCH_QUEUE; no bytes are a null."""
+    """Return the cells of a part, in the order of DISPATCH_QUEUE; no bytes are a null."""
     cells = (getattr(part, column.name.lower()) for column in DISPATCH)
     return tuple(None if cell == b"" else cell for cell in cells)

@@ -49,11 +49,11 @@ class CommittedTransactions:
             del self._nodes[first.commit.dbnode]
 
     def nodes(self) -> Iterable[str]:
-        """The databases that have some."""
+        """Return the databases that have some."""
         return self._nodes
 
     def oldest(self, node: str, order: str) -> QueueRow | None:
-        """The first row of those of a database, by the journal."""
+        """Return the first row of those of a database, by the journal."""
         for came, part in self._fresh:
             behind = self._firsts.setdefault(part.dbnode, deque())
             while behind and earlier(behind[-1][1], part, order) is part:

@@ -59,7 +59,7 @@ class ImageLayout(NamedTuple):
         return values
 
     def write(self, values: Mapping[str, Value]) -> bytes:
-        """The image of a row."""
+        """Return the image of a row."""
         parts = [b"".join(self._write(column, values)) for column in self.columns]
         if self.nulls != "mask":
             return b"".join(parts)
@@ -114,7 +114,7 @@ class ImageLayout(NamedTuple):
 
 
 def read_layout(name: str, described: Mapping[str, object]) -> ImageLayout | None:
-    """The layout that a table of the tables file states, None if it states none."""
+    """Return the layout that a table of the tables file states, None if it states none."""
     if not described:
         return None
     for key in described:

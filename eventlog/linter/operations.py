@@ -113,7 +113,7 @@ def key_of(part: QueueRow) -> tuple[object, ...]:
 
 
 def assemble(typ: Typ, pending: PendingOperation, lengths: str) -> Operation:
-    """The operation of all its parts; WrongRow where they do not make one."""
+    """Return the operation of all its parts; WrongRow where they do not make one."""
     first, *others = pending.parts
     if pending.fault is not None:
         raise WrongRow(pending.fault)
@@ -126,13 +126,13 @@ def assemble(typ: Typ, pending: PendingOperation, lengths: str) -> Operation:
 
 
 def _by_row(parts: Sequence[QueueRow]) -> tuple[bytes, bytes]:
-    """The lengths of each row are of its own data."""
+    """Return the lengths of each row are of its own data."""
     cuts = [_cut(part.data, part.len1, part.len2) for part in parts]
     return b"".join(first for first, _ in cuts), b"".join(second for _, second in cuts)
 
 
 def _by_operation(first: QueueRow, others: Sequence[QueueRow]) -> tuple[bytes, bytes]:
-    """The lengths are those of the operation, repeated in each row or left 0."""
+    """Return the lengths are those of the operation, repeated in each row or left 0."""
     for part in others:
         if (part.len1, part.len2) not in ((first.len1, first.len2), (0, 0)):
             stated = f"LEN1 {part.len1} and LEN2 {part.len2} of part {part.extdata}"
@@ -157,7 +157,7 @@ class Open:
         self._full = False
 
     def add(self, part: QueueRow, where: str) -> str | None:
-        """One more part; what is wrong with it, if anything is."""
+        """Return one more part; what is wrong with it, if anything is."""
         name = (part.dbnode, part.transact_id)
         self._full = self._full or self._count >= MAX_TRANSACTIONS
         of_node = self._transactions.setdefault(part.dbnode, {})
@@ -184,7 +184,7 @@ class Open:
         return self._give_up(name, transaction) if self._size > self._limit else None
 
     def end(self, part: QueueRow) -> Transaction | None:
-        """The transaction of a COMMIT or ROLLBACK, which is open no longer."""
+        """Return the transaction of a COMMIT or ROLLBACK, which is open no longer."""
         transaction = self._transactions.get(part.dbnode, {}).pop(part.transact_id, None)
         if transaction is not None:
             self._count -= 1
@@ -200,11 +200,11 @@ class Open:
                     yield f"transaction {dbnode}/{number} is unfinished: {count} operations are left out"
 
     def nodes(self) -> Iterator[str]:
-        """The databases that have open transactions."""
+        """Yield the databases that have open transactions."""
         return (node for node, of_node in self._transactions.items() if of_node)
 
     def oldest(self, dbnode: str) -> QueueRow | None:
-        """The first row of what is open longest of a database: from there on it can be read again."""
+        """Return the first row of what is open longest of a database: from there on it can be read again."""
         for transaction in self._transactions.get(dbnode, {}).values():
             if transaction.operations:
                 return transaction.operations[0].parts[0]

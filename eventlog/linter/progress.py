@@ -45,8 +45,9 @@ class QueueProgress(NamedTuple):
     def advanced(
         self, out: Sequence[Commit], oldest: QueueRow | None, order: str, met_all: bool
     ) -> QueueProgress:
-        """The progress of a run that met these COMMITs, all out now; `oldest` is the first row still open.
-        If it met all, what was delivered before and not met is gone from the queue."""
+        """Return the progress of a run that met these COMMITs, all out now; `oldest` is the first row still
+        open. If it met all, what was delivered before and not met is gone from the queue.
+        """
         marks = [JournalPlace(c.address, c.date) for c in out if c.address is not None]
         start = next((m for m in reversed(marks) if not self.is_past(*m, order)), self.start)
         if oldest is not None:
@@ -64,7 +65,7 @@ class QueueState(NamedTuple):
     nodes: Mapping[str, QueueProgress] = {}  # by DBNODE
 
     def of(self, node: str) -> QueueProgress:
-        """The progress of one database."""
+        """Return the progress of one database."""
         return self.nodes.get(node, _NOTHING)
 
     def is_past(self, part: QueueRow) -> bool:
@@ -78,17 +79,17 @@ START: Final = QueueState()
 
 
 def commit_of(part: QueueRow) -> Commit:
-    """The identity of a COMMIT."""
+    """Return the identity of a COMMIT."""
     return Commit(part.transact_id, part.syslog_addr, part.oper_date)
 
 
 def dump_state(state: QueueState) -> dict[str, Any]:
-    """The state as JSON holds it."""
+    """Return the state as JSON holds it."""
     return {"time-order": state.time_order, "nodes": {n: _dump(p) for n, p in state.nodes.items()}}
 
 
 def load_state(found: Any) -> QueueState:
-    """The state that was kept; InvalidValue if it is none."""
+    """Return the state that was kept; raise InvalidValue if it is none."""
     try:
         order, nodes = found["time-order"], found["nodes"]
         if order not in ORDERS:

@@ -33,7 +33,7 @@ def is_earlier(one: bytes, other: bytes, order: str) -> bool:
 
 
 def dump_time(text: str, order: str) -> bytes:
-    """The six bytes of a moment; one with a zone is taken in UTC."""
+    """Return the six bytes of a moment; one with a zone is taken in UTC."""
     whole, _, fraction = text.removesuffix("Z").partition(".")
     digits = fraction[:_DIGITS].ljust(_DIGITS, "0")
     try:

@@ -25,7 +25,7 @@ _BLOB_TYPS: Final = {word: typ for typ, word in BLOBS.items()}
 def write_changes(
     changes: Iterable[Change], tables: Tables, order: str, lengths: str
 ) -> Iterator[SheetRow | Refused]:
-    """The queue of these changes; neighbours of one transaction are written as one."""
+    """Yield the queue of these changes; neighbours of one transaction are written as one."""
     writer = _Writer(tables, order, lengths)
     alone = count(1)
     numbered = ((change, change.transaction or f"/{next(alone)}") for change in changes)
@@ -94,7 +94,7 @@ class _Writer:
         return None if table is None else table.number
 
     def _images(self, change: Change) -> tuple[Typ, bytes, bytes]:
-        """The kind of the operation and its two images."""
+        """Return the kind of the operation and its two images."""
         blob = change.fact("blob")
         if change.op is Op.TRUNCATE:
             raise NotExpressible("a queue has no operation that empties a table")

@@ -59,7 +59,7 @@ class Pickup:
         self._unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
 
     def events(self, sources: Iterable[Source[Row]]) -> Iterator[Event]:
-        """The events of the rows of all sources, in the order in which they leave."""
+        """Yield the events of the rows of all sources, in the order in which they leave."""
         order = _object_order if not self._rules.handle_future_events else _future_order
         with SortedRuns(_event_order, _event_size, self._memory) as by_place:
             with SortedRuns(order, _entry_size, self._memory) as by_object:
@@ -86,7 +86,7 @@ class Pickup:
             yield from by_id.in_order()
 
     def _once(self, entries: Iterable[PlacedEntry]) -> Iterator[PlacedEntry]:
-        """The entries whose record_id no other has."""
+        """Yield the entries whose record_id no other has."""
         for record_id, group in groupby(entries, key=_record_id):
             rows = list(group)
             if len(rows) == 1:
@@ -116,7 +116,7 @@ class Pickup:
 
 
 def _entries_of(source: Source[Row], clock: str) -> Iterator[tuple[Row, Entry] | Refused]:
-    """The entries of a source; one that is no log is refused as a whole."""
+    """Yield the entries of a source; one that is no log is refused as a whole."""
     try:
         yield from log.read_entries(source, clock)
     except EventlogError as fault:

@@ -60,13 +60,13 @@ class CurrentFiles:
             raise InvalidDocument(f"{file_name}: {why}") from None
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
-        """The rows of one key."""
+        """Return the rows of one key."""
         wanted = (str(table), repr(key))
         found = self._rows.execute("select cells from current where table_name = ? and object = ?", wanted)
         return [pickle.loads(cells) for (cells,) in found]  # noqa: S301 - written by this class
 
     def keys(self, table: Table) -> Iterator[Key]:
-        """The keys of all rows of a table."""
+        """Yield the keys of all rows of a table."""
         rows = self._rows.execute(
             "select distinct table_key from current where table_name = ?", (str(table),)
         )
@@ -87,7 +87,7 @@ class CurrentFiles:
 
 
 def keyed(tables: Tables, name: str) -> Table:
-    """The table of that name, whose rows can be found by their keys."""
+    """Return the table of that name, whose rows can be found by their keys."""
     table = tables.get(name)
     if not table.key:
         raise InvalidTables(f"table {table} has no key: its current rows cannot be found by one")
@@ -95,7 +95,7 @@ def keyed(tables: Tables, name: str) -> Table:
 
 
 def cell_text(cell: Cell) -> str | None:
-    """A cell of any container as a log would hold it."""
+    """Return a cell of any container as a log would hold it."""
     if cell is None or isinstance(cell, str):
         return cell
     if isinstance(cell, bytes):
@@ -108,7 +108,7 @@ def cell_text(cell: Cell) -> str | None:
 
 
 def cell_texts(source: Source[Row], row: Row, places: Sequence[int]) -> tuple[str | None, ...]:
-    """The texts of these cells of a row in a file; InvalidTables if one is no single text."""
+    """Return the texts of these cells of a row in a file; raise InvalidTables if one is no single text."""
     cells = [row.cells[at] for at in places]
     if any(isinstance(cell, list | dict) for cell in cells):
         raise InvalidTables(f"{source.at(row.where)}: a cell is a list or an object, not text")
@@ -124,7 +124,9 @@ class KeyedRow(NamedTuple):
 
 
 def read_current(table: Table, source: Source[Row]) -> Iterator[KeyedRow]:
-    """The current rows of a source; one that cannot be read spoils it, for its object would seem gone."""
+    """Yield the current rows of a source; one that cannot be read spoils it, for its object would
+    seem gone.
+    """
     key_cells = [_column(source, table, name) for name in table.key]
     data_cells = [_column(source, table, column.name) for column in table.data]
     for row in source.records:

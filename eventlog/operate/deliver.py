@@ -88,7 +88,7 @@ class FileDelivery:
             self._sleep(self._waits.after(rounds).total_seconds())
 
     def _go_through(self, chunks: Iterable[bytes]) -> bool:
-        """One pass; whether anything waits. What waits holds back the later events of its object."""
+        """Return one pass; whether anything waits. What waits holds back the later events of its object."""
         waiting: set[str] = set()
         for number, items in _documents(split(chunks, self._max_event), self._refuse):
             if not self._deliver(number, items, waiting):
@@ -136,7 +136,7 @@ class FileDelivery:
 
 
 def memory_beside(file: Path) -> AnswerMemory:
-    """The memory of a file's delivery."""
+    """Return the memory of a file's delivery."""
     try:
         return AnswerMemory(file.with_name(file.name + ".delivered"))
     except OSError as fault:
@@ -148,7 +148,7 @@ def memory_beside(file: Path) -> AnswerMemory:
 def _documents(
     elements: Iterable[Element | Broken], refuse: Callable[[Broken], None]
 ) -> Iterator[tuple[int, list[Item]]]:
-    """The events of each document, by the documents' numbers; no object twice in one."""
+    """Yield the events of each document, by the documents' numbers; no object twice in one."""
     number = 0
     for _, group in groupby(_whole(elements, refuse), key=lambda found: found.where.partition(",")[0]):
         batch: list[Item] = []
@@ -173,13 +173,13 @@ def _whole(elements: Iterable[Element | Broken], refuse: Callable[[Broken], None
 
 
 def _name(number: int, items: Iterable[Item]) -> str:
-    """The document's place and content: what another file holds at that place is another document."""
+    """Return the document's place and content: what another file holds at that place is another document."""
     content = "".join(item.text for item in items)
     return f"{number:09d}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
 
 def _item(found: Element) -> Item:
-    """An event; one without an event-id or an object gets its place as one."""
+    """Return an event; one without an event-id or an object gets its place as one."""
     element = found.element
     name = element.get("event-id")
     if name is None:

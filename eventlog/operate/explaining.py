@@ -65,7 +65,7 @@ def explain_store(
 
 
 def summarise(config: Config, store: Store, limit: int | None = None) -> list[str]:
-    """A sentence for each reason for which pending rows are not in the next cycle."""
+    """Return a sentence for each reason for which pending rows are not in the next cycle."""
     rules = read_rules(config, store)
     user = None if rules.allow_loopback else rules.driver_user
     choice = config.build(PublisherSettings).choice(limit)
@@ -121,12 +121,12 @@ class _Judge:
         self._waiting = waiting
 
     def next_cycle(self) -> Iterator[tuple[Entry, Outcome]]:
-        """The rows of the next cycle, wrong ones too."""
+        """Yield the rows of the next cycle, wrong ones too."""
         for _, entry in sorted(self._entries.items()):
             yield entry, self.of(entry)
 
     def of_cells(self, row: Cells) -> tuple[Entry, Outcome]:
-        """A row, as far as it can be understood, and its outcome."""
+        """Return a row, as far as it can be understood, and its outcome."""
         try:
             entry = read_entry(row)
         except EventlogError as fault:
@@ -166,14 +166,14 @@ def _explain_excluded(row: Unusable) -> Explained:
 
 
 def _unread(snapshot: Snapshot, reading: Reading) -> Iterator[Entry]:
-    """The rows of a cycle that cannot be read, as far as they are understood."""
+    """Yield the rows of a cycle that cannot be read, as far as they are understood."""
     read = {entry.record_id for entry in reading.entries}
     for row in snapshot.rows(number for number, _ in reading.refused if number not in read):
         yield _as_far_as_told(row)
 
 
 def _as_far_as_told(row: Cells) -> Entry:
-    """A row that cannot be understood, for people: event type 0 where it is none."""
+    """Return a row that cannot be understood, for people: event type 0 where it is none."""
     number, status, event_type, _, _, name, key, *_ = row
     kind = read_integer(event_type)
     known = kind if isinstance(kind, int) else 0
@@ -187,7 +187,7 @@ def _found(entry: Entry) -> PlacedEntry:
 
 
 def _waiting(store: Store) -> dict[ObjectName, WaitingEvent]:
-    """The events that wait for a retry, by their objects."""
+    """Return the events that wait for a retry, by their objects."""
     return {one.object: one for one in store.waiting(_EVER, _MOST_WAITING)}
 
 

@@ -58,7 +58,9 @@ class How:
 def how_to_redrive(
     config: Config, store: Store, *, as_query_back: bool = False, as_logged: bool = False
 ) -> How:
-    """The form in which failed events go again; the catalogue is asked only where a row is read back."""
+    """Return the form in which failed events go again; the catalogue is asked only where a row is
+    read back.
+    """
 
     @functools.cache
     def tables() -> tuple[Tables, Set[Table]]:
@@ -177,7 +179,7 @@ class _Event:
         return ((row.record_id, row.event_type) for row in self.rows)
 
     def _late(self, how: How) -> tuple[list[int], str]:
-        """The rows that would make a second add, and why."""
+        """Return the rows that would make a second add, and why."""
         late = [row for insert in self.inserts if insert.sent for row in insert.failed]
         if late:
             return late, "other rows of the insert were sent"
@@ -211,7 +213,7 @@ def is_whole(name: str, rows: Sequence[int]) -> bool:
 
 
 def _under_way(upkeep: Upkeep) -> Iterator[int]:
-    """The rows of events that went out and are not answered, or wait."""
+    """Yield the rows of events that went out and are not answered, or wait."""
     contents, waiting = upkeep.under_way()
     for content in contents:
         for _, facts in read_memory(content):
@@ -231,7 +233,7 @@ def _pages(store: Store, which: Which) -> Iterator[list[int]]:
 
 
 def _events(upkeep: Upkeep, ids: Sequence[int]) -> Iterator[_Event]:
-    """The events of these rows, each with all its rows that failed."""
+    """Yield the events of these rows, each with all its rows that failed."""
     rows = {row.record_id: row for row in upkeep.together(ids)}
     first = [row.record_id for row in rows.values() if row.event_type == 1]
     inserts = [insert for insert in _inserts(upkeep.relatives(first)) if rows.keys() & set(insert.failed)]

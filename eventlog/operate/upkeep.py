@@ -30,7 +30,7 @@ class Skipped(NamedTuple):
 
 
 def failures(store: Store, which: Which) -> Iterator[FailedRow]:
-    """The rows with E or F, oldest first."""
+    """Yield the rows with E or F, oldest first."""
     after = 0
     while True:
         with store.upkeep() as upkeep:
@@ -42,7 +42,7 @@ def failures(store: Store, which: Which) -> Iterator[FailedRow]:
 
 
 def whole_events(store: Store, ids: Sequence[int]) -> tuple[int, ...]:
-    """The rows of the failed events that have one of these."""
+    """Return the rows of the failed events that have one of these."""
     if not ids:
         return ()
     with store.upkeep() as upkeep:
@@ -50,7 +50,7 @@ def whole_events(store: Store, ids: Sequence[int]) -> tuple[int, ...]:
 
 
 def unusable(store: Store, table: str | None = None) -> list[Unusable]:
-    """The pending rows that cannot be finished, up to a page of them."""
+    """Return the pending rows that cannot be finished, up to a page of them."""
     with store.upkeep() as upkeep:
         return upkeep.unusable(PAGE, table)
 
@@ -98,7 +98,7 @@ def purge(store: Store, wanted: Purge) -> int:
 
 
 def read_letters(text: str) -> tuple[Letter, ...]:
-    """The letters of a list such as S,W,E."""
+    """Return the letters of a list such as S,W,E."""
     try:
         return tuple(Letter(part.strip()) for part in text.split(","))
     except ValueError:
@@ -106,7 +106,7 @@ def read_letters(text: str) -> tuple[Letter, ...]:
 
 
 def read_age(text: str, now: datetime) -> datetime:
-    """The time that was so long ago (30d, 12h) or that is named (2025-03-23 10:00:00), in UTC."""
+    """Return the time that was so long ago (30d, 12h) or that is named (2025-03-23 10:00:00), in UTC."""
     match = _AGE.fullmatch(text.strip())
     if match is not None:
         given: dict[str, Any] = {_UNITS[match[2]]: int(match[1])}

@@ -83,7 +83,7 @@ def _definition(element: etree._Element) -> StatedParameter:
 
 
 def _options(element: etree._Element) -> Iterator[StatedParameter]:
-    """The older form: each option is an element of its own name."""
+    """Yield the older form: each option is an element of its own name."""
     for option in element.iterchildren(etree.Element):
         if option.tag != "configuration-values":
             display = option.get("display-name", "")
@@ -122,7 +122,7 @@ def _is_secret(element: etree._Element) -> bool:
 
 
 def _resolve(said: StatedParameter, all_said: dict[str, StatedParameter]) -> StatedParameter:
-    """A value that is the name of another: ~name~ of a global configuration value."""
+    """Return a value that is the name of another: ~name~ of a global configuration value."""
     named = all_said.get(said.value[1:-1])
     if named is None or said.value != f"~{named.tag}~" or named.value.startswith("~"):
         return said

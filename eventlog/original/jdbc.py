@@ -16,7 +16,7 @@ class JdbcAddress(NamedTuple):
 
 
 def read_jdbc(server: str, user: str) -> JdbcAddress | None:
-    """The SQLAlchemy URL of a JDBC URL; None for a database that eventlog does not publish from."""
+    """Return the SQLAlchemy URL of a JDBC URL; None for a database that eventlog does not publish from."""
     for pattern, form in _FORMS:
         if match := pattern.fullmatch(server.strip()):
             found = match.groupdict()

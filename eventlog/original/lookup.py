@@ -12,7 +12,7 @@ _OTHER_TAGS = {"preserve-sql-whitespace": "preserve-sqlwhitespace"}  # the manua
 
 
 def find(tag: str, display: str = "") -> Parameter | Unneeded | None:
-    """The parameter of a tag (`-`, `_` and blanks alike), or else of a display name."""
+    """Return the parameter of a tag (`-`, `_` and blanks alike), or else of a display name."""
     plain = "-".join(tag.lower().replace("_", " ").replace("-", " ").split())
     return _BY_TAG.get(_OTHER_TAGS.get(plain, plain)) or _BY_DISPLAY.get(_title(display))
 

@@ -54,7 +54,7 @@ class Translation(NamedTuple):
 
 
 def translate(export: Export) -> Translation:
-    """Each parameter has a counterpart or a reason why not."""
+    """Return each parameter has a counterpart or a reason why not."""
     draft = _Draft()
     for said in export.parameters:
         draft.take(said)
@@ -326,7 +326,7 @@ def _of_address(server: str, address: JdbcAddress | None, nowhere: str) -> Itera
 
 
 def quoted(text: str) -> str:
-    """A TOML basic string, on one line whatever it holds."""
+    """Return a TOML basic string, on one line whatever it holds."""
     return plain(json.dumps(text, ensure_ascii=False))
 
 

@@ -78,7 +78,7 @@ class Conversation:
         self._room = 0  # characters that the answer may still take
 
     def answer(self, queries: Sequence[Query]) -> str:
-        """The document that answers these queries: instances, and a status for each query."""
+        """Return the document that answers these queries: instances, and a status for each query."""
         self._room = MOST_CHARACTERS
         return answer_document(part for query in queries for part in self._parts(query))
 
@@ -112,7 +112,9 @@ class Conversation:
                     yield instance
 
     def _keys(self, search: Search, most: int) -> list[str]:
-        """The table_keys of the objects that a search finds; Unanswerable if there are more than that."""
+        """Return the table_keys of the objects that a search finds; raise Unanswerable if there are more than
+        that.
+        """
         readable = self._known.readable[search.table]
         if search.table_key is not None and not search.criteria:
             return [search.table_key]

@@ -133,7 +133,7 @@ def association_of(tables: Tables, name: ObjectName) -> str:
 
 
 def draft_of(sendings: Sequence[Sending]) -> PlainDraft:
-    """The document of some events, under its name: no two documents share one."""
+    """Return the document of some events, under its name: no two documents share one."""
     first = min(sendings, key=_first_row)
     last = max([s.settles[-1] for s in sendings])
     return PlainDraft(document_name(first.settles[0], first.part, last), tuple(sendings))
@@ -163,13 +163,13 @@ def pack(sendings: Iterable[Sending], batch_size: int) -> Iterator[PlainDraft]:
 
 
 def halves(draft: Draft) -> list[Draft]:
-    """The events of a document in two."""
+    """Return the events of a document in two."""
     middle = draft.size // 2
     return [draft_of(draft.sendings[:middle]), draft_of(draft.sendings[middle:])]
 
 
 def without(drafts: Iterable[Draft], blocked: Set[ObjectName]) -> list[Draft]:
-    """The documents without the events of some objects."""
+    """Return the documents without the events of some objects."""
     return [left for draft in drafts if (left := _without(draft, blocked)) is not None]
 
 
@@ -189,8 +189,9 @@ def _limit(sending: Sending, batch_size: int) -> int:
 
 
 def in_batches(drafts: Iterable[Draft], most: int, *, apart: bool = True) -> Iterator[list[Draft]]:
-    """The documents in batches of at most so many, and where they are to be kept apart none with two events
-    of one object."""
+    """Yield the documents in batches of at most so many, and where they are to be kept apart none with two
+    events of one object.
+    """
     batch: list[Draft] = []
     objects: set[object] = set()
     for draft in drafts:
@@ -223,7 +224,7 @@ def _once(fact: list[object] | dict[str, object], listed: set[object]) -> list[o
 
 
 def read_memory(content: str) -> list[tuple[str, list[Remembered]]]:
-    """The documents that were remembered, by their names."""
+    """Return the documents that were remembered, by their names."""
     settled: dict[str, tuple[int, ...]] = {}  # by events that were cut
     return [
         (name, [_whole(fact, settled) for fact in _facts(memory)]) for name, memory in json.loads(content)
@@ -242,8 +243,9 @@ def _whole(fact: Remembered, settled: dict[str, tuple[int, ...]]) -> Remembered:
 def still_to_go(
     documents: Iterable[tuple[str, Sequence[Remembered]]], out: Container[str]
 ) -> list[Remembered]:
-    """The events of remembered documents that are not out yet, each once: a change that was cut from the part
-    on that comes next."""
+    """Return the events of remembered documents that are not out yet, each once: a change that was cut from
+    the part on that comes next.
+    """
     left: dict[str, Remembered] = {}
     for name, fact in ((name, fact) for name, facts in documents for fact in facts):
         if name not in out:
@@ -269,7 +271,7 @@ def remember_rows(rows: Ints) -> dict[str, object]:
 
 
 def remembered_rows(memory: Mapping[str, Any]) -> Iterable[int]:
-    """The rows that were remembered."""
+    """Return the rows that were remembered."""
     if "rows" in memory:
         rows: Iterable[int] = memory["rows"]
         return rows

@@ -50,7 +50,7 @@ class BlockedPrefix:
             self._released.update(objects)
 
     def look(self, snapshot: Snapshot, choice: Selection, *, loopback: bool = False) -> PickUp:
-        """The rows that may go now and, where they are wanted, those of our own user."""
+        """Return the rows that may go now and, where they are wanted, those of our own user."""
         if choice.future:
             return look_at_all(snapshot, choice, loopback=loopback, ends=self._ends)
         self._heed(snapshot)
@@ -115,7 +115,7 @@ class BlockedPrefix:
 def look_at_all(
     snapshot: Snapshot, choice: Selection, *, loopback: bool = False, ends: Ends | None = None
 ) -> PickUp:
-    """The same, with nothing known of the log's head."""
+    """Return the same, with nothing known of the log's head."""
     fit = snapshot.fit(choice)
     rows = snapshot.pick_up(fit, NO_RANGE, ends)
     return with_loopback(rows, snapshot, fit, NO_RANGE) if loopback else rows

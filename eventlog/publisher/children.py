@@ -19,8 +19,9 @@ remove it from sync-tables or sync-schema, or track {1} without it"""
 
 
 def with_places(catalogue: Catalogue, table: Table) -> tuple[Table, tuple[Child, ...]]:
-    """The table with the place of each column of a child, and these children; UnreadableChild for one that
-    may not be read."""
+    """Return the table with the place of each column of a child, and these children; UnreadableChild for one
+    that may not be read.
+    """
     if not any("." in name for name in table.columns):
         return table, ()
     parent = catalogue.relation(table.schema or "", table.name)
@@ -36,7 +37,7 @@ def with_places(catalogue: Catalogue, table: Table) -> tuple[Table, tuple[Child,
 
 
 def describe_children(tables: Iterable[Table]) -> Iterator[str]:
-    """A sentence for each table whose query-backs read children."""
+    """Yield a sentence for each table whose query-backs read children."""
     for table in tables:
         names = [column.name for column in table.data if column.of_child is not None]
         if names:

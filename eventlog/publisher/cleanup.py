@@ -73,7 +73,7 @@ _END = Token("end", "")
 
 
 def read_tokens(statement: str) -> list[Token] | None:
-    """The tokens of a statement without its comments; None where something in it is not read here."""
+    """Return the tokens of a statement without its comments; None where something in it is not read here."""
     tokens, place = [], 0
     while match := _TOKEN.match(statement, place):
         place = match.end()
@@ -128,7 +128,8 @@ def _values(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
 
 def _is_moment(tokens: Sequence[Token], log: Log) -> bool:
     """Return whether an expression holds numbers, texts, arithmetic and the database's own words for times,
-    and nothing else. The database checks its grammar."""
+    and nothing else. The database checks its grammar.
+    """
     words = _TIME_WORDS.union(_MOMENTS[log.dialect.name].split())
     expression = list(takewhile(lambda token: token is not _END, tokens))
     depths = list(accumulate({"(": 1, ")": -1}.get(token.text, 0) for token in expression))
@@ -139,7 +140,7 @@ def _is_moment(tokens: Sequence[Token], log: Log) -> bool:
 
 
 def cleaned_rows(statement: str, log: Log) -> str | None:
-    """The condition of the rows that a statement cleans up, None of another statement."""
+    """Return the condition of the rows that a statement cleans up, None of another statement."""
     if not (names_log(statement, log) and cleans_up(statement, log)):
         return None
     place = 0

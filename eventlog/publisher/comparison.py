@@ -111,7 +111,8 @@ class Comparison:
         self, absent: Iterable[tuple[str, NoSuchTable]], bases: dict[str, Base], unread: dict[str, str]
     ) -> list[Table]:
         """Return the tables that are gone and whose objects are to be deleted; others go to `unread`.
-        NoSuchTable for a name under which no table was compared."""
+        NoSuchTable for a name under which no table was compared.
+        """
         known = Tables(map(table_named, bases))
         named = {name: (known.find(name), fault) for name, fault in absent}
         for table, fault in named.values():
@@ -306,7 +307,9 @@ class Comparison:
     def _settled(
         self, found: Iterable[PolledChange], readable: ReadableTable, version: Column | None
     ) -> Iterator[PolledChange]:
-        """The differences; where not all was read at one moment, as each object is when it is read alone."""
+        """Yield the differences; where not all was read at one moment, as each object is when it is read
+        alone.
+        """
         if not self._store.log.dialect.holds_zero:
             found = map(_without_zero, found)
         if self._settings.snapshot == "one":
@@ -322,12 +325,12 @@ class Comparison:
 
 
 def _attempt(remote: SourceView | None) -> AbstractContextManager[Any]:
-    """A block whose failing statement costs only itself, in the database of a source."""
+    """Return a block whose failing statement costs only itself, in the database of a source."""
     return nullcontext() if remote is None else remote.source.attempt(remote.connection)
 
 
 def _without_zero(one: PolledChange) -> PolledChange:
-    """The difference, if a database can keep it whose texts hold no zero character."""
+    """Return the difference, if a database can keep it whose texts hold no zero character."""
     if "\0" in one.key or any("\0" in text for text in one.texts or () if text is not None):
         raise ZeroCharacter(one.key.replace("\0", "\\0"))
     return one

@@ -40,7 +40,7 @@ class Config:
     tables: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)  # [tables.NAME]
 
     def build(self, settings: type[S]) -> S:
-        """The settings that a declaration makes of what was given."""
+        """Return the settings that a declaration makes of what was given."""
         return build(settings, self.given)
 
 
@@ -50,7 +50,7 @@ def read_config(
     environment: Mapping[str, str],
     file: Path | None = None,
 ) -> Config:
-    """The settings; InvalidSettings names everything that is wrong with them."""
+    """Return the settings; InvalidSettings names everything that is wrong with them."""
     fields = {field.name: field for settings in declarations for field in declared(settings)}
     faults: list[str] = []
     document, source = read_file(file), str(file or FILE)

@@ -42,7 +42,7 @@ _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d):([0-5]\d)")
 
 
 def read_times(text: str) -> tuple[dt.time, ...]:
-    """The times of day of a setting: hh:mm:ss, several with commas."""
+    """Return the times of day of a setting: hh:mm:ss, several with commas."""
     matches = [_TIME.fullmatch(part.strip()) for part in text.split(",")]
     if None in matches:
         raise InvalidValue(text, "hh:mm:ss, or several of them with commas")
@@ -50,7 +50,9 @@ def read_times(text: str) -> tuple[dt.time, ...]:
 
 
 def seconds_until(times: tuple[dt.time, ...], now: dt.datetime) -> float:
-    """The seconds from a local time to the next of these times of day, also where clocks change between."""
+    """Return the seconds from a local time to the next of these times of day, also where clocks change
+    between.
+    """
     days = (now.date(), now.date() + dt.timedelta(days=1))
     moments = (dt.datetime.combine(day, time).timestamp() for day in days for time in times)
     return min(moment for moment in moments if moment > now.timestamp()) - now.timestamp()

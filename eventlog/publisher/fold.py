@@ -120,7 +120,8 @@ class Reader:
     ) -> Reading:
         """Return the events of rows. PickUpTooLarge if several rows were wanted and their current rows cannot
         be held. Rows of objects that `about` does not name are left out; `thorough` looks for the key that
-        the database refuses, instead of doubting the tables."""
+        the database refuses, instead of doubting the tables.
+        """
         now = read_event_time(snapshot.now()) if self._rules.handle_future_events else None
         reading = Reading(rows.ids, full=rows.full, cut=rows.cut)
         self._raise_bound(snapshot, reading.picked)
@@ -176,7 +177,7 @@ class Reader:
         return ColumnReader(self.tables, self._readable, self._rules, self._xds)
 
     def object_of(self, table_name: object, table_key: object) -> ObjectName:
-        """The object that a row names."""
+        """Return the object that a row names."""
         return object_of(self.tables, str(table_name), str(table_key))
 
     def read_again(
@@ -187,9 +188,10 @@ class Reader:
         *,
         thorough: bool = False,
     ) -> Reading:
-        """The events that went out before, each from exactly its rows, under the names they had then, from
-        the part on that comes next. What is read back is as of now; rows that are not new are settled.
-        TooMuch if the current rows of several come to so many bytes."""
+        """Return the events that went out before, each from exactly its rows, under the names they had then,
+        from the part on that comes next. What is read back is as of now; rows that are not new are settled.
+        TooMuch if the current rows of several come to so many bytes.
+        """
         cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
         reading = Reading([int(str(row[0])) for row in cells])
         entries = {entry.record_id: entry for entry in _entries(cells, reading)}
@@ -246,7 +248,7 @@ class Reader:
 
 
 def _renamed(facts: Sequence[Remembered], events: Iterable[Event]) -> list[Event]:
-    """The events under the names that they had when they went out first."""
+    """Return the events under the names that they had when they went out first."""
     fact_of = {row: fact for fact in facts for row in fact.settles}
     events_of: dict[str, list[Event]] = {}
     for event in events:
@@ -269,8 +271,9 @@ def _of_objects(cells: Iterable[Cells], about: About) -> list[Cells]:
 
 
 def _entries(cells: Iterable[Cells], reading: Reading, bound: int = MAX_RECORD_ID) -> Iterator[Entry]:
-    """The rows as entries; a wrong one is refused by itself, and none of those that share a record_id
-    can be believed, nor one beyond the bound."""
+    """Yield the rows as entries; a wrong one is refused by itself, and none of those that share a record_id
+    can be believed, nor one beyond the bound.
+    """
     good = []
     for row in cells:
         try:
@@ -293,7 +296,7 @@ def _entries(cells: Iterable[Cells], reading: Reading, bound: int = MAX_RECORD_I
 
 
 def _plain_entry(row: Cells) -> Entry | None:
-    """The entry of a row as triggers write it: the log's own column types have checked most of it."""
+    """Return the entry of a row as triggers write it: the log's own column types have checked most of it."""
     record_id, status, event_type, event_time, perpetrator, table, key, column, old, new = row
     if not (
         type(record_id) is int

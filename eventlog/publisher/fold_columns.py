@@ -123,14 +123,14 @@ class _CurrentColumns:
         return self._refused or self._rows.refused
 
     def ask(self, needs: Sequence[Need]) -> Lookup:
-        """The current rows of objects, one by one."""
+        """Return the current rows of objects, one by one."""
         begun = time.monotonic()
         self._rows.read(needs)
         self.seconds += time.monotonic() - begun
         return self._rows.lookup
 
     def read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
-        """The current rows of the objects with these keys, which are in their plain form."""
+        """Return the current rows of the objects with these keys, which are in their plain form."""
         begun = time.monotonic()
         source = self._readable[table]
         places, values = _bound(source, _values(table, keys))
@@ -147,7 +147,7 @@ class _CurrentColumns:
 
 
 def _values(table: Table, keys: pa.Array) -> list[pa.Array]:
-    """The values of keys in their plain form, for each column of the key."""
+    """Return the values of keys in their plain form, for each column of the key."""
     if len(table.key) == 1:
         return [pc.utf8_slice_codeunits(keys, len(table.key[0]) + 1)]
     parts = pc.split_pattern(keys, "+")
@@ -197,7 +197,7 @@ def _sound(snapshot: Snapshot, picked: PickedColumns, bound: int) -> tuple[Flags
 
 
 def _once(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -> Flags:
-    """The same without rows that share a record_id: none of them can be believed."""
+    """Return the same without rows that share a record_id: none of them can be believed."""
     ids, counts = np.unique(picked.ids[right], return_counts=True)
     for record_id, count in zip(ids[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
         refused += [(record_id, f"{count} rows have record_id {record_id}")]
@@ -206,7 +206,7 @@ def _once(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -
 
 
 def _unsaid(events: Events) -> list[tuple[int, str]]:
-    """The rows that took part and were refused, and why."""
+    """Return the rows that took part and were refused, and why."""
     refused = [(row, told.reason) for row, told in events.reasons.items() if told.fate is Fate.REFUSED]
     faults = {
         one.event.settles[0]: one for one in reversed(events.unwritten)
@@ -216,7 +216,9 @@ def _unsaid(events: Events) -> list[tuple[int, str]]:
 
 
 def _without_parts(events: Events, rows: Set[int]) -> Events:
-    """The events without the parts of changes that settle these rows, for one of them cannot be written."""
+    """Return the events without the parts of changes that settle these rows, for one of them cannot be
+    written.
+    """
     first = np.isin(events.settled[events.begins], list(rows))
     kept = np.flatnonzero(~(first & (events.of_parts > 1)))
     return events._replace(
@@ -231,7 +233,7 @@ def _without_parts(events: Events, rows: Set[int]) -> Events:
 
 
 def _silent(rows: PickedColumns, events: Events, refused: Sequence[tuple[int, str]]) -> list[int]:
-    """The rows that are handled without an event."""
+    """Return the rows that are handled without an event."""
     whole = np.unique(events.begins, return_index=True)[1]
     spoken = np.isin(rows.ids, events.settled_by(whole)) | np.isin(rows.ids, [row for row, _ in refused])
     silent: list[int] = rows.ids[~spoken].tolist()

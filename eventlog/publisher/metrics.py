@@ -80,12 +80,12 @@ class Metrics:
             self._values.pop(name, None)
 
     def total(self, name: str) -> int:
-        """A counter over all its labels."""
+        """Return a counter over all its labels."""
         with self._lock:
             return self._values.get(name, Counter()).total()
 
     def text(self) -> str:
-        """All that is known."""
+        """Return all that is known."""
         with self._lock:
             return "".join(line + "\n" for name in METRICS for line in self._lines(METRICS[name]))
 

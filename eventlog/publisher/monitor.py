@@ -93,7 +93,7 @@ class Monitor:
         return time.monotonic() < self._alive + self._longest + patience
 
     def text(self) -> str:
-        """The metrics, the database's own asked not more often than every few seconds."""
+        """Return the metrics, the database's own asked not more often than every few seconds."""
         with self._lock:
             if time.monotonic() > self._asked + FRESH:
                 self._ask()

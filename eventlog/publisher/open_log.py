@@ -110,12 +110,12 @@ class LogPlace:
     columns: Mapping[str, str]  # of a log whose columns have other names
 
     def log(self, dialect: Dialect) -> Log:
-        """The log by its settings alone."""
+        """Return the log by its settings alone."""
         log = log_named(dialect, self.settings.log_table, self.columns)
         return replace(log, local_time=self.settings.log_time == "local")
 
     def connect(self, *, keep_open: int = 0) -> Engine:
-        """An engine for the database."""
+        """Return an engine for the database."""
         if not self.settings.url:
             raise Misuse("which database? Give --url, EVENTLOG_URL, or url in eventlog.toml")
         address, case = read_url(self.settings.url), self.settings.force_username_case
@@ -131,7 +131,7 @@ class LogPlace:
 
 
 def place_of(config: Config) -> LogPlace:
-    """The place that the settings name."""
+    """Return the place that the settings name."""
     return LogPlace(config.build(DatabaseSettings), config.columns)
 
 
@@ -173,7 +173,8 @@ def read_tables(
     bases: Mapping[str, Base] | None = None,
 ) -> Tables:
     """Return the tables that are published, as the catalogue knows them. Where states are compared, a name
-    without a table goes to `absent`, else to the log; `bases` name columns that tables had."""
+    without a table goes to `absent`, else to the log; `bases` name columns that tables had.
+    """
     settings = config.build(TablePublishing)
     compared = absent is not None or config.given.get("publication_mode") == "compare"
     if compared and absent is None:
@@ -223,7 +224,7 @@ def table_named(name: str) -> Table:
 
 
 def source_of(config: Config) -> TableSource | None:
-    """The database whose tables are published, None where it is the log's."""
+    """Return the database whose tables are published, None where it is the log's."""
     url = config.build(SourceSettings).source_url
     if url is None:
         return None

@@ -71,7 +71,7 @@ class PackedEvents:
             begin = end
 
     def _part(self, first: int, last: int, row: int) -> int:
-        """The part of the event among these that begins with that row."""
+        """Return the part of the event among these that begins with that row."""
         if last - first == 1:
             return int(self.events.parts[first])
         return int(
@@ -95,7 +95,9 @@ class PackedEvents:
         return Sending(own_id, run_id, name, settles, text, part, int(self.events.of_parts[at]))
 
     def _run(self, at: int) -> tuple[str, tuple[int, ...]]:
-        """The name of an event and the rows that it settles; its later parts, which follow it, share both."""
+        """Return the name of an event and the rows that it settles; its later parts, which follow it, share
+        both.
+        """
         if at != self._last:
             settles = tuple(self.rows(at, at + 1).tolist())
             self._last, self._last_run = at, (event_id(self.log, settles), settles)

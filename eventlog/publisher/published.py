@@ -71,7 +71,7 @@ def published_elsewhere(
     children: bool = False,
     absent: Absent | None = None,
 ) -> list[Table]:
-    """The same of a database in which no log is."""
+    """Return the same of a database in which no log is."""
     catalogue = Catalogue(connection)
     found = _asked_for(catalogue, (), sync_tables, sync_schema, passes, children, absent)
     return _each_once(catalogue, TrackRecord(), found)
@@ -86,7 +86,7 @@ def _asked_for(
     children: bool,
     absent: Absent | None,
 ) -> list[Relation]:
-    """The tables of these names, their children if wanted, and those of the schema that pass."""
+    """Return the tables of these names, their children if wanted, and those of the schema that pass."""
     listed = list(_listed(catalogue, names, absent))
     return [
         *listed,
@@ -162,7 +162,7 @@ def _in_schema(
 
 
 def _children_beside(catalogue: Catalogue, parents: Sequence[Relation]) -> Iterator[Relation]:
-    """The child tables of tables, in the schemas of these."""
+    """Yield the child tables of tables, in the schemas of these."""
     for schema in dict.fromkeys(parent.place[0] for parent in parents):
         for found, name, kind in catalogue.names(schema):
             relation = None if kind.endswith("view") else catalogue.at((found, name))

@@ -73,7 +73,7 @@ class CurrentRows:
                 self._read(table, source, wanted[start : start + CHUNK])
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
-        """The current rows of one object."""
+        """Return the current rows of one object."""
         return self._answers[table].get(key, ())
 
     def _read(self, table: Table, source: ReadableTable, asked: Sequence[_Asked]) -> None:
@@ -100,7 +100,7 @@ class CurrentRows:
 
 
 def _text(value: Value) -> str:
-    """The text of a key's value, as table_key has it."""
+    """Return the text of a key's value, as table_key has it."""
     assert value is not None
     assert not isinstance(value, tuple)
     return values.plain_text(value)

@@ -10,7 +10,9 @@ from eventlog.core.tables import Column, Table
 
 
 def refer(column: Column, table: Table, targets: Sequence[Table], *, meta: bool) -> Column:
-    """The column of a table as a reference to one of the targets, by exactly that one's key; or as none."""
+    """Return the column of a table as a reference to one of the targets, by exactly that one's key; or as
+    none.
+    """
     if table.view and meta and column.of_child is None:
         return _in_view(column, table, targets)
     target = next((target for target in targets if str(target) == column.reference), None)
@@ -20,7 +22,7 @@ def refer(column: Column, table: Table, targets: Sequence[Table], *, meta: bool)
 
 
 def among(tables: Sequence[Table]) -> list[Table]:
-    """The tables with the references that they have to each other, and no others."""
+    """Return the tables with the references that they have to each other, and no others."""
     return [
         replace(
             table, columns={name: refer(one, table, tables, meta=True) for name, one in table.columns.items()}
@@ -30,8 +32,9 @@ def among(tables: Sequence[Table]) -> list[Table]:
 
 
 def _in_view(column: Column, table: Table, targets: Sequence[Table]) -> Column:
-    """A column fk__idg__name refers to whatever has the key idg: to a view, if there is one, else to a table.
-    Columns of one group refer together; where several could be meant none is."""
+    """Return a column fk__idg__name refers to whatever has the key idg: to a view, if there is one, else to a
+    table. Columns of one group refer together; where several could be meant none is.
+    """
     own = read_name(column.name)
     if not own.is_foreign or own.column is None:
         return replace(column, reference=None, by=())
@@ -54,5 +57,5 @@ def _together(own: MetaName, other: MetaName) -> bool:
 
 
 def _key_of(table: Table) -> dict[str, str]:
-    """The key's columns by their effective names."""
+    """Return the key's columns by their effective names."""
     return {(read_name(name).name if table.view else name).lower(): name for name in table.key}

@@ -41,6 +41,6 @@ class PublisherSettings:
         return Waits(self.retry_wait, self.retry_longest)
 
     def choice(self, limit: int | None = None) -> Selection:
-        """The rows of a cycle."""
+        """Return the rows of a cycle."""
         bounds = Bounds(self.max_insert_rows, self.max_insert_bytes)
         return Selection(limit or self.query_limit, bounds=bounds)

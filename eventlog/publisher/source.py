@@ -43,22 +43,22 @@ class TableSource(Protocol):
         children: bool,
         absent: Absent | None,
     ) -> list[Table]:
-        """The tables of these names, and those of a schema that pass."""
+        """Return the tables of these names, and those of a schema that pass."""
 
     def standing(self, names: Iterable[str]) -> Iterator[Table]:
-        """The tables of these names that are there."""
+        """Yield the tables of these names that are there."""
 
     def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
         """Return how the rows of tables are read."""
 
     def view(self, *, one_moment: bool) -> AbstractContextManager[Connection]:
-        """A connection that sees one moment, if that is asked for."""
+        """Return a connection that sees one moment, if that is asked for."""
 
     def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
-        """A block whose failing statement costs only itself."""
+        """Return a block whose failing statement costs only itself."""
 
     def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
-        """The rows of a table."""
+        """Yield the rows of a table."""
 
     def some(
         self, connection: Connection, table: ReadableTable, keys: Sequence[Sequence[str]]
@@ -73,7 +73,7 @@ class SourceView(NamedTuple):
     connection: Connection
 
     def rows(self, table: ReadableTable) -> Iterator[pa.RecordBatch]:
-        """The rows of a table."""
+        """Yield the rows of a table."""
         return self.source.rows(self.connection, table)
 
     def some(self, table: ReadableTable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
@@ -82,7 +82,7 @@ class SourceView(NamedTuple):
 
 
 def source_at(url: str) -> TableSource:
-    """The database of this URL; read as we read a log's own where we know how."""
+    """Return the database of this URL; read as we read a log's own where we know how."""
     engine = connect_any(url)
     known = engine.dialect.name in DIALECTS
     return _KnownSource(engine) if known else _AnySource(engine)
@@ -137,7 +137,7 @@ class _KnownSource:
     def current_rows(
         self, table: ReadableTable, keys: Sequence[Sequence[str]]
     ) -> Generator[Current, None, None]:
-        """The rows with these keys, as they are now."""
+        """Yield the rows with these keys, as they are now."""
         with self.engine.connect() as connection:
             yield from self.some(connection, table, keys)
 
@@ -147,13 +147,13 @@ class _KnownSource:
         yield from current.current_rows(connection, self._queries, _here(table), keys)
 
     def search(self, table: ReadableTable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
-        """The keys of the first objects that have all these values."""
+        """Return the keys of the first objects that have all these values."""
         with self.engine.connect() as connection:
             return current.search(connection, self._queries, _here(table), sought, most)
 
 
 def _here(table: ReadableTable) -> ReadableTable:
-    """The table as one of the connection's own database."""
+    """Return the table as one of the connection's own database."""
     own = copy(table)
     own.elsewhere = None
     return own

@@ -121,7 +121,7 @@ class AnswerTally:
         self.cycle.down, self.cycle.wait = fault, max(waits, default=None)
 
     def worst(self, run_id: str) -> Status:
-        """The worst answer so far to an event that was cut."""
+        """Return the worst answer so far to an event that was cut."""
         return self._worst.get(run_id, GOOD)
 
     def worsen(self, run_id: str, status: Status) -> None:
@@ -166,7 +166,7 @@ class AnswerTally:
         work.spell(self.spelled)
 
     def _take_success(self, draft: Draft) -> Answer:
-        """A plain yes, which most answers are."""
+        """Return a plain yes, which most answers are."""
         all_good = draft.successes()
         if all_good is None:
             for sending in draft.sendings:
@@ -221,8 +221,9 @@ class AnswerTally:
 
 
 def letters_of(facts: Iterable[Remembered]) -> dict[int, tuple[Letter, Failure | None]]:
-    """The letter of each row that was remembered, and why it failed: the worst answer to the parts that were
-    answered decides."""
+    """Return the letter of each row that was remembered, and why it failed: the worst answer to the parts
+    that were answered decides.
+    """
     letters: dict[int, tuple[Letter, Failure | None]] = {}
     for fact in facts:
         letter = LETTERS[fact.worst.level]

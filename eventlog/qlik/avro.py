@@ -36,7 +36,7 @@ class InvalidAvro(EventlogError):
 
 @cache
 def library() -> Any:
-    """The package that reads and writes Avro."""
+    """Return the package that reads and writes Avro."""
     with extra("avro", "Avro"):
         import fastavro
     return fastavro
@@ -63,7 +63,7 @@ _ENVELOPE: Schema = {
 
 @cache
 def envelope() -> Schema:
-    """The schema of the envelope, ready for use."""
+    """Return the schema of the envelope, ready for use."""
     return _parse(_ENVELOPE)
 
 
@@ -75,7 +75,7 @@ def _optional(name: str, avro: Any) -> Schema:
 
 
 def data_schema(columns: Sequence[DataColumn], logical: bool, names: str, external: bool) -> Schema:
-    """The schema of the data messages of a table."""
+    """Return the schema of the data messages of a table."""
     own = [{"name": "schema", "type": "string"}, {"name": "table", "type": "string"}]
     headers = [
         *(own if names == "headers" else ()),
@@ -134,7 +134,7 @@ _LINEAGE = {
 
 
 def metadata_schema(names: Sequence[str]) -> Schema:
-    """The schema of a metadata message: it has a record for each column, named as the column is."""
+    """Return the schema of a metadata message: it has a record for each column, named as the column is."""
     columns = {name: _record(name, _COLUMN) for name in names}
     return _record(
         "MetadataMessage",
@@ -148,19 +148,19 @@ def metadata_schema(names: Sequence[str]) -> Schema:
 
 
 def dump_schema(schema: Schema) -> str:
-    """The text of a schema, as messages carry it."""
+    """Return the text of a schema, as messages carry it."""
     return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
 
 
 @lru_cache(maxsize=1000)
 def foreign(text: str) -> Schema:
-    """A schema that came with a message, ready for use."""
+    """Return a schema that came with a message, ready for use."""
     with _of_schemas():
         return _parse(stated(text))
 
 
 def stated(text: str) -> Schema:
-    """A schema that came with a message, as it was written: JSON needs no more of it."""
+    """Return a schema that came with a message, as it was written: JSON needs no more of it."""
     if len(text) > _MAX_SCHEMA:
         raise InvalidAvro(f"an Avro schema of {len(text)} characters: at most {_MAX_SCHEMA} are read")
     with _of_schemas():
@@ -218,7 +218,7 @@ def _check_form(schema: Any, closed: dict[str, int], depth: int) -> int:
 
 
 def decode(schema: Schema, data: bytes) -> dict[str, Any]:
-    """The record that the bytes hold, all of them."""
+    """Return the record that the bytes hold, all of them."""
     stream = BytesIO(data)
     read = library().schemaless_reader
     try:
@@ -231,7 +231,7 @@ def decode(schema: Schema, data: bytes) -> dict[str, Any]:
 
 
 def encode(schema: Schema, record: Mapping[str, Any]) -> bytes:
-    """The bytes of a record."""
+    """Return the bytes of a record."""
     stream = BytesIO()
     write = library().schemaless_writer
     try:
@@ -256,7 +256,7 @@ def is_framed(data: bytes) -> bool:
 
 
 def unframe(data: bytes) -> tuple[int, bytes]:
-    """The schema's id and the record of Confluent's wire format."""
+    """Return the schema's id and the record of Confluent's wire format."""
     if not is_framed(data):
         raise InvalidAvro(f"wrong magic {data[:5]!r}: neither {MAGIC.decode()} nor Confluent's wire format")
     return int.from_bytes(data[1:5], "big"), data[5:]

@@ -35,7 +35,7 @@ _NO_DIGIT = re.compile(r"[^0-9]", re.ASCII)
 
 
 def control_table(name: str) -> str:
-    """The control table of that name, with or without a schema before it; empty if it is none."""
+    """Return the control table of that name, with or without a schema before it; empty if it is none."""
     bare = name.lower().rpartition(".")[2]
     if _NET_CHANGES.fullmatch(bare):
         return "attrep_changes"
@@ -111,7 +111,9 @@ class Control:
         return found[1] if found else ""
 
     def closed(self, schema: str | None, table: str, now: dt.datetime) -> dt.datetime | None:
-        """The end of the last partition of a table that is listed and over; None if there is none."""
+        """Return the end of the last partition of a table that is listed and over; raise None if there is
+        none.
+        """
         known = (_found(self._ends, schema, name) or () for name in (table, table + self._suffix))
         return max((end for ends in known for end in ends if end <= now), default=None)
 

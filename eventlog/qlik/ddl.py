@@ -51,7 +51,7 @@ class Era(NamedTuple):
 
 
 def read_ddl(cells: Mapping[str, Any]) -> Ddl:
-    """The change that a row of the history states; InvalidDdl if it is none."""
+    """Return the change that a row of the history states; raise InvalidDdl if it is none."""
     details = cells.get("DETAILS")
     try:
         seq = str(cells.get("CHANGE_SEQ") or "")
@@ -86,7 +86,9 @@ def _columns(details: Any) -> Iterator[AlteredColumn]:
 def structure_told(
     schema: str | None, table: str, names: Sequence[str], history: Sequence[Ddl]
 ) -> Structure | None:
-    """The structure that the history leads to, of the columns with these names; None if it names none."""
+    """Return the structure that the history leads to, of the columns with these names; raise None if it names
+    none.
+    """
     known: dict[str, DataColumn] = {}
     for ddl in history:
         for action, name, column, _ in ddl.columns:

@@ -33,7 +33,7 @@ class Lineage(NamedTuple):
 
 
 def read(text: str, prefix: str = "header__") -> Structure:
-    """The structure of the data columns that the text describes."""
+    """Return the structure of the data columns that the text describes."""
     if len(text) > _MAX_TEXT:
         raise InvalidDfm(f"{len(text)} characters: at most {_MAX_TEXT} are read")
     try:
@@ -95,7 +95,7 @@ def _read_column(column: Mapping[str, Any]) -> DataColumn:
 
 
 def write(structure: Structure, names: tuple[str, ...], prefix: str, lineage: Lineage) -> str:
-    """The .dfm of a file of a change table with these header columns."""
+    """Return the .dfm of a file of a change table with these header columns."""
     document = {
         "dfmVersion": "1.1",
         "taskInfo": {
@@ -127,7 +127,7 @@ def write(structure: Structure, names: tuple[str, ...], prefix: str, lineage: Li
 
 
 def _columns(structure: Structure, names: tuple[str, ...], prefix: str) -> list[dict[str, Any]]:
-    """The columns; ordinals count from one and include the headers, so a mask's bit is one less."""
+    """Return the columns; ordinals count from one and include the headers, so a mask's bit is one less."""
     own = [h for h in headers.HEADERS if h.name in names]
     all_columns = [
         *((prefix + h.name, Spec(_HEADER_TYPES[h.type], h.width), 0) for h in own),

@@ -43,7 +43,7 @@ Envelope = tuple[str, str | None, str | None, Any]  # type, messageSchemaId, mes
 
 
 def read(value: Any) -> Envelope:
-    """The envelope of a JSON value; what has none is taken for a data message."""
+    """Return the envelope of a JSON value; what has none is taken for a data message."""
     if type(value) is not dict:
         raise InvalidMessage(f"a message is an object, not {type(value).__name__}")
     if "magic" not in value:
@@ -59,7 +59,7 @@ def read(value: Any) -> Envelope:
 
 
 def body(message: Any, schema_id: str | None) -> Body:
-    """The parts of a data message."""
+    """Return the parts of a data message."""
     if not isinstance(message, dict):
         raise InvalidMessage("the envelope holds no message object")
     get = message.get
@@ -86,7 +86,7 @@ _LETTERS = {"F": "REFRESH", "I": "INSERT", "U": "UPDATE", "D": "DELETE"}
 
 
 def _of_2016(message: Mapping[str, Any]) -> Body:
-    """The first form: rows as lists of single columns, all values text."""
+    """Return the first form: rows as lists of single columns, all values text."""
     op = str(message.get("op", message.get("operation", ""))).upper()
     headers = {**message, "operation": _LETTERS.get(op, op)}
     return Body(
@@ -110,7 +110,7 @@ _PREFIXES = {"headers_": "headers", "data_": "data", "beforeData_": "before"}
 
 
 def _flat(message: Mapping[str, Any], schema_id: str | None) -> Body:
-    """The flattened forms: `headers_operation` or `operation`, `data_ID` or `data`."""
+    """Return the flattened forms: `headers_operation` or `operation`, `data_ID` or `data`."""
     parts: dict[str, dict[str, Any]] = {"headers": {}, "data": {}, "before": {}}
     for name, value in message.items():
         prefix = next((p for p in _PREFIXES if name.startswith(p)), None)

@@ -37,7 +37,7 @@ OPERATIONS = {letter: name for name, letter in LETTERS.items()}
 
 
 def letter_of(oper: object, operation: object) -> str:
-    """The letter of a row: its operation wins, for the letter of a TRUNCATE row is not documented."""
+    """Return the letter of a row: its operation wins, for the letter of a TRUNCATE row is not documented."""
     if operation is not None:
         name = str(operation).strip().upper().replace("-", "").replace(" ", "").replace("_", "")
         letter = LETTERS.get(name)
@@ -96,7 +96,7 @@ class Heading:
 
 
 def read_heading(columns: tuple[str, ...], prefix: str, *, described: bool = False) -> Heading:
-    """The heading of a change table; names of headers match without case.
+    """Return the heading of a change table; names of headers match without case.
 
     A file that a .dfm describes may have none of them: it is of a full load.
     """
@@ -117,5 +117,5 @@ def read_heading(columns: tuple[str, ...], prefix: str, *, described: bool = Fal
 
 
 def sheet_columns(names: Sequence[str], prefix: str) -> tuple[SheetColumn, ...]:
-    """The header columns of a written change table."""
+    """Return the header columns of a written change table."""
     return tuple(SheetColumn(prefix + h.name, h.type) for h in HEADERS if h.name in names)

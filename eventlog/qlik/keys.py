@@ -16,7 +16,7 @@ _MAX_KNOWN = 10_000
 
 
 def key_schema(columns: tuple[DataColumn, ...], logical: bool) -> avro.Schema:
-    """The schema of the keys of a table; a key column is never null, so none is optional."""
+    """Return the schema of the keys of a table; a key column is never null, so none is optional."""
     fields = [{"name": column.name, "type": avro_type(column, logical)} for column in columns]
     return {"type": "record", "name": _NAME, "fields": fields}
 
@@ -35,7 +35,7 @@ class KeyWriter:
         self._last: tuple[Structure, _Known] | None = None  # most messages are of the table before
 
     def write(self, change: Change, structure: Structure) -> bytes | None:
-        """The key of a change; None where the change, or its table, has none."""
+        """Return the key of a change; None where the change, or its table, has none."""
         values = dict(change.key)
         if not values:
             return None
@@ -60,7 +60,9 @@ class KeyWriter:
 
 
 def with_key(known: Metadata, schema: str) -> Metadata:
-    """The metadata of a table, its key that of this schema of keys; unchanged if that names other columns."""
+    """Return the metadata of a table, its key that of this schema of keys; unchanged if that names other
+    columns.
+    """
     names = metadata.names_of(schema)
     if not names or not set(names) <= set(known.structure.names):
         return known

@@ -39,7 +39,7 @@ class MaskOrder(enum.StrEnum):
 
 
 def join(places: Iterable[int]) -> int:
-    """The bits of zero-based places."""
+    """Return the bits of zero-based places."""
     bits = 0
     for place in places:
         bits |= 1 << place
@@ -47,22 +47,22 @@ def join(places: Iterable[int]) -> int:
 
 
 def split(bits: int) -> tuple[int, ...]:
-    """The zero-based places of the set bits."""
+    """Return the zero-based places of the set bits."""
     return tuple(i for i in range(bits.bit_length()) if bits >> i & 1)
 
 
 def read(data: bytes, order: MaskOrder) -> int:
-    """The bits of a mask."""
+    """Return the bits of a mask."""
     return int.from_bytes(data, "little" if order is MaskOrder.LITTLE else "big")
 
 
 def trimmed(bits: int, order: MaskOrder) -> bytes:
-    """The mask of a change table: zero bytes at the high end dropped, empty for no bit."""
+    """Return the mask of a change table: zero bytes at the high end dropped, empty for no bit."""
     return bits.to_bytes((bits.bit_length() + 7) // 8, order.value)
 
 
 def whole(bits: int, columns: int, order: MaskOrder) -> bytes:
-    """The mask of a message: as long as its columns ask for."""
+    """Return the mask of a message: as long as its columns ask for."""
     return bits.to_bytes(columns // 8 + 1, order.value)
 
 

@@ -42,7 +42,7 @@ class MessageReader:
         self._registered = RegisteredSchemas(settings.schema_of, settings.published)
 
     def run(self, sources: Iterable[Source[Object]]) -> Iterator[Change | Refused]:
-        """The changes, and what was refused, in the order of the messages."""
+        """Yield the changes, and what was refused, in the order of the messages."""
         until = self._settings.until
         for source in sources:
             for record in source.records:
@@ -61,7 +61,7 @@ class MessageReader:
                     yield change
 
     def read_of(self, source: Source[Object], record: Object) -> Change | None:
-        """The same of a message of this source, which may be called as its table is."""
+        """Return the same of a message of this source, which may be called as its table is."""
         if self._settings.table_of_topic:
             self._topic = source.stem
         value = envelope.binary(record.value)
@@ -78,7 +78,9 @@ class MessageReader:
         return type(message) is bytes and message.startswith(avro.METADATA)
 
     def awaits(self, value: Any) -> str | None:
-        """The id of the metadata that a message names, if these were not met yet, and may still come."""
+        """Return the id of the metadata that a message names, if these were not met yet, and may
+        still come.
+        """
         if isinstance(value, dict):
             schema_id = value.get("messageSchemaId")
             awaited = type(schema_id) is str and schema_id not in self.known and value.get("type") == "DT"
@@ -96,7 +98,7 @@ class MessageReader:
         return None if named in self.known else named
 
     def read(self, value: Any) -> Change | None:
-        """The change of one message; None for a metadata message."""
+        """Return the change of one message; None for a metadata message."""
         body = self._body_of_avro(value) if type(value) is bytes else self._body(value)
         if body is None:
             return None
@@ -228,7 +230,7 @@ class MessageReader:
 
 
 def _names(body: Body, data: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns of a message: those of its row, then any of an update that only beforeData holds."""
+    """Return the columns of a message: those of its row, then any of an update that only beforeData holds."""
     names = tuple(data)
     if not body.before or tuple(body.before) == names or body.headers["operation"] != "UPDATE":
         return names

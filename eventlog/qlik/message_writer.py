@@ -68,7 +68,7 @@ class MessageWriter:
         self._encoders: dict[str | None, Callable[[dict[str, Any]], Message]] = {}
 
     def write(self, changes: Iterable[Change]) -> Iterator[WrittenMessage | Refused]:
-        """The messages of the changes: before the first of a structure its metadata message."""
+        """Yield the messages of the changes: before the first of a structure its metadata message."""
         settings = self._settings
         drops = settings.no_op_updates == "drop"
         tally = unchanged_updates()
@@ -83,8 +83,9 @@ class MessageWriter:
         yield from tally.warnings()
 
     def _drafted(self, change: Change) -> Unnumbered | Refused:
-        """The message of a change as far as it is known before its numbers; Refused for what has none, so
-        that its transaction is counted without it."""
+        """Return the message of a change as far as it is known before its numbers; Refused for what has none,
+        so that its transaction is counted without it.
+        """
         try:
             check_decoded(change)
             if change.op is Op.TRUNCATE:
@@ -102,7 +103,7 @@ class MessageWriter:
         return draft
 
     def _finished(self, numbered: Numbered, draft: Unnumbered) -> Iterator[WrittenMessage | Refused]:
-        """The messages of one change: one, or the metadata message first."""
+        """Yield the messages of one change: one, or the metadata message first."""
         change, (message, writer, encode) = numbered.change, draft
         known = writer.metadata
         if known is not None and known.schema_id in self._due:
@@ -117,7 +118,7 @@ class MessageWriter:
             yield Refused(f"{change.table}:{change.position or numbered.sequence}", str(fault))
 
     def _writer(self, change: Change) -> tuple[RecordWriter, bool]:
-        """The writer for a change, and whether its structure is a new one."""
+        """Return the writer for a change, and whether its structure is a new one."""
         at = change.schema, change.table
         writer = self._writers.get(at)
         if writer is not None and writer.holds(change):

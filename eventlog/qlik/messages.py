@@ -28,7 +28,7 @@ def read(
 def write(
     changes: Iterable[Change], tables: Tables, settings: MessageSettings
 ) -> Iterator[Message | Refused]:
-    """The messages: before the first of a structure its metadata message."""
+    """Yield the messages: before the first of a structure its metadata message."""
     for written in MessageWriter(tables, settings).write(changes):
         yield written.message if isinstance(written, WrittenMessage) else written
 

@@ -116,13 +116,13 @@ def registered(number: int, schema: str) -> Metadata:
 
 
 def number_of(schema_id: str) -> int | None:
-    """The id that a schema has in a registry; None for one of a metadata message."""
+    """Return the id that a schema has in a registry; None for one of a metadata message."""
     _, registry, number = schema_id.partition(_REGISTRY)
     return int(number) if registry and number.isascii() and number.isdigit() else None
 
 
 def names_of(schema: str) -> tuple[str, ...]:
-    """The names of a record's fields."""
+    """Return the names of a record's fields."""
     return tuple(str(field["name"]) for field in avro.foreign(schema).get("fields", ()))
 
 
@@ -135,7 +135,7 @@ def _spec(avro_type: Any) -> Spec | None:
 
 
 def payload(metadata: Metadata) -> dict[str, Any]:
-    """The payload of a metadata message."""
+    """Return the payload of a metadata message."""
     structure = metadata.structure
     return {
         "schemaId": metadata.schema_id,
@@ -168,7 +168,7 @@ def _column(ordinal: int, column: DataColumn) -> dict[str, Any]:
 
 
 def write(metadata: Metadata) -> dict[str, Any]:
-    """The envelope of a metadata message, in JSON."""
+    """Return the envelope of a metadata message, in JSON."""
     schema = metadata.message_schema or message_schema(metadata.structure)
     return {
         "magic": "atMSG",
@@ -181,7 +181,7 @@ def write(metadata: Metadata) -> dict[str, Any]:
 
 
 def write_avro(metadata: Metadata) -> bytes:
-    """The envelope of a metadata message, in Avro."""
+    """Return the envelope of a metadata message, in Avro."""
     envelope = write(metadata)
     schema = avro.foreign(envelope["messageSchema"])
     message = avro.encode(schema, envelope["message"])
@@ -189,7 +189,7 @@ def write_avro(metadata: Metadata) -> bytes:
 
 
 def message_schema(structure: Structure) -> str:
-    """The Avro schema of the metadata message itself."""
+    """Return the Avro schema of the metadata message itself."""
     return avro.dump_schema(avro.metadata_schema(structure.names))
 
 

@@ -46,7 +46,7 @@ class _Held(NamedTuple):
 def number(
     changes: Iterable[Change], memory: SequenceMemory, now: str | None
 ) -> Iterator[Numbered | Refused]:
-    """The changes with their numbers, which the memory keeps the greatest of."""
+    """Yield the changes with their numbers, which the memory keeps the greatest of."""
     for item in number_made(((change, None) for change in changes), memory, now):
         yield item if isinstance(item, Refused) else item[0]
 
@@ -129,8 +129,9 @@ def _closed(held: _Held, last: bool, recounted: bool) -> tuple[Numbered, Any]:
 
 @lru_cache(maxsize=1000)
 def transaction_id(known: str) -> str:
-    """The id of a transaction as Replicate has it, 32 digits of a number of 128 bits; that of another
-    source is hashed into one."""
+    """Return the id of a transaction as Replicate has it, 32 digits of a number of 128 bits; that of another
+    source is hashed into one.
+    """
     if not known or _ID.fullmatch(known):
         return known
     return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32].upper()
@@ -167,20 +168,20 @@ def iso_utc(text: str) -> str:
 
 @lru_cache(maxsize=1000)
 def utc(time: str, digits: int = 0) -> str:
-    """A time of the model as Replicate writes it: UTC without a zone, at least so many digits."""
+    """Return a time of the model as Replicate writes it: UTC without a zone, at least so many digits."""
     moment = read_moment(Kind.TIMESTAMP, time)
     fraction = moment.fraction[1:].rstrip("0").ljust(digits, "0")
     return moment.at.isoformat() + (f".{fraction}" if fraction else "")
 
 
 def utc_millis(time: str) -> str:
-    """The same with three digits after the second, no more and no fewer."""
+    """Return the same with three digits after the second, no more and no fewer."""
     whole, _, fraction = utc(time, 3).partition(".")
     return f"{whole}.{fraction[:3]}"
 
 
 def stream_position(change: Change) -> str:
-    """The position in the source: what was read, else a position that is no change_seq."""
+    """Return the position in the source: what was read, else a position that is no change_seq."""
     told = change.fact("stream_position") if change.extra else None
     if isinstance(told, str):
         return told

@@ -38,7 +38,7 @@ class Finder:
         self._unsure = False
 
     def run(self, pairs: Iterable[Paired | X]) -> Iterator[Paired | X]:
-        """The rows, from where the order is known on."""
+        """Yield the rows, from where the order is known on."""
         pairs = iter(pairs)
         held: list[Paired | X] = []
         while self.order is None and len(held) < HELD_BACK:
@@ -95,7 +95,7 @@ class Finder:
         self.order = self.order or DOCUMENTED
 
     def check(self, row: ChangeRow, image: ChangeRow | None) -> MaskOrder:
-        """The order to read a row in, if the row does not prove the other."""
+        """Return the order to read a row in, if the row does not prove the other."""
         assert self.order is not None
         proof = self._evidence(row, image)
         if proof is None or proof is self.order:

@@ -49,12 +49,12 @@ class Partition(NamedTuple):
 
 
 def write_name(start: dt.datetime, end: dt.datetime) -> str:
-    """The name of a partition, as in `20170313T123000_20170313T170000`."""
+    """Return the name of a partition, as in `20170313T123000_20170313T170000`."""
     return "_".join(f"{time:{_FORM}}".zfill(15) for time in (start, end))
 
 
 def read_name(name: str) -> tuple[dt.datetime, dt.datetime]:
-    """The start and end that the name of a partition holds."""
+    """Return the start and end that the name of a partition holds."""
     match = _NAME.fullmatch(name)
     try:
         start, end = (dt.datetime.strptime(t, _FORM) for t in match.groups()) if match else (None, None)
@@ -68,7 +68,7 @@ def read_name(name: str) -> tuple[dt.datetime, dt.datetime]:
 def partition_of(
     seq: str, length: dt.timedelta, server: str, task: str, schema: str | None, table: str
 ) -> Partition:
-    """The partition in which a change falls; partitions count from midnight of year one."""
+    """Return the partition in which a change falls; partitions count from midnight of year one."""
     try:
         at = dt.datetime.strptime(seq[:14], "%Y%m%d%H%M%S")
         start = _DAY_ONE + (at - _DAY_ONE) // length * length
@@ -78,7 +78,7 @@ def partition_of(
 
 
 def read(columns: tuple[str, ...], cells: tuple[Any, ...]) -> Partition:
-    """The partition that a row of the control table lists."""
+    """Return the partition that a row of the control table lists."""
     named = {name.upper(): cell for name, cell in zip(columns, cells, strict=False)}
     start, end = read_name(str(named.get("PARTITION_NAME")))
     words = [str(named.get(c) or "") for c in ("SERVER_NAME", "TASK_NAME", "TABLE_OWNER", "TABLE_NAME")]
@@ -86,7 +86,7 @@ def read(columns: tuple[str, ...], cells: tuple[Any, ...]) -> Partition:
 
 
 def check(sources: Iterable[Source[Row]]) -> Iterator[Refused]:
-    """The rows of the control table that name no partition; the others hold no changes."""
+    """Yield the rows of the control table that name no partition; the others hold no changes."""
     for source in sources:
         for record in source.records:
             if isinstance(record, Refused):

@@ -72,7 +72,7 @@ class RecordReader:
         self._flags: dict[tuple[object, object], MessageFlags] = {}
 
     def change(self, body: Body) -> Change:
-        """The change that a message states."""
+        """Return the change that a message states."""
         headers = body.headers
         op = _OPS.get(headers["operation"])
         if op is None:
@@ -142,7 +142,9 @@ class RecordReader:
     def _shorter_update(
         self, data: Mapping[str, Any], flags: MessageFlags, image: Mapping[str, Any] | None
     ) -> tuple[Key, tuple[Field, ...]]:
-        """An update whose beforeData holds columns that data lacks: what they hold now was not captured."""
+        """Return an update whose beforeData holds columns that data lacks: what they hold now was not
+        captured.
+        """
         captured = flags.captured or (True,) * len(self.names)
         seen = tuple(name in data and bit for name, bit in zip(self.names, captured, strict=True))
         cells = tuple(data.get(name) for name in self.names)
@@ -163,7 +165,7 @@ class RecordReader:
         given: Sequence[bool],
         image: bool,
     ) -> tuple[Key, tuple[Field, ...]]:
-        """The row before and after, where not all of it is there."""
+        """Return the row before and after, where not all of it is there."""
         count = len(values)
         changed = flags.changed or (True,) * count
         after: list[Side] = list(values)
@@ -301,7 +303,7 @@ class RecordWriter:
         )
 
     def draft(self, change: Change) -> dict[str, Any]:
-        """The payload of a data message, to be filled with its numbers."""
+        """Return the payload of a data message, to be filled with its numbers."""
         before, after = sides(self.structure, change)
         if change.op is Op.DELETE:
             after = before
@@ -373,7 +375,7 @@ class RecordWriter:
         return {name: headers[name] for name in (_with_external(self._fields) if written else self._fields)}
 
     def _mask(self, bits: int) -> Any:
-        """A mask as this encoding has it; of the many messages few differ in theirs."""
+        """Return a mask as this encoding has it; of the many messages few differ in theirs."""
         mask = self._masks.get(bits)
         if mask is None:
             data = whole(bits, len(self.structure.columns), self._style.order)

@@ -50,7 +50,7 @@ def _place(index: dict[str, int], name: str, structure: Structure) -> int:
 def differing(
     before: Sequence[Side], after: Sequence[Side], image: Sequence[Any], row: Sequence[Any]
 ) -> list[int]:
-    """The places of the captured columns whose written values differ; 1, 1.0 and true do."""
+    """Return the places of the captured columns whose written values differ; 1, 1.0 and true do."""
     both_rows = enumerate(zip(image, row, strict=True))
     places = [i for i, (old, new) in both_rows if not alike(old, new)]
     if ABSENT not in before and ABSENT not in after:

@@ -78,7 +78,7 @@ class RowPlan:
         return converted
 
     def one(self, place: int, value: Any) -> Any:
-        """The conversion of a single value."""
+        """Return the conversion of a single value."""
         kind = type(value)
         step = _ABSENCE[kind] if kind in _ABSENCE else self._steps[place].get(kind, _unfit)
         if step is None:
@@ -124,7 +124,7 @@ def dumping_avro(columns: Sequence[DataColumn], logical: bool) -> RowPlan:
 
 
 def avro_type(column: DataColumn, logical: bool) -> Schema:
-    """The Avro type of a column's values."""
+    """Return the Avro type of a column's values."""
     spec = column.spec or Spec("STRING")
     data_type = DATA_TYPES[spec.name]
     return data_type.logical(spec) if logical else data_type.avro

@@ -94,7 +94,7 @@ class RowReader:
         self._flags: dict[tuple[bytes, MaskOrder], RowFlags] = {}
 
     def parse(self, where: int, cells: Sequence[Any], raw: bytes | None) -> ChangeRow:
-        """The row, as far as it can be understood without its byte order."""
+        """Return the row, as far as it can be understood without its byte order."""
         if len(cells) != self.heading.columns:
             found = quantity(len(cells), "cell")
             raise WrongRow(f"{found}, but the header line names {self.heading.columns} columns")
@@ -127,13 +127,15 @@ class RowReader:
         return one.data == other.data or said == again
 
     def marked(self, row: ChangeRow, order: MaskOrder) -> frozenset[str] | None:
-        """The columns whose bits a mask sets, however many zero bytes it has; None where there is no mask."""
+        """Return the columns whose bits a mask sets, however many zero bytes it has; None where there is no
+        mask.
+        """
         if row.mask is None:
             return None
         return frozenset(self.structure.names[i].lower() for i in self._flags_of(row.mask, order).places)
 
     def supplied(self, row: ChangeRow) -> dict[str, str]:
-        """The values of a row by their columns; what is null may be a column that was added later."""
+        """Return the values of a row by their columns; what is null may be a column that was added later."""
         cells = zip(self.structure.names, self._plan(row.data), strict=True)
         return {name.lower(): str(value) for name, value in cells if value is not None}
 
@@ -155,7 +157,7 @@ class RowReader:
         return None
 
     def proof(self, mask: bytes) -> MaskOrder | None:
-        """The byte order that a mask proves by itself."""
+        """Return the byte order that a mask proves by itself."""
         if mask not in self._proofs:
             self._proofs[mask] = evidence(mask, self.layout)
             _bound(self._proofs)
@@ -222,7 +224,7 @@ class RowReader:
     def _update(
         self, row: ChangeRow, values: Sequence[Value], flags: RowFlags | None, image: Sequence[Side] | None
     ) -> Change:
-        """An update without a mask, or without a B row."""
+        """Return an update without a mask, or without a B row."""
         before: Sequence[Side]
         if flags is not None:
             before = [ABSENT if flag or v is None else v for v, flag in zip(values, flags.set, strict=True)]
@@ -289,7 +291,7 @@ def _bound(kept: dict[Any, Any]) -> None:
 
 
 def make_fields(names: Sequence[str], before: Any, after: Any, lacking: bool) -> tuple[Field, ...]:
-    """The fields of columns; one that was captured on neither side is none."""
+    """Return the fields of columns; one that was captured on neither side is none."""
     made = [_new(Field, told) for told in zip(names, before, after, strict=False)]
     if lacking:
         made = [f for f in made if f[1] is not ABSENT or f[2] is not ABSENT]
@@ -313,14 +315,16 @@ def make_change(
 
 
 def _supplied(values: Sequence[Value], flags: RowFlags | None) -> Sequence[Side]:
-    """The row after a change: a null that no bit marks was not supplied."""
+    """Return the row after a change: a null that no bit marks was not supplied."""
     if flags is None or len(flags.places) == len(values) or None not in values:
         return values
     return [v if flag or v is not None else ABSENT for v, flag in zip(values, flags.set, strict=True)]
 
 
 def _captured(values: Sequence[Value], flags: RowFlags | None) -> Sequence[Side]:
-    """The row before a delete: where only the masked columns hold values, the others were not logged."""
+    """Return the row before a delete: where only the masked columns hold values, the others were
+    not logged.
+    """
     if flags is None or not flags.places:
         return values
     if any(v is not None for v, flag in zip(values, flags.set, strict=True) if not flag):
@@ -354,7 +358,7 @@ class RowWriter:
         self._masks: dict[int, bytes] = {}
 
     def rows(self, numbered: Numbered, partition: str | None) -> list[Cells]:
-        """The rows that state a change: one, or a B row and its U row."""
+        """Return the rows that state a change: one, or a B row and its U row."""
         change = numbered.change
         stream = stream_position(change)
         if len(stream) > _STREAM_WIDTH:

@@ -38,7 +38,7 @@ def legal(text: str | None) -> bool:
 
 
 def check(text: str) -> str:
-    """The change_seq, if each of its parts is in its range."""
+    """Return the change_seq, if each of its parts is in its range."""
     if _WHOLE.fullmatch(text):
         return text
     if len(text) != LENGTH or not (text.isascii() and text.isdigit()):
@@ -49,13 +49,13 @@ def check(text: str) -> str:
 
 @lru_cache(maxsize=1000)
 def time_part(time: str) -> str:
-    """The first 16 digits for a time in ISO 8601; its hundredths are cut, not rounded."""
+    """Return the first 16 digits for a time in ISO 8601; its hundredths are cut, not rounded."""
     moment = read_moment(Kind.TIMESTAMP, time)
     return f"{moment.at:%Y%m%d%H%M%S}".zfill(14) + moment.fraction[1:3].ljust(2, "0")
 
 
 def following(last: str, time: str) -> str:
-    """The change_seq after `last` at a time; when the clock went back the last time stays."""
+    """Return the change_seq after `last` at a time; when the clock went back the last time stays."""
     number = int(last[TIME:]) + 1
     if number > _LAST_NUMBER:
         raise InvalidSequence(f"no change number of 19 digits follows {last}")

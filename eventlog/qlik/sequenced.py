@@ -65,18 +65,18 @@ class WantedStretch:
         self.beyond = 0  # records after what is read
 
     def mark(self) -> SequenceMark:
-        """The mark of the next record."""
+        """Return the mark of the next record."""
         self._number += 1
         return SequenceMark(self._number, self._greatest)
 
     def place(self, seq: str | None, table: int) -> SequencePlace | None:
-        """The place of the next record; None if it lies outside what is read."""
+        """Return the place of the next record; raise None if it lies outside what is read."""
         mark = self.mark()
         self._greatest = max(self._greatest, seq or "")
         return self._placed(mark, seq, table)
 
     def place_late(self, mark: SequenceMark, seq: str | None, table: int) -> SequencePlace | None:
-        """The same of a record that was marked before; late ones are placed in their order."""
+        """Return the same of a record that was marked before; late ones are placed in their order."""
         self._greatest_late = max(self._greatest_late, seq or "")
         return self._placed(SequenceMark(mark.number, max(mark.greatest, self._greatest_late)), seq, table)
 

@@ -56,7 +56,7 @@ class Numbers:
         return [name or self._first.get(number, "") for (_, name), number in self._tasks.items()]
 
     def given(self, given: tuple[int, str]) -> int:
-        """The number of a task that was named, or of the inputs of none."""
+        """Return the number of a task that was named, or of the inputs of none."""
         return self._tasks.setdefault(given, len(self._tasks))
 
     def task(self, given: tuple[int, str], told: str) -> int:
@@ -70,7 +70,7 @@ class Numbers:
         return self._tasks.setdefault((given[0], told), len(self._tasks))
 
     def table(self, task: int, schema: str | None, table: str) -> int:
-        """The number of a table of a task."""
+        """Return the number of a table of a task."""
         return self._tables.setdefault((task, schema, table), len(self._tables))
 
 
@@ -95,7 +95,7 @@ class MessageSequencer:
     def parse(
         self, task: int, source: Source[Object], named: str = ""
     ) -> Iterator[SequencedMessage | Refused]:
-        """The changes of a source with their places; those of unknown metadata wait for `rest`."""
+        """Yield the changes of a source with their places; those of unknown metadata wait for `rest`."""
         stretch = self._stretches.get(source.name)
         if stretch is None:
             number = len(self._stretches)
@@ -144,7 +144,7 @@ class MessageSequencer:
         return _MESSAGE + 3 * len(message.raw or b"") + 200 * len(message.change.fields)
 
     def join(self, messages: Callable[[], Iterable[SequencedMessage]]) -> Iterator[Placed | Refused]:
-        """The changes in the order of their places, each once; then what was repeated."""
+        """Yield the changes in the order of their places, each once; then what was repeated."""
         yield from self.joined(messages())
         for tally in self.tallies:
             yield from tally.warnings()
@@ -155,7 +155,7 @@ class MessageSequencer:
         return (self._repeats,)
 
     def joined(self, messages: Iterable[SequencedMessage]) -> Iterator[Placed | Refused]:
-        """The changes that sorted messages state, each once, and nothing of what was repeated."""
+        """Yield the changes that sorted messages state, each once, and nothing of what was repeated."""
         for place, group in groupby(messages, key=_table_and_sequence):
             found = list(group)
             if place[2] or len(found) == 1:  # place[2]: without a sequence
@@ -164,7 +164,7 @@ class MessageSequencer:
                 yield from self._of_sequence(found)
 
     def _of_sequence(self, messages: list[SequencedMessage]) -> Iterator[Placed | Refused]:
-        """The messages of one table under one changeSequence: one change, or refused together."""
+        """Yield the messages of one table under one changeSequence: one change, or refused together."""
         by_op: dict[Op, SequencedMessage] = {}
         for message in messages:
             first = by_op.setdefault(message.change.op, message)
@@ -184,7 +184,7 @@ class MessageSequencer:
 
 
 def stated(reader: MessageReader, source: Source[Object], record: Object) -> Change | Refused | None:
-    """The change that a message states; None for metadata, Refused for what cannot be read."""
+    """Return the change that a message states; None for metadata, Refused for what cannot be read."""
     try:
         return reader.read_of(source, record)
     except MissingExtra:
@@ -194,14 +194,14 @@ def stated(reader: MessageReader, source: Source[Object], record: Object) -> Cha
 
 
 def sequence_of(change: Change) -> str | None:
-    """The change_seq of a change; None for a row of a full load."""
+    """Return the change_seq of a change; None for a row of a full load."""
     return None if change.op is Op.SNAPSHOT else change.position
 
 
 def with_place(
     place: SequencePlace, change: Change, source: Source[Object], record: Object
 ) -> SequencedMessage:
-    """A change of a source with its place."""
+    """Return a change of a source with its place."""
     return SequencedMessage(place, change, source.at(record.where), record.raw, source.name, record.where)
 
 

@@ -114,11 +114,11 @@ class RowSequencer:
         return self._readers[reader].heading.sequenced
 
     def table_of(self, reader: int) -> int:
-        """The number of the table that a reader reads, as places have it."""
+        """Return the number of the table that a reader reads, as places have it."""
         return self._finders.index(self._finder_of[self._readers[reader]])
 
     def task_of(self, table: int) -> int:
-        """The number of the task of a table."""
+        """Return the number of the task of a table."""
         return list(self._tables)[table][0]
 
     def parse(self, task: int, source: Source[Row], named: str = "") -> Iterator[SequencedRow | Refused]:
@@ -254,7 +254,7 @@ class RowSequencer:
         return self._lone, self._repeats
 
     def joined(self, rows: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
-        """The changes that sorted rows state, and nothing of what was left over."""
+        """Yield the changes that sorted rows state, and nothing of what was left over."""
         for finder in self._finders:
             finder.settle()
         for place, group in groupby(rows, key=_table_and_sequence):
@@ -309,7 +309,7 @@ class RowSequencer:
             yield self._leave_out(row) if row.letter == "B" else self._change(row, image)
 
     def _of_sequence(self, rows: list[ChangeRow]) -> Iterator[Placed | Refused]:
-        """The rows of one table under one change_seq, which are one change, or are refused together."""
+        """Yield the rows of one table under one change_seq, which are one change, or are refused together."""
         by_letter: dict[str, ChangeRow] = {}
         for row in rows:
             first = by_letter.setdefault(row.letter, row)
@@ -397,7 +397,7 @@ def _at(row: ChangeRow) -> str:
 
 
 def _raw(row: ChangeRow) -> bytes:
-    """The row as it came, or as JSON where its container has no lines."""
+    """Return the row as it came, or as JSON where its container has no lines."""
     return row.table.source.raw(Row(row.where, tuple(row.cells), row.raw))
 
 

@@ -50,7 +50,7 @@ _BY_NAME = {name.strip(): data_type for data_type, names in _NAMES.items() for n
 
 
 def spec_of(column: Column) -> Spec:
-    """The data type of a column of a tables file."""
+    """Return the data type of a column of a tables file."""
     written = " ".join(column.type.lower().split())
     sizes = _SIZES.search(written)
     base = " ".join(_IN_PARENTHESES.sub(" ", written).split())

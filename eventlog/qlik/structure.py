@@ -69,7 +69,7 @@ class Structure:
         return (1 << len(self.columns)) - 1
 
     def key_of(self, row: Sequence[Side]) -> Key:
-        """The key that a row names; empty when it lacks a part of it."""
+        """Return the key that a row names; empty when it lacks a part of it."""
         if len(self.key) == 1:
             ((place, name),) = self._key_names
             value = row[place]
@@ -86,7 +86,7 @@ _LOBS = frozenset(t.name for t in DATA_TYPES.values() if t.lob)
 
 
 def structure_of(table: Table) -> Structure:
-    """The structure that a tables file gives a table."""
+    """Return the structure that a tables file gives a table."""
     places = {name: place for place, name in enumerate(table.key, 1)}
     return Structure(
         table.schema,
@@ -125,7 +125,7 @@ def _shown(spec: Spec | None) -> Spec | None:
 
 
 def observe(known: Structure | None, change: Change) -> Structure:
-    """The structure that holds a change too; the known one itself where that is enough."""
+    """Return the structure that holds a change too; the known one itself where that is enough."""
     structure = known or Structure(change.schema, change.table, ())
     columns = {c.name: c for c in structure.columns}
     places = {name: position for position, (name, _) in enumerate(change.key, 1)}

@@ -79,7 +79,7 @@ class TableSettings:
 
 
 def table_name(stem: str, tables: Tables, suffix: str = SUFFIX) -> tuple[str | None, str]:
-    """The schema and name of the table whose change table has this name."""
+    """Return the schema and name of the table whose change table has this name."""
     suffixed = len(stem) > len(suffix) > 0 and stem.lower().endswith(suffix.lower())
     name = stem[: -len(suffix)] if suffixed else stem
     table = tables.find(name)
@@ -106,7 +106,7 @@ def sheet_name(structure: Structure, tables: Tables, suffix: str = SUFFIX) -> st
 def read(
     sources: Iterable[Source[Row]], tables: Tables, settings: TableSettings
 ) -> Iterator[Change | Refused]:
-    """The changes of change tables; sources of one table that follow each other are its parts."""
+    """Yield the changes of change tables; sources of one table that follow each other are its parts."""
     if settings.until:
         sequence.check(settings.until)
     for name, parts in groupby(sources, lambda source: settings.table or source.stem):
@@ -119,7 +119,7 @@ def read(
 def read_structure(
     schema: str | None, table: str, data: Sequence[str], tables: Tables, known: Structure | None = None
 ) -> Structure:
-    """The structure of a change table's data columns, as far as anybody described them."""
+    """Return the structure of a change table's data columns, as far as anybody described them."""
     if known is not None:
         schema = known.schema if schema is None else schema
     else:
@@ -195,7 +195,7 @@ def _parse(
 
 
 def described_by_dfm(schema: str | None, table: str, settings: TableSettings) -> Structure | None:
-    """The one structure of a table that a .dfm gives."""
+    """Return the one structure of a table that a .dfm gives."""
     found = [d for d in settings.described if d.table == table and schema in (None, d.schema)]
     return found[0] if len(found) == 1 else None
 
@@ -228,7 +228,7 @@ class ChangeTable:
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: TableSettings) -> Iterator[SheetRow | Refused]:
-    """The rows of the change tables, then those of the partition table, if there are partitions."""
+    """Yield the rows of the change tables, then those of the partition table, if there are partitions."""
     closed: dict[tuple[str, str], partitions.Partition] = {}
     for item in write_rows(changes, tables, settings, closed):
         if isinstance(item, Refused):
@@ -245,7 +245,7 @@ def write_rows(
     settings: TableSettings,
     closed: dict[tuple[str, str], partitions.Partition],
 ) -> Iterator[tuple[ChangeTable, Cells] | Refused]:
-    """Each row with its change table."""
+    """Yield each row with its change table."""
     known: dict[tuple[str | None, str], ChangeTable] = {}
     names = header_names(settings)
     tally = unchanged_updates()
@@ -279,7 +279,7 @@ def write_rows(
 def change_table(
     change: Change, tables: Tables, settings: TableSettings, names: Sequence[str] | None = None
 ) -> ChangeTable:
-    """The change table of a change: as the tables file describes it, else as the change does."""
+    """Return the change table of a change: as the tables file describes it, else as the change does."""
     names = header_names(settings) if names is None else names
     described = tables.of(change.schema, change.table)
     structure = structure_of(described) if described and described.columns else observe(None, change)
@@ -337,7 +337,7 @@ def _sheet_type(column: DataColumn) -> str:
 
 
 def header_names(settings: TableSettings) -> tuple[str, ...]:
-    """The header columns that are written, in their order."""
+    """Return the header columns that are written, in their order."""
     if unknown := set(settings.header_columns) - set(headers.NAMES):
         raise Misuse(f"no header column {sorted(unknown)[0]!r}; there are {', '.join(headers.NAMES)}")
     wanted = set(settings.header_columns)

@@ -58,7 +58,7 @@ def _key(change: Change) -> tuple[str, str] | None:
 
 
 def _closed(group: Group) -> Iterator[Change | Refused]:
-    """The changes in their order, without repetitions; a gap makes the transaction incomplete."""
+    """Yield the changes in their order, without repetitions; a gap makes the transaction incomplete."""
     if group[0].fact("event_counter") is None:
         yield from group
         return

@@ -181,7 +181,7 @@ def _load_clock(value: dt.time, spec: Spec) -> Value:
 
 
 def _fraction(microsecond: int, spec: Spec) -> str:
-    """The digits after the second: as many as are declared, and never fewer than there are."""
+    """Return the digits after the second: as many as are declared, and never fewer than there are."""
     digits = f"{microsecond:06}".rstrip("0").ljust(spec.scale, "0")
     return f".{digits}" if digits else ""
 
@@ -218,7 +218,7 @@ def _dump_int(value: Any, spec: Spec) -> int:
 
 
 def _dump_float(value: Any, spec: Spec) -> float | str:
-    """A JSON number; what JSON has no number for keeps its name."""
+    """Return a JSON number; what JSON has no number for keeps its name."""
     number = _number(value, spec)
     return number if math.isfinite(number) else values.non_finite(number)
 
@@ -278,7 +278,7 @@ def _dump_datetime(text: str, spec: Spec) -> str:
 
 
 def _moment(kind: Kind, text: str, digits: int) -> tuple[dt.datetime, int]:
-    """The moment and its fraction in units of so many digits, which must hold all of it."""
+    """Return the moment and its fraction in units of so many digits, which must hold all of it."""
     moment = values.read_moment(kind, text)
     fraction = moment.fraction[1:].rstrip("0")
     if len(fraction) > digits:

@@ -40,7 +40,7 @@ def number_of(since: str) -> int:
 def by_commit(
     changes: Iterable[Change | Refused], commits: Commits, since: str
 ) -> Iterator[Change | Refused]:
-    """The changes of several streams in the order of their commits, each once; Refused as it is met."""
+    """Yield the changes of several streams in the order of their commits, each once; Refused as it is met."""
     least = number_of(since)
     repeated: Counter[str] = Counter()
     with SortedRuns[tuple[tuple[Any, ...], Change]](lambda item: item[0], _size, MEMORY) as sorter:
@@ -61,7 +61,7 @@ def place_of(change: Change, commits: Commits) -> tuple[int, str, int]:
 
 
 def sequence_of(change: Change) -> int:
-    """The sequence of a change in its transaction; 0 where there is none."""
+    """Return the sequence of a change in its transaction; 0 where there is none."""
     position = change.position or ""
     return int(position) if position.isascii() and position.isdigit() else 0
 
@@ -95,7 +95,7 @@ def _what(change: Change) -> bytes:
 
 
 def repeats_told(repeated: Counter[str]) -> Iterator[Refused]:
-    """One sentence for each table."""
+    """Yield one sentence for each table."""
     for table, count in repeated.items():
         yield Refused(table, f"{count} repeated changes are left out", fault=False)
 

@@ -70,7 +70,8 @@ class ChangesOf(Sequence[Change]):
 
 
 def by_transaction(changes: Iterable[Change | Refused]) -> Iterator[Delivery | Refused]:
-    """The changes of a source without positions: those of one transaction that follow each other together.
+    """Yield the changes of a source without positions: those of one transaction that follow each other
+    together.
 
     A change of none is handed out at once, a transaction when what follows it is there.
     """

@@ -39,7 +39,7 @@ SEQUENCERS: Final[dict[str, Callable[[Tables, Any, str], Sequencer]]] = {
 
 
 def ordered(sequencer: Sequencer, tasks: Iterable[Task], memory: int = MEMORY) -> Iterator[Placed | Refused]:
-    """The changes of all sources by their sequence, task after task; Refused as it is met."""
+    """Yield the changes of all sources by their sequence, task after task; Refused as it is met."""
     with SortedRuns[Any](itemgetter(0), sequencer.size, memory) as sorter:
         for number, (name, sources) in enumerate(tasks):
             for source in sources:

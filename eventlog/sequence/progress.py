@@ -195,7 +195,7 @@ class Progress:
     # --- as text
 
     def dump(self) -> dict[str, Any]:
-        """The progress as JSON holds it."""
+        """Return the progress as JSON holds it."""
         known = {
             "done": self.done,
             "ahead": sorted((*key, count) for keys in self.ahead.values() for key, count in keys.items()),

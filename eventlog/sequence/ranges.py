@@ -60,7 +60,7 @@ class Ranges:
         return iter(zip(self._starts, self._ends, strict=True))
 
     def missing(self, first: int, last: int) -> list[tuple[int, int]]:
-        """The stretches between two numbers, both included, that are not in it."""
+        """Return the stretches between two numbers, both included, that are not in it."""
         found = []
         at = first
         for start, end in self:

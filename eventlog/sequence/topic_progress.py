@@ -93,7 +93,7 @@ class TopicProgress:
             )
 
     def dump(self) -> str:
-        """The state as a text."""
+        """Return the state as a text."""
         topics: dict[str, Any] = {}
         for (topic, number), partition in self.partitions.items():
             kept = topics.setdefault(topic, {"id": self.ids.get(topic), "partitions": {}})
@@ -102,7 +102,7 @@ class TopicProgress:
 
 
 def load_topics(state: str) -> TopicProgress:
-    """The progress of a state; InvalidValue if it is none."""
+    """Return the progress of a state; raise InvalidValue if it is none."""
     try:
         found: Mapping[str, Any] = json.loads(state)
         progress = TopicProgress()

@@ -170,7 +170,7 @@ class _Group:
         self.held.add(key, placed, size_of(placed), order_key(counter, seq))
 
     def close(self) -> Iterator[Whole | Refused]:
-        """The transactions in the order of their last changes."""
+        """Yield the transactions in the order of their last changes."""
         known = in_order(self._facts)
         self._facts = {}
         stop = min((f.first for k, f in known if self._stops(k, f)), default=None)
@@ -212,7 +212,7 @@ class _Group:
 
 
 def refused(changes: Iterable[Placed], reason: str) -> Iterator[Refused]:
-    """Each of the changes left out."""
+    """Yield each of the changes left out."""
     for placed in changes:
         yield Refused(placed.where, reason, placed.raw)
 
@@ -245,8 +245,9 @@ def is_final(key: Key, facts: Facts) -> bool:
 
 
 def once(taken: StoredItems[Placed], repeated: GroupedWarnings) -> tuple[StoredItems[Placed], str]:
-    """The changes of a transaction without those that were sent again; why all are refused, where they
-    contradict each other."""
+    """Return the changes of a transaction without those that were sent again; why all are refused, where they
+    contradict each other.
+    """
     count = 0
     for _, group in groupby(taken, key=_identity):
         first, *again = group

@@ -1,4 +1,4 @@
-"""Transactions that wait for their changes: which are complete, which can never be, and which leave first.
+"""Transactions that are not delivered yet: which are complete, which never will be, and their order.
 
 The module reads and stores nothing. Its caller keeps the changes, and decides which transactions are ready.
 """
@@ -12,7 +12,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from eventlog.core.change import Change
 from eventlog.sequence.transactions import Facts, Key, in_order, is_final, is_row, key_of
 
-_RECENT: Final = 1000  # transactions that are known when they are sent again
+_RECENT: Final = 1000  # delivered transactions that are recognised if they are sent again
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ W = TypeVar("W", bound=Waiting)
 
 
 class Leaving(NamedTuple, Generic[W]):
-    """A transaction that leaves: whether it lacks changes, and whether a later one left before it."""
+    """A transaction to deliver: whether it lacks changes, and whether a later one was delivered before it."""
 
     waiting: W
     stuck: bool
@@ -50,20 +50,20 @@ class Leaving(NamedTuple, Generic[W]):
 
 
 class WaitingTransactions(Generic[W]):
-    """All transactions that wait; `make` makes one of a key, its first facts and its moment."""
+    """All undelivered transactions; `make` creates one from a key, its first facts and its moment."""
 
     def __init__(
         self, make: Callable[[Key, Facts, float], W], recent: dict[Key, None], released: str = ""
     ) -> None:
         self.open: dict[Key, W] = {}
-        self.recent = recent  # those that left last, as they left: they are known when they are sent again
-        self.released = released  # the last sequence that left
+        self.recent = recent  # the last delivered transactions, recognised if they are sent again
+        self.released = released  # the last delivered sequence
         self._make = make
 
     def add(
         self, change: Change, seq: str, source: str, number: int, now: float, turn: int
     ) -> tuple[W, int] | None:
-        """Note a change of a round. Return its transaction and its place there; None if that left before."""
+        """Record a change of a round; return its transaction and place, or None if it was delivered."""
         key = key_of(change, number)
         if key in self.recent:
             return None
@@ -76,19 +76,21 @@ class WaitingTransactions(Generic[W]):
     def stuck(
         self, ready: Set[Key], since: float, *, full: bool, read: Callable[[W], bool] = lambda one: False
     ) -> set[Key]:
-        """Return those that can wait no longer: `full` of what they hold, older than a moment, or, though
-        their last change came, of places that were `read` to the end."""
+        """Return the transactions that must not be held any longer.
+
+        They are too old, the memory is `full`, or their sources were `read` to the end after all changes.
+        """
         waits = (one for key, one in self.open.items() if key not in ready and not one.facts.complete)
         return {one.key for one in waits if full or one.since < since or (not one.facts.open and read(one))}
 
     def first(self, keys: Set[Key]) -> W:
-        """Return the one of some that begins first."""
+        """Return the transaction of these keys that begins first."""
         return self.open[min(keys, key=lambda key: self.open[key].facts.first)]
 
     def leave(self, ready: Set[Key], stuck: Set[Key]) -> Iterator[Leaving[W]]:
         """Yield these transactions in the order of their ends.
 
-        A row of a full load stays if a change before it still waits.
+        A row of a full load is held if an earlier change is held.
         """
         going = {key: one.facts for key, one in self.open.items() if key in ready or key in stuck}
         waits = (one.facts.first for key, one in self.open.items() if key not in going)
@@ -99,7 +101,7 @@ class WaitingTransactions(Generic[W]):
             yield Leaving(self.open.pop(key), key in stuck, facts.last < self.released)
 
     def left(self, one: W) -> None:
-        """Note that one was handed out."""
+        """Record that a transaction was delivered."""
         self.released = max(self.released, one.facts.last)
         if is_final(one.key, one.facts):
             self.recent[one.key] = None

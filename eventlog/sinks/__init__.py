@@ -21,7 +21,7 @@ SINKS = {
 
 
 def sink_kind(name: str) -> SinkKind:
-    """The sink of that name; its module is imported when it is asked for."""
+    """Return the sink of that name; its module is imported when it is asked for."""
     if name not in SINKS:
         raise Misuse(f"unknown sink {name!r}; known are {', '.join(SINKS)}")
     kind: SinkKind = import_module(SINKS[name]).KIND
@@ -35,6 +35,6 @@ def need_settings(name: str, given: Mapping[str, Any]) -> None:
 
 
 def open_sink(name: str, given: Mapping[str, Any], answers: Answering | None = None) -> Sink:
-    """The sink of that name with its settings, and with what answers the queries of its receiver."""
+    """Return the sink of that name with its settings, and with what answers the queries of its receiver."""
     kind = sink_kind(name)
     return kind.open(build(kind.settings, given), answers)

@@ -29,7 +29,7 @@ _PATIENCE = 5.0  # seconds that the program gets to end
 
 
 def read_command(text: str) -> list[str]:
-    """The words of a command, quoted as for a shell."""
+    """Return the words of a command, quoted as for a shell."""
     try:
         return shlex.split(text)
     except ValueError as fault:

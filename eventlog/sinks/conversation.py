@@ -56,8 +56,9 @@ class OneByOne:
 
 
 def converse(text: str, exchange: Callable[[str], Reply], answers: Answering) -> Reply:
-    """The reply to a document. As long as the receiver asks, nothing is settled; one that asks without end,
-    or falls silent, has not answered."""
+    """Return the reply to a document. As long as the receiver asks, nothing is settled; one that asks without
+    end, or falls silent, has not answered.
+    """
     reply = exchange(text)
     if not reply.queries:
         return reply

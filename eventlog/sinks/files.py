@@ -97,7 +97,7 @@ class FilesSink:
         return True
 
     def highest(self) -> int | None:
-        """The highest record_id of a document on record."""
+        """Return the highest record_id of a document on record."""
         return self._highest
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class FilesSink:
         return replies, files
 
     def _write_batch(self, documents: Sequence[OutgoingDocument]) -> tuple[list[Reply], list[Names]]:
-        """The same into one file; if the file system has no room for that, each into its own."""
+        """Return the same into one file; if the file system has no room for that, each into its own."""
         try:
             self._write_aside(documents)
         except (OSError, FileInTheWay) as fault:
@@ -234,7 +234,7 @@ def highest(names: Iterable[str]) -> int | None:
 
 
 def highest_in(settings: FilesSettings) -> int | None:
-    """The same of a folder's record, without becoming its writer."""
+    """Return the same of a folder's record, without becoming its writer."""
     record = Path(settings.files_folder) / ".eventlog" / RECORD
     return highest(_names_in(record)) if record.is_file() else None
 

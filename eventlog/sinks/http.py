@@ -72,7 +72,7 @@ class Post:
         self._connection: TimedConnection | None = None
 
     def exchange(self, text: str) -> Reply:
-        """The answer; a kept connection that the receiver closed meanwhile is tried anew, once."""
+        """Return the answer; a kept connection that the receiver closed meanwhile is tried anew, once."""
         until = time.monotonic() + self._timeout
         kept = self._connection
         reply, hung_up = self._exchange(text, until)
@@ -87,7 +87,7 @@ class Post:
             self._connection = None
 
     def _exchange(self, text: str, until: float) -> tuple[Reply, bool]:
-        """The reply, and whether the receiver hung up without a word."""
+        """Return the reply, and whether the receiver hung up without a word."""
         try:
             connection = self._connected(until)
         except OSError as fault:
@@ -113,7 +113,7 @@ class Post:
         return unanswered(f"{self._address.hostname} answered {response.status} {response.reason}", wait)
 
     def _connected(self, until: float) -> TimedConnection:
-        """The connection, which lasts so long; a new one where the receiver has closed the old one."""
+        """Return the connection, which lasts so long; a new one where the receiver has closed the old one."""
         if self._connection is not None and _is_closed(self._connection):
             self.close()
         if self._connection is None:
@@ -125,7 +125,7 @@ class Post:
         return self._connection
 
     def _read(self, response: http.client.HTTPResponse) -> bytes:
-        """The whole body, up to a byte more than an answer may have."""
+        """Return the whole body, up to a byte more than an answer may have."""
         body = bytearray()
         while len(body) <= LONGEST_ANSWER:
             piece = response.read1(1 << 16)

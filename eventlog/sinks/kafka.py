@@ -100,7 +100,7 @@ class KafkaSink:
         self.producer = self._open()
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        """All messages at once; what a broker has not acknowledged in time is taken back."""
+        """Yield all messages at once; what a broker has not acknowledged in time is taken back."""
         faults = self._send([message for sent in documents for message in _messages(sent)])
         if self._died:
             self._died = False
@@ -203,7 +203,9 @@ def _messages(sent: OutgoingDocument) -> Iterator[Message]:
 
 
 def _halves(batch: Sequence[Message], faults: Faults) -> list[Sequence[Message]]:
-    """The messages of a batch that were refused in company, in two batches; they are no faults any more."""
+    """Return the messages of a batch that were refused in company, in two batches; they are no faults any
+    more.
+    """
     refused = [m for m in batch if len(batch) > 1 and m.name in faults and faults[m.name].final]
     for message in refused:
         del faults[message.name]
@@ -218,7 +220,7 @@ def _fault(error: Any) -> NotDelivered:
 
 
 def _reply(sent: OutgoingDocument, faults: Faults) -> Reply:
-    """Each event's own fate; where none of those that may arrive did, the document's."""
+    """Return each event's own fate; where none of those that may arrive did, the document's."""
     names = [item.event_id for item in sent.items] or [sent.name]
     failed = {name: faults[name] for name in names if name in faults}
     waiting = [fault for fault in failed.values() if not fault.final]

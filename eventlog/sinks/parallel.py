@@ -20,7 +20,7 @@ class Way(Protocol):
     """A way to the receiver: it carries one exchange after another."""
 
     def exchange(self, text: str) -> Reply:
-        """The receiver's reply."""
+        """Return the receiver's reply."""
 
     def close(self) -> None: ...
 
@@ -66,7 +66,7 @@ class ParallelSink:
             way.close()
 
     def _converse(self, document: OutgoingDocument) -> Reply:
-        """The reply to a document, over a free way: there is one for each thread."""
+        """Return the reply to a document, over a free way: there is one for each thread."""
         way = self._free.pop()
         try:
             reply = converse(document.text, way.exchange, self._answers)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def authorization(user: str | None, password: str | None, token: str | None) -> dict[str, str]:
-    """The header of bearer or basic authentication; none without a token and a user."""
+    """Return the header of bearer or basic authentication; none without a token and a user."""
     if token:
         return {"Authorization": f"Bearer {token}"}
     if user:

@@ -89,7 +89,7 @@ def unanswered(fault: str, wait: float | None = None) -> Reply:
 
 
 def unreachable(fault: str, wait: float | None = None) -> Reply:
-    """The document did not arrive."""
+    """Return the document did not arrive."""
     return Reply(fault=fault, arrived=False, wait=wait)
 
 
@@ -147,7 +147,7 @@ class Recording(Protocol):
     """A sink that keeps a record of its own of what is out."""
 
     def highest(self) -> int | None:
-        """The highest record_id on it."""
+        """Return the highest record_id on it."""
         ...
 
 

@@ -78,7 +78,7 @@ class TimedConnection(http.client.HTTPConnection):
 
 
 def _connect(host: str, port: int, until: float) -> socket.socket:
-    """A connection to the first address of a host that answers."""
+    """Return a connection to the first address of a host that answers."""
     fault: OSError = OSError("the name has no address")
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
         plain = TimedSocket(family, kind, protocol)
@@ -94,7 +94,7 @@ def _connect(host: str, port: int, until: float) -> socket.socket:
 
 
 def _left(until: float) -> float:
-    """The seconds until then."""
+    """Return the seconds until then."""
     left = until - time.monotonic()
     if left <= 0:
         raise TimeoutError("the time is over")

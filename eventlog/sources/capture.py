@@ -138,7 +138,7 @@ class Capture:
         self._exit.close()
 
     def _begin(self, stack: ExitStack) -> Session:
-        """An active session, from the position of the state or from the oldest open transaction."""
+        """Return an active session, from the position of the state or from the oldest open transaction."""
         if self._state.started:
             self._check_log(self._state.position.restart)
             return self._session(stack, self._state.position.restart)
@@ -154,7 +154,7 @@ class Capture:
         return session
 
     def _start(self) -> tuple[int, ServerMoment]:
-        """A position before all that is open now and all that will be, and this moment."""
+        """Return a position before all that is open now and all that will be, and this moment."""
         connection = self._any_database()
         now = snapshot.now(connection, self._owner)
         current = snapshot.current_log(connection)
@@ -202,7 +202,7 @@ class Capture:
         return session
 
     def _snapshots(self) -> Iterator[Iterator[Answer]]:
-        """The rows of the tables that were not read yet."""
+        """Yield the rows of the tables that were not read yet."""
         done = dict(self._state.spans)
         for number, table in enumerate(self._tables, 1):
             if self._lock is Lock.NONE or str(table.table) in done:
@@ -220,7 +220,7 @@ class Capture:
     def _rows(
         self, piece: Sequence[Change | Refused | ReadSpan], overlap: Overlap, table: str
     ) -> Iterator[Answer]:
-        """The rows of a piece of a table; the last one ends the reading of the table."""
+        """Yield the rows of a piece of a table; the last one ends the reading of the table."""
         for found in piece:
             if isinstance(found, ReadSpan):
                 spans = dict(self._state.spans) | {table: found}
@@ -290,7 +290,7 @@ def _told(stream: StreamReader, chunk: bytes, overlap: Overlap) -> Iterator[Answ
 
 
 def _named(described: CapturableTable, number: int, given: Tables) -> Table:
-    """The table as changes name it: as the tables file does, else as the catalogue does."""
+    """Return the table as changes name it: as the tables file does, else as the catalogue does."""
     wanted = described.table
     known = given.of(wanted.owner, wanted.name)
     if known is not None:
@@ -319,7 +319,7 @@ def _dump(state: CaptureState) -> dict[str, Any]:
 
 
 def _load(state: str) -> CaptureState:
-    """The state of an earlier run; InvalidValue if it is none."""
+    """Return the state of an earlier run; raise InvalidValue if it is none."""
     try:
         return _loaded(json.loads(state))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):

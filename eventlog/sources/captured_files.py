@@ -52,7 +52,7 @@ class CaptureReading:
                 yield from () if growing else self._stream.close()
 
     def _by_piece(self, source: Source[bytes]) -> Iterator[Change | Refused | None]:
-        """The changes of each piece: those of a transaction come with its commit, all of them."""
+        """Yield the changes of each piece: those of a transaction come with its commit, all of them."""
         for piece in source.records:
             if isinstance(piece, Refused):
                 yield piece

@@ -31,7 +31,9 @@ class FileTables:
         self.names = tuple(dict.fromkeys(self._inputs.values()))
 
     def clock(self) -> str:
-        """The time part of a change_seq when the files were written: of each table's last, the first."""
+        """Return the time part of a change_seq when the files were written: of each table's last,
+        the first.
+        """
         written: dict[str, float] = {}
         for name, stem in self._inputs.items():
             at = dt.datetime.now().timestamp() if name == "-" else Path(name).stat().st_mtime
@@ -40,7 +42,7 @@ class FileTables:
         return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 10_000:02}"
 
     def control(self) -> Iterator[Source[Any] | Refused]:
-        """The control tables among the files."""
+        """Yield the control tables among the files."""
         return self._opened(self._control)
 
     def open(

@@ -36,7 +36,7 @@ class StoreFault(EventlogError):
 
 
 def table_of(change_table: ChangeTable, settings: TableSettings) -> sa.Table:
-    """The change table as SQLAlchemy knows it."""
+    """Return the change table as SQLAlchemy knows it."""
     names, prefix = tables.header_names(settings), settings.header_prefix
     structure = change_table.structure
     own = [sa.Column(prefix + h.name, HEADER_TYPES[h.type](h)) for h in HEADERS if h.name in names]
@@ -46,7 +46,7 @@ def table_of(change_table: ChangeTable, settings: TableSettings) -> sa.Table:
 
 
 def name_of(schema: str | None, table: str, settings: TableSettings) -> str:
-    """The name of the change table of a table, with the schema where it is written if one was set."""
+    """Return the name of the change table of a table, with the schema where it is written if one was set."""
     written = _schema(schema, settings)
     return f"{written}.{table}{settings.suffix}" if written else table + settings.suffix
 
@@ -211,7 +211,7 @@ def _place_of(connection: sa.Connection, name: str) -> tuple[str | None, str]:
 
 
 def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, low: str) -> Iterator[Row]:
-    """The rows by change_seq, a B row before its U row; digits order the same in every collation."""
+    """Yield the rows by change_seq, a B row before its U row; digits order the same in every collation."""
     found = {c.name.lower(): c for c in table.columns}
     order = [
         found[settings.header_prefix.lower() + name]
@@ -243,7 +243,7 @@ class StoredTables:
         self._settings = settings
 
     def clock(self) -> str:
-        """The time part of a change_seq now, by the clock of the database."""
+        """Return the time part of a change_seq now, by the clock of the database."""
         with self._engine.connect() as connection:
             now = connection.execute(sa.select(UtcNow())).scalar_one()
         return f"{now:%Y%m%d%H%M%S}".zfill(14) + "00"
@@ -278,7 +278,9 @@ def read_tasks(
     settings: TableSettings,
     stream: StreamSettings | None = None,
 ) -> Iterator[Change | Refused]:
-    """The changes of the change tables of tasks, by their sequence, in one snapshot where there is one."""
+    """Yield the changes of the change tables of tasks, by their sequence, in one snapshot where
+    there is one.
+    """
     if not any(names for _, names in tasks):
         raise Misuse("name the change tables to read")
     with at_one_moment(engine) as connection:
@@ -300,7 +302,7 @@ def read_tasks(
 def read(
     engine: sa.Engine, names: Sequence[str], known: Tables, settings: TableSettings
 ) -> Iterator[Change | Refused]:
-    """The changes of the change tables of one task, as one sequence."""
+    """Yield the changes of the change tables of one task, as one sequence."""
     yield from read_tasks(engine, [("", names)], known, settings)
 
 

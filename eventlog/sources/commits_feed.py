@@ -190,7 +190,9 @@ class CommitsFeed:
         reading: CommitReading,
         refused: list[Refused],
     ) -> Iterator[_Whole]:
-        """The transactions of one stream, each with the position as it was when its last change was taken."""
+        """Yield the transactions of one stream, each with the position as it was when its last change was
+        taken.
+        """
         open_: tuple[str | None, Order, Callable[[], Any]] | None = None
         for item in answers:
             if isinstance(item, Refused):
@@ -210,7 +212,7 @@ class CommitsFeed:
 
 
 def _load(state: str | None) -> tuple[dict[str, Any], Last]:
-    """The position of each stream, and the last transaction that was delivered of any."""
+    """Return the position of each stream, and the last transaction that was delivered of any."""
     if state is None:
         return {}, _NONE
     try:

@@ -50,7 +50,7 @@ class Jdbc:
             raise Misuse(f"{told} (org.bson is in org.mongodb:bson of Maven Central)") from None
 
     def connect(self, database: str, *, transactions: bool) -> CapturedDatabase:
-        """A connection to a database."""
+        """Return a connection to a database."""
         properties = self._jpype.JClass("java.util.Properties")()
         properties.setProperty("user", self._address.user)
         properties.setProperty("password", self._password)
@@ -63,7 +63,7 @@ class Jdbc:
         return _Connection(connection, self._asked)
 
     def read(self, connection: CapturedDatabase, session: int, size: int) -> bytes:
-        """The bytes that a capture session has for us, at most so many."""
+        """Return the bytes that a capture session has for us, at most so many."""
         assert isinstance(connection, _Connection)
         if connection.blob is None:
             connection.blob = self._asked(lambda: self._smart_blob(connection.java))
@@ -77,7 +77,7 @@ class Jdbc:
         """The JVM stays: a process has one in its life."""
 
     def _asked(self, call: Callable[[], Any]) -> Any:
-        """The answer of the driver; its errors are ours, without the password."""
+        """Return the answer of the driver; its errors are ours, without the password."""
         try:
             return call()
         except self._jpype.JException as fault:
@@ -163,7 +163,7 @@ _PLAIN: Final = {
 
 
 def _value(cell: Any) -> object:
-    """A value of Java as one of Python: a number or a truth value, else its text."""
+    """Return a value of Java as one of Python: a number or a truth value, else its text."""
     if cell is None:
         return None
     plain = _PLAIN.get(str(cell.getClass().getName()))

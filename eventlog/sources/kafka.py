@@ -87,8 +87,9 @@ class Topics:
     def changes(
         self, tables: Tables, settings: MessageSettings, stream: StreamSettings | None = None
     ) -> Iterator[Change | Refused]:
-        """The changes from the committed offsets to the ends, of all partitions as one sequence; the metadata
-        topic is read first."""
+        """Yield the changes from the committed offsets to the ends, of all partitions as one sequence; the
+        metadata topic is read first.
+        """
         settings = self.reading(settings)
         tasks = [("", self.sources())]
         return read_changes(messages.FORMAT, tables, settings, stream or StreamSettings(), tasks, self.leave)
@@ -119,13 +120,13 @@ class Topics:
         return tuple(reader.known.values())
 
     def sources(self) -> Iterator[Source[Object]]:
-        """One source for each partition."""
+        """Yield one source for each partition."""
         for at, committed in self._kept():
             spot = self._spot(at, committed)
             yield self.between(at, spot.begin(at), spot.high)
 
     def spots(self) -> dict[tuple[str, int], Spot]:
-        """The partitions that are to be read, with the offsets that they hold now."""
+        """Return the partitions that are to be read, with the offsets that they hold now."""
         return {at: self._spot(at, committed) for at, committed in self._kept()}
 
     def identity(self, topic: str) -> tuple[str | None, str | None]:
@@ -133,7 +134,7 @@ class Topics:
         return identity(self._settings, topic)
 
     def between(self, at: tuple[str, int], start: int, end: int) -> Source[Object]:
-        """The messages of a partition from an offset up to another."""
+        """Return the messages of a partition from an offset up to another."""
         return self._source(TopicPartition(*at), start, end)
 
     def keep(self, offsets: Mapping[tuple[str, int], int]) -> None:
@@ -164,11 +165,11 @@ class Topics:
         return [TopicPartition(topic, number) for number in sorted(found.partitions)]
 
     def all_topics(self) -> list[str]:
-        """The names of the topics that there are."""
+        """Return the names of the topics that there are."""
         return list(asked(lambda: self._consumer.list_topics(timeout=self._settings.kafka_timeout)).topics)
 
     def _kept(self) -> Iterator[tuple[tuple[str, int], int | None]]:
-        """The partitions that are to be read, with the offsets that the group keeps."""
+        """Yield the partitions that are to be read, with the offsets that the group keeps."""
         seconds = self._settings.kafka_timeout
         for topic in self._settings.kafka.split(","):
             wanted = self._partitions(topic.strip())
@@ -261,7 +262,7 @@ def asked(call: Any, patience: float = _PATIENCE) -> Any:
 
 
 def opened(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
-    """A client; Misuse where a setting is for programs, such as a function that is called back."""
+    """Return a client; Misuse where a setting is for programs, such as a function that is called back."""
     try:
         client: T = asked(lambda: kind(settings))
     except (TypeError, ValueError, AttributeError) as fault:

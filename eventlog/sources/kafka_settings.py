@@ -67,13 +67,13 @@ class KafkaSettings:
         return (user, password or secret, "") if user else ("", "", token or secret)
 
     def topic_of(self, schema: str | None, table: str) -> str:
-        """The topic of a table's data messages."""
+        """Return the topic of a table's data messages."""
         if self.kafka_topics == "one":
             return self.kafka
         return ".".join(name for name in (self.kafka, schema, table) if name)
 
     def client(self, **own: Any) -> dict[str, Any]:
-        """The configuration of a client."""
+        """Return the configuration of a client."""
         quiet = {"log_level": 0}  # messages of librdkafka come as errors
         return {"bootstrap.servers": self.kafka_brokers} | quiet | _options(self.kafka_options) | own
 

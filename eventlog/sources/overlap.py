@@ -39,7 +39,7 @@ class SnapshotRows:
         self._rows.execute("replace into shown values (?, ?, ?)", (table, _text(key), held))
 
     def get(self, table: str, key: Key) -> bytes:
-        """The row under a key."""
+        """Return the row under a key."""
         found = self._rows.execute(
             "select held from shown where tab = ? and object = ?", (table, _text(key))
         ).fetchone()
@@ -119,7 +119,7 @@ def _text(key: Key) -> str:
 
 
 def _digest(change: Change, after: bool) -> bytes:
-    """One side of a row, in few bytes."""
+    """Return one side of a row, in few bytes."""
     sides = {f.column: f.after if after else f.before for f in change.fields}
     row = sorted((column, _plain(side)) for column, side in sides.items() if side is not ABSENT)
     return hashlib.sha256(json.dumps(row).encode()).digest()[:16]

@@ -62,14 +62,14 @@ def described(connection: sa.Connection, table: str = "DISPATCH_ATTRS") -> list[
 
 
 def _in_order(queue: Columns) -> sa.Select[Any]:
-    """The rows by their addresses, those that have none last, wherever a database sorts nulls."""
+    """Return the rows by their addresses, those that have none last, wherever a database sorts nulls."""
     order = [queue[name] for name in ("SYSLOG_ADDR", "EXTDATA") if name in queue]
     nulls = [sa.case((order[0].is_(None), 1), else_=0)] if "SYSLOG_ADDR" in queue else []
     return sa.select(*queue.values()).order_by(*nulls, *order)
 
 
 def _before(queue: Columns, since: QueueState) -> sa.ColumnElement[bool] | None:
-    """The condition of rows whose address lies before the start of their database."""
+    """Return the condition of rows whose address lies before the start of their database."""
     starts = [
         sa.and_(_is_of(queue, node), queue["SYSLOG_ADDR"] < progress.start.address)
         for node, progress in since.nodes.items()
@@ -83,8 +83,9 @@ def _is_of(queue: Columns, node: str) -> sa.ColumnElement[bool]:
 
 
 def _found(connection: sa.Connection, queue: Columns, before: sa.ColumnElement[bool]) -> Iterator[QueueRow]:
-    """The rows before the start, without their data. They are looked up at first, so that whatever precedes
-    one of them is there to be read."""
+    """Yield the rows before the start, without their data. They are looked up at first, so that whatever
+    precedes one of them is there to be read.
+    """
     names = [name for name in _IDENTITY if name in queue]
     reader = QueueRowReader(names)
     for row in _fetch(connection, sa.select(*(queue[name] for name in names)).where(before)):
@@ -105,7 +106,7 @@ def _fetch(connection: sa.Connection, *wanted: sa.Select[Any]) -> Iterator[Row]:
 
 
 def _reflect(connection: sa.Connection, name: str) -> Columns:
-    """The columns of a table by their names in upper case, in its order."""
+    """Return the columns of a table by their names in upper case, in its order."""
     schema, _, bare = name.rpartition(".")
     try:
         found = sa.inspect(connection).get_columns(bare, schema or None)
@@ -143,7 +144,7 @@ class StoredQueue:
         """Do nothing, because nothing is open between rounds."""
 
     def answers(self, growing: bool) -> Iterator[Change | Refused]:
-        """The changes of the rows that the position leaves."""
+        """Yield the changes of the rows that the position leaves."""
         with at_one_moment(self._connect()) as connection:
             waiting = rows(connection, self._name, self._since)
             self._reader.pass_over(waiting.past)

@@ -36,7 +36,7 @@ class Inputs(Protocol):
     names: tuple[str, ...]  # of the change tables
 
     def clock(self) -> str:
-        """The time part of now, by the clock of the source."""
+        """Return the time part of now, by the clock of the source."""
 
     def control(self) -> Iterable[Source[Any] | Refused]:
         """Return the control tables next to the change tables."""
@@ -108,7 +108,7 @@ class RowsFeed:
             yield from _Round(self, part, control, self._known[part.name]).run()
 
     def _parts(self, inputs: Inputs, control: Control) -> list[_Part]:
-        """The change tables of an input, apart where control tables name several tasks for them."""
+        """Return the change tables of an input, apart where control tables name several tasks for them."""
         found: dict[str, _Part] = {}
         for name in inputs.names:
             schema, table = table_name(self._reading.table or name, self._tables, self._reading.suffix)
@@ -133,8 +133,9 @@ class _Part:
         return [f"{schema}.{table}" if schema else table for schema, table in self.names.values()]
 
     def safe(self, settle: float, control: Control) -> str:
-        """The time part up to which all changes are there: older than the settling time, or in partitions of
-        all tables that are closed."""
+        """Return the time part up to which all changes are there: older than the settling time, or in
+        partitions of all tables that are closed.
+        """
         now = self.inputs.clock()
         settled = before(now, settle)
         at = dt.datetime.strptime(now[:14], "%Y%m%d%H%M%S")
@@ -216,7 +217,7 @@ class _Round:
         return visibility is Visibility.IMAGE
 
     def _fresh(self, items: Iterable[Placed | Refused]) -> Iterator[Placed | Refused]:
-        """The changes without the rows of full loads that were handed out."""
+        """Yield the changes without the rows of full loads that were handed out."""
         for item in items:
             if isinstance(item, Refused):
                 yield item
@@ -246,7 +247,7 @@ class _Round:
                 raise Changed(f"{source} has {rows} without a change_seq, where {known} were delivered")
 
     def _delivery(self, whole: Whole) -> Delivery:
-        """A transaction, noted as handed out; all of the times before its own was."""
+        """Return a transaction, noted as handed out; all of the times before its own was."""
         time = (whole.changes[0].change.position or "")[: sequence.TIME]
         if time:
             self._progress.close(f"{int(time) - 1:016}")
@@ -268,7 +269,7 @@ def _other_count(whole: Whole, count: int) -> str:
 
 
 def before(time: str, seconds: float) -> str:
-    """The time part that lies so many seconds before another."""
+    """Return the time part that lies so many seconds before another."""
     at = dt.datetime.strptime(time[:14], "%Y%m%d%H%M%S") - dt.timedelta(seconds=seconds)
     return f"{at:%Y%m%d%H%M%S}".zfill(14) + time[14:16]
 

@@ -54,15 +54,15 @@ class Registry:
         return Registry, self._made  # what is encrypted with is made anew in another process
 
     def schema_of(self, number: int) -> str:
-        """The schema under an id."""
+        """Return the schema under an id."""
         return str(self._call(f"/schemas/ids/{number}").get("schema"))
 
     def register(self, table: str, schema: str) -> int:
-        """The id of the schema of a table's messages, which is put there if it is new."""
+        """Return the id of the schema of a table's messages, which is put there if it is new."""
         return self._register(f"{table}-value", schema)
 
     def register_key(self, table: str, schema: str) -> int:
-        """The same of the schema of its keys."""
+        """Return the same of the schema of its keys."""
         return self._register(f"{table}-key", schema)
 
     def _register(self, name: str, schema: str) -> int:
@@ -85,7 +85,7 @@ class Registry:
         return found
 
     def _exchange(self, method: str, path: str, body: bytes | None) -> bytes:
-        """The body of the answer, up to a byte more than it may have."""
+        """Return the body of the answer, up to a byte more than it may have."""
         address, until = self._address, time.monotonic() + self._seconds
         host = str(address.hostname)
         with closing(TimedConnection(host, address.port, self._context, until)) as connection:

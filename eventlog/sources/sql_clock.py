@@ -21,7 +21,9 @@ _ONE_MOMENT = frozenset(("postgresql", "mysql", "mariadb"))
 
 
 def at_one_moment(engine: sa.Engine) -> sa.Connection:
-    """A connection whose reads all see one moment, in databases that know how to do that by a level."""
+    """Return a connection whose reads all see one moment, in databases that know how to do that by
+    a level.
+    """
     connection = engine.connect()
     if engine.dialect.name in _ONE_MOMENT:
         return connection.execution_options(isolation_level="REPEATABLE READ")

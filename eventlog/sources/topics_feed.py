@@ -29,13 +29,13 @@ class TopicReader(Protocol):
     """The brokers."""
 
     def spots(self) -> Mapping[At, Spot]:
-        """The partitions that are to be read, as they are now."""
+        """Return the partitions that are to be read, as they are now."""
 
     def identity(self, topic: str) -> tuple[str | None, str | None]:
         """Return the id and the cleanup policy of a topic; None for what the brokers do not report."""
 
     def between(self, at: At, start: int, end: int) -> Source[Object]:
-        """The messages of a partition from an offset up to another."""
+        """Return the messages of a partition from an offset up to another."""
 
     def keep(self, offsets: Mapping[At, int]) -> None:
         """Commit the offsets for the group."""
@@ -201,7 +201,7 @@ class TopicsFeed:
         return self.state
 
     def _left(self) -> Iterator[Refused]:
-        """The transactions that the end of a read leaves to the next."""
+        """Yield the transactions that the end of a read leaves to the next."""
         for key, one in self._waiting.open.items():
             changes = quantity(one.facts.count, "change is", "changes are")
             said = f"transaction {key[0]} is open: its {changes} left to the next run"

@@ -77,7 +77,7 @@ class AnyTable(ReadableTable):
         self._sent = {column.name: KeyType("") for column in table.key_columns}
 
     def narrowed(self, table: Table) -> AnyTable:
-        """The same for the table with fewer columns that may leave."""
+        """Return the same for the table with fewer columns that may leave."""
         narrow = copy(self)
         narrow.table, narrow.columns, narrow.elsewhere = table, table.data, narrow
         narrow.expressions = ("",) * len(table.data)
@@ -105,16 +105,16 @@ class AnyTable(ReadableTable):
         return query if condition is None else query.where(condition)
 
     def rows(self, connection: Connection) -> Iterator[tuple[tuple[str | None, ...], tuple[str | None, ...]]]:
-        """The texts of the key and of the columns of every row."""
+        """Yield the texts of the key and of the columns of every row."""
         yield from self._cells(connection, None)
 
     def current_rows(self, table: object, keys: Sequence[Sequence[str]]) -> Generator[Current, None, None]:
-        """The rows with these keys, and which of the keys found each."""
+        """Yield the rows with these keys, and which of the keys found each."""
         with self._engine.connect() as connection:
             yield from self.some(connection, keys)
 
     def some(self, connection: Connection, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
-        """The same in a view of the database."""
+        """Yield the same in a view of the database."""
         places = {tuple(key): place for place, key in enumerate(keys)}
         for condition in self._conditions(keys):
             for key, texts in self._cells(connection, condition):
@@ -157,7 +157,9 @@ class AnyTable(ReadableTable):
                 yield texts[:width], texts[width:]
 
     def _cell_text(self, column: Column, cell: Any) -> str | None:
-        """The text of a cell; a moment without a clock's time, where the column has one, is midnight."""
+        """Return the text of a cell; a moment without a clock's time, where the column has one, is
+        midnight.
+        """
         if isinstance(cell, memoryview | bytearray):
             cell = bytes(cell)
         if column.kind is Kind.TIMESTAMP and type(cell) is dt.date:
@@ -202,7 +204,9 @@ class AnyCatalogue:
         self._known: dict[str | None, Tables] = {}
 
     def find(self, name: str) -> Table:
-        """The table or view of that name, which may carry its schema: exactly, else uniquely without case."""
+        """Return the table or view of that name, which may carry its schema: exactly, else uniquely without
+        case.
+        """
         schema, dot, _ = name.rpartition(".")
         stub = self._named(schema if dot else None).find(name)
         if stub is None:
@@ -210,17 +214,17 @@ class AnyCatalogue:
         return self.at(stub.schema, stub.name)
 
     def standing(self, names: Iterable[str]) -> Iterator[Table]:
-        """The tables of these names that there are."""
+        """Yield the tables of these names that there are."""
         for name in names:
             with suppress(NoSuchTable):
                 yield self.find(name)
 
     def in_schema(self, schema: str) -> Iterator[Table]:
-        """The tables and views of a schema."""
+        """Yield the tables and views of a schema."""
         yield from (self.at(stub.schema, stub.name) for stub in self._stubs(schema))
 
     def at(self, schema: str | None, name: str) -> Table:
-        """The table or view of exactly that name."""
+        """Return the table or view of exactly that name."""
         try:
             columns, key, foreign = self._reflected(schema, name)
         except NoSuchTableError:
@@ -259,7 +263,9 @@ class AnyCatalogue:
         return columns, key, []
 
     def _named(self, schema: str | None) -> Tables:
-        """The tables that need no schema, and those of one, without columns; SQLAlchemy lists them once."""
+        """Return the tables that need no schema, and those of one, without columns; SQLAlchemy lists them
+        once.
+        """
         if schema not in self._known:
             further = () if schema is None else self._stubs(schema)
             self._known[schema] = Tables([*self._stubs(None), *further])
@@ -292,7 +298,7 @@ class AnyCatalogue:
         )
 
     def _type(self, declared: sa.types.TypeEngine[Any]) -> str:
-        """The name of a type, as its database writes it; one that cannot be written is text."""
+        """Return the name of a type, as its database writes it; one that cannot be written is text."""
         try:
             compiled = declared.compile(dialect=self._compiled).lower()
         except CompileError:

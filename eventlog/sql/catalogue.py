@@ -56,22 +56,22 @@ class Catalogue:
         return [(row["schema_name"], row["table_name"], row["kind"]) for row in rows]
 
     def home(self) -> str:
-        """The schema of what is named without one."""
+        """Return the schema of what is named without one."""
         return str(next(self._ask("home"))["schema_name"])
 
     def log(self, log: Log) -> list[LogColumn]:
-        """The columns of a log in their order; none where there is no such table."""
+        """Return the columns of a log in their order; none where there is no such table."""
         rows = self.connection.execute(
             text(templates.statement(self.dialect, "catalogue_log", **log.names()))
         )
         return [LogColumn(row[0], row[1], *map(bool, row[2:])) for row in rows]
 
     def find(self, name: str) -> Relation:
-        """The table of that name, which may carry its schema: exactly, else uniquely without case."""
+        """Return the table of that name, which may carry its schema: exactly, else uniquely without case."""
         return Directory(self).find(name)
 
     def at(self, place: Place) -> Relation | None:
-        """The table of exactly that name, None if there is none."""
+        """Return the table of exactly that name, None if there is none."""
         with suppress(NoSuchTable):
             return self.relation(*place)
         return None
@@ -90,7 +90,7 @@ class Catalogue:
         return replace(log, schema=schemas[0] if schemas else self.home())
 
     def places(self, name: str) -> list[str]:
-        """The schemas among those that need no naming in which something has that name."""
+        """Return the schemas among those that need no naming in which something has that name."""
         return [row["schema_name"] for row in self._ask("places", name=name)]
 
     def owner(self, log: Log) -> Owner:
@@ -106,7 +106,9 @@ class Catalogue:
         return {(row["schema_name"], row["table_name"]): bool(row["ours"]) for row in rows}
 
     def routines(self, log: Log) -> dict[str, str]:
-        """The bodies of the routines in a log's schema, as far as we may see them, without single quotes."""
+        """Return the bodies of the routines in a log's schema, as far as we may see them, without single
+        quotes.
+        """
         return {row["routine_name"]: row["body"] for row in self._ask("routines", schema=log.place)}
 
     def shows_triggers(self, place: Place) -> bool:
@@ -118,7 +120,7 @@ class Catalogue:
         return "TRIGGER" in privileges
 
     def subscriptions(self, schema: str | None, name: str) -> list[str]:
-        """The replications that write to a table without firing its triggers."""
+        """Return the replications that write to a table without firing its triggers."""
         return [row["name"] for row in self._ask("subscriptions", schema=schema, table_name=name)]
 
     def relation(self, schema: str, name: str) -> Relation:
@@ -146,12 +148,12 @@ class Catalogue:
         )
 
     def tables(self, schema: str | None = None) -> Tables:
-        """Every table and view, as a tables file holds them."""
+        """Return every table and view, as a tables file holds them."""
         every = (self.relation(*named[:2]).table for named in self.names(schema))
         return Tables(every, self.dialect.name)
 
     def schemas(self) -> frozenset[str]:
-        """The names of all schemas."""
+        """Return the names of all schemas."""
         return frozenset(row["schema_name"] for row in self._ask("schemas"))
 
     def _table(
@@ -201,7 +203,7 @@ class Directory:
         self._listed: dict[tuple[str, ...], Tables] = {}  # by the schemas that are searched besides our own
 
     def find(self, name: str) -> Relation:
-        """The table of that name, which may carry its schema: exactly, else uniquely without case."""
+        """Return the table of that name, which may carry its schema: exactly, else uniquely without case."""
         further = () if name in self._plain else tuple(self._schemas_in(name))
         stub = self._tables(further).find(name)
         if stub is None:
@@ -209,7 +211,7 @@ class Directory:
         return self._catalogue.relation(stub.schema or "", stub.name)
 
     def standing(self, names: Iterable[str]) -> Iterator[Table]:
-        """The tables of these names that there are."""
+        """Yield the tables of these names that there are."""
         for name in names:
             with suppress(NoSuchTable):
                 yield self.find(name).table
@@ -223,7 +225,7 @@ class Directory:
         return self._catalogue.schemas()
 
     def _tables(self, further: tuple[str, ...]) -> Tables:
-        """The tables that need no schema, and those of some schemas, without columns."""
+        """Return the tables that need no schema, and those of some schemas, without columns."""
         if further not in self._listed:
             named = [row for schema in (None, *further) for row in self._catalogue.names(schema)]
             stubs = (Table(schema, name, {}) for schema, name, _ in dict.fromkeys(named))
@@ -231,7 +233,7 @@ class Directory:
         return self._listed[further]
 
     def _schemas_in(self, name: str) -> Iterator[str]:
-        """The schemas with which a name may begin; there are several where names hold dots."""
+        """Yield the schemas with which a name may begin; there are several where names hold dots."""
         for start in (name[: dot.start()] for dot in re.finditer(r"\.", name)):
             schema = start if start in self._schemas else self._catalogue.dialect.fold(start)
             if schema in self._schemas:
@@ -239,7 +241,9 @@ class Directory:
 
 
 def references_of(foreign_keys: Iterable[ForeignKey]) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:
-    """The table to which each column refers, and by which columns: by itself where it does that too."""
+    """Return the table to which each column refers, and by which columns: by itself where it does
+    that too.
+    """
     references: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
     for foreign in sorted(foreign_keys, key=lambda foreign: len(foreign.columns)):
         target = Table(foreign.target_schema, foreign.target, {})

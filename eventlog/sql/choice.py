@@ -56,7 +56,7 @@ class Choice:
         return replace(self, children=()).mark().removeprefix(MARK)
 
     def flags(self) -> str:
-        """The flags of `track` that make this choice, each after a blank, as a shell takes them."""
+        """Return the flags of `track` that make this choice, each after a blank, as a shell takes them."""
         flags = []
         for name, value in asdict(self).items():
             if value == _DEFAULTS[name]:

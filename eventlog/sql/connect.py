@@ -108,7 +108,7 @@ def dialect_at(engine: Engine) -> Dialect:
 
 
 def read_url(url: str | URL) -> URL:
-    """The address of a database, with the driver that we use where it names none.
+    """Return the address of a database, with the driver that we use where it names none.
 
     Nothing of one that is wrong is quoted, for it may hold a password.
     """
@@ -130,7 +130,7 @@ def _address(url: str | URL) -> URL:
 
 
 def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """A connection of the driver; a parameter of the URL that it does not know is misuse."""
+    """Return a connection of the driver; a parameter of the URL that it does not know is misuse."""
     try:
         return dialect_named(dialect.name).dial(dialect.driver, partial(dialect.connect, *words), named)
     except (TypeError, ValueError) as fault:
@@ -164,7 +164,7 @@ def _prepare(dialect: Dialect, connection_init: Sequence[str]) -> Any:
 
 
 def _encoding_of(connection: Any) -> str | None:
-    """The encoding in which a driver sends texts; None where it sends them as bytes."""
+    """Return the encoding in which a driver sends texts; None where it sends them as bytes."""
     info: Any = getattr(connection, "info", None)  # of psycopg, which uses the database's own
     if hasattr(info, "parameter_status") and info.parameter_status("server_encoding") == "SQL_ASCII":
         return None
@@ -172,8 +172,9 @@ def _encoding_of(connection: Any) -> str | None:
 
 
 def keepable(connection: Connection, words: str) -> str:
-    """The words with each character that the database could not keep written by its number: a reason that a
-    receiver gave may hold any."""
+    """Return the words with each character that the database could not keep written by its number: a reason
+    that a receiver gave may hold any.
+    """
     words, encoding = words.replace("\0", r"\x00"), connection.info.get(_ENCODING)
     return words if encoding is None else words.encode(encoding, "backslashreplace").decode(encoding)
 

@@ -146,7 +146,7 @@ def current_columns(
 def _measured(
     connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]], bound: int
 ) -> Iterator[Current]:
-    """The rows of a database that measures them."""
+    """Yield the rows of a database that measures them."""
     holes, room = _current_holes(queries, table), bound
     for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
         rows = queries.run(connection, "current_measured", holes, most=room, **bound_keys)
@@ -165,7 +165,7 @@ def _room_left(bound: int, room: int, taken: int) -> int:
 def _streamed(
     connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]]
 ) -> Generator[Current, None, None]:
-    """The rows of another database, which it sends as they are taken."""
+    """Yield the rows of another database, which it sends as they are taken."""
     clause = queries.clause("current", **_current_holes(queries, table))
     streamed = clause.execution_options(stream_results=True, yield_per=_FETCHED)
     for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
@@ -175,7 +175,9 @@ def _streamed(
 
 
 def _counted(rows: Generator[Current, None, None], bound: int) -> Iterator[Current]:
-    """The rows, until their texts come to so many bytes: counted by characters, of four bytes at most."""
+    """Yield the rows, until their texts come to so many bytes: counted by characters, of four bytes
+    at most.
+    """
     room = bound
     with closing(rows):  # so that no statement stays open that is not read to its end
         for row in rows:
@@ -186,7 +188,7 @@ def _counted(rows: Generator[Current, None, None], bound: int) -> Iterator[Curre
 def search(
     connection: Connection, queries: Queries, table: Searchable, sought: Sequence[Sought], most: int
 ) -> list[tuple[str, ...]]:
-    """The keys, as texts in key order, of the first objects that have all these values."""
+    """Return the keys, as texts in key order, of the first objects that have all these values."""
     if table.elsewhere is not None:
         return table.elsewhere.search(table, sought, most)
     values = {"n": 0} | {f"k{i}": value.text for i, value in enumerate(sought)}

@@ -122,7 +122,7 @@ class Log:
         return None if self.schema is None else self.dialect.fold(self.schema)
 
     def beside(self, name: str) -> str:
-        """The catalogue's name of something that belongs to the log."""
+        """Return the catalogue's name of something that belongs to the log."""
         table = self.dialect.fold(self.table)
         capitals = self.dialect.plain_names == "upper" and table == table.upper()
         return _beside(table, name.upper() if capitals else name)
@@ -154,6 +154,6 @@ def _beside(table: str, name: str) -> str:
 
 
 def log_named(dialect: Dialect, name: str, columns: Mapping[str, str] | None = None) -> Log:
-    """The log of a setting: a table's name, optionally with its schema."""
+    """Return the log of a setting: a table's name, optionally with its schema."""
     schema, dot, table = name.rpartition(".")
     return Log(dialect, table, schema if dot else None, columns or {})

@@ -43,16 +43,16 @@ class Queries:
         return self._names[hole]
 
     def piece(self, name: str) -> str:
-        """A part of a statement, such as a condition."""
+        """Return a part of a statement, such as a condition."""
         return templates.statement(self.log.dialect, name, **self._names)
 
     def relation(self, name: str, *, in_order: bool = False) -> str:
-        """The rows that a statement on pending ones reads; in order by the index that has them so."""
+        """Return the rows that a statement on pending ones reads; in order by the index that has them so."""
         use = self.log.dialect.index_hint(self.name("log_pending")) if in_order else ""
         return templates.statement(self.log.dialect, name, **self._names, use_index=use)
 
     def filled(self, name: str, **holes: str) -> str:
-        """A part of a statement with holes of its own."""
+        """Return a part of a statement with holes of its own."""
         return templates.statement(self.log.dialect, name, **holes)
 
     def pieces(self, *names: str) -> str:
@@ -62,7 +62,7 @@ class Queries:
     def run(
         self, connection: Connection, name: str, holes: dict[str, str] | None = None, **values: Any
     ) -> Any:
-        """The result of a named statement."""
+        """Return the result of a named statement."""
         result: CursorResult[Any] = connection.execute(self.clause(name, **(holes or {})), values)
         return result
 
@@ -99,13 +99,13 @@ class Queries:
         return sum(self.run(connection, name, holes, ids=chunk, **values).rowcount for chunk in chunks)
 
     def chunks(self, ids: Iterable[int]) -> Iterator[str]:
-        """The ids as JSON texts of a bounded number each, ascending."""
+        """Yield the ids as JSON texts of a bounded number each, ascending."""
         ordered, size = sorted(ids), self.log.dialect.chunk
         for start in range(0, len(ordered), size):
             yield json.dumps(ordered[start : start + size], separators=(",", ":"))
 
     def clause(self, name: str, **holes: str) -> TextClause:
-        """A named statement with its holes filled."""
+        """Return a named statement with its holes filled."""
         key = (name, *holes.items())
         if key not in self._clauses:
             self._clauses[key] = text(templates.statement(self.log.dialect, name, **self._names, **holes))
@@ -113,7 +113,7 @@ class Queries:
 
 
 def containing(words: str) -> str:
-    """The pattern of texts that hold these words, for a `like` whose escape is !."""
+    """Return the pattern of texts that hold these words, for a `like` whose escape is !."""
     return "%" + re.sub("([!%_])", r"!\1", words) + "%"
 
 

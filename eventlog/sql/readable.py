@@ -50,7 +50,7 @@ class ReadableTable:
         self.expressions = tuple(map(self._text_of, self.columns))
 
     def narrowed(self, table: Table) -> ReadableTable:
-        """The same for the table with fewer columns that may leave."""
+        """Return the same query-back with fewer columns."""
         narrow = copy(self)
         narrow.table, narrow.columns = table, table.data
         narrow.expressions = tuple(map(self._text_of, table.data))
@@ -62,12 +62,14 @@ class ReadableTable:
         return self.table.view
 
     def sought(self, column: Column, text: str) -> Sought:
-        """A value that the column must have; InvalidValue if it is none of its type."""
+        """Return a value that the column must have; raise InvalidValue if it is none of its type."""
         compared, key_type = self._compared(column)
         return Sought(compared, key_type.sent(text), column.multivalued)
 
     def load_key(self, table_key: str) -> tuple[str, ...]:
-        """The values of a table_key in key order; WrongRow if it is not exactly a key of this table."""
+        """Return the values of a table_key in key order; raise WrongRow if it is not exactly a key of this
+        table.
+        """
         values = tablekey.read(table_key)
         named: dict[str, str] = {}
         for name, value in values:
@@ -80,12 +82,13 @@ class ReadableTable:
         return tuple(named[name] for name in self.table.key)
 
     def load_values(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """The values of a key, in its order, as they are bound; WrongRow if one is none of its column."""
+        """Return the values of a key, in its order, as they are bound; raise WrongRow if one is none of its
+        column.
+        """
         return tuple(map(self._load, self.table.key_columns, texts))
 
     def load_columns(self, texts: Sequence[pa.Array]) -> list[list[str]] | None:
-        """The values of many keys, by column, where all are bound as they are; else None: then each is loaded
-        by itself."""
+        """Return the values of many keys, by column, or None if some must be converted one by one."""
         import pyarrow.compute as pc
 
         for column, values in zip(self.table.key_columns, texts, strict=True):
@@ -114,17 +117,17 @@ class ReadableTable:
 
     @property
     def functions(self) -> str:
-        """Return those of our functions that the texts call, as the beginning of a query."""
+        """Return the definitions of our SQL functions in the expressions, as the beginning of a query."""
         called = self._dialect.expressions.called_by(self.expressions)
         texts = "\n".join(templates.statement(self._dialect, name) for name in called)
         return f"with\n{texts}\n" if texts else ""
 
     def _text_of(self, column: Column) -> str:
-        """The expression of the column's text."""
+        """Return the expression of the column's text."""
         return self._dialect.expressions.queried(self._read(column), "t", self._dialect.quote)
 
     def _key_text_of(self, column: Column) -> str:
-        """The expression of the column's text as a key has it."""
+        """Return the expression of the column's text as a key has it."""
         expressions = self._dialect.expressions
         in_key, name = expressions.of(column.type).in_key, self._dialect.quote(self._read(column).name)
         return in_key.format(x=f"t.{name}") if in_key else self._text_of(column)
@@ -138,7 +141,7 @@ class ReadableTable:
 
 
 def with_children(table: Table, children: Iterable[Child]) -> Table:
-    """The table with the columns of its children as attributes of many values."""
+    """Return the table with the columns of its children as attributes of many values."""
     columns = dict(table.columns)
     for child in children:
         own = child.relation.table
@@ -194,7 +197,7 @@ def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str],
 def readable(
     connection: Connection, table: Table, dialect: Dialect, children: Sequence[Child] = ()
 ) -> ReadableTable:
-    """The query-back of a table, with what the catalogue alone knows of its key."""
+    """Return the query-back of a table, with the collations of its key columns from the catalogue."""
     question = text(templates.statement(dialect, "key_collations"))
     rows = connection.execute(question, {"schema": table.schema, "table_name": table.name})
     collations = {name: (charset, collation) for name, charset, collation in rows}

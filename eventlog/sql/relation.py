@@ -124,5 +124,5 @@ class Child:
 
 
 def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
-    """The quoted name of something in a schema."""
+    """Return the quoted name of something in a schema."""
     return dialect.quote(name) if schema is None else f"{dialect.quote(schema)}.{dialect.quote(name)}"

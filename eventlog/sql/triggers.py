@@ -106,7 +106,7 @@ class TriggerRows:
         )
 
     def inserted(self, new: str) -> list[TriggerRow]:
-        """A new row: as one event, or its columns that are not null, and the first if all are."""
+        """Return a new row: as one event, or its columns that are not null, and the first if all are."""
         kind = self.subject.choice.insert
         if kind not in PER_FIELD:
             return [TriggerRow(kind)]
@@ -116,7 +116,7 @@ class TriggerRows:
         return [*rows, TriggerRow(kind, columns[0].name, when=nothing)]
 
     def updated(self, old: str, new: str) -> list[TriggerRow]:
-        """A row with other values: as one event if any column changed, or the columns that did."""
+        """Return a row with other values: as one event if any column changed, or the columns that did."""
         kind = self.subject.choice.update
         changed = [
             (column, self.expressions.differ(column, old, new, self.dialect.quote))
@@ -131,7 +131,7 @@ class TriggerRows:
         return [] if self.subject.choice.delete is None else [TriggerRow(self.subject.choice.delete)]
 
     def child_key(self, child: Child, alias: str) -> str:
-        """The parent's table_key, from the columns of the child that name it."""
+        """Return the parent's table_key, from the columns of the child that name it."""
         own = dict(zip(child.link.target_columns, child.link.columns, strict=True))
         columns = child.relation.table.columns
         pairs = ((name, columns[own[name]]) for name in self.subject.table.key)
@@ -157,7 +157,7 @@ class TriggerRows:
         )
 
     def child_rows(self, child: Child, old: str | None, new: str | None) -> list[TriggerRow]:
-        """The values that a child row took from its parent, gave it, or changed."""
+        """Return the values that a child row took from its parent, gave it, or changed."""
         kind = CHILD_TYPES[self.subject.choice.update]
         rows = []
         for column in child.columns:
@@ -206,7 +206,7 @@ def routines(log: Log, file: str = "routines", **more: str) -> Iterator[str]:
 
 
 def object_name(dialect: Dialect, *parts: str | None) -> str:
-    """The name of something of ours; of one too long, the end becomes a checksum."""
+    """Return the name of something of ours; of one too long, the end becomes a checksum."""
     name = "$".join(part for part in parts if part)
     if len(name.encode()) <= dialect.max_name:
         return name
@@ -218,7 +218,7 @@ _QUOTED_OR_LINE_END = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\n(?=[^\n])""")
 
 
 def indent(text: str, by: int) -> str:
-    """The lines of the text, moved to the right; a line end within quotes belongs to a name."""
+    """Return the lines of the text, moved to the right; a line end within quotes belongs to a name."""
     margin = " " * by
     moved = _QUOTED_OR_LINE_END.sub(lambda match: match[0] + margin * (match[0] == "\n"), text)
     return margin + moved.removesuffix("\n")

@@ -45,7 +45,7 @@ class KafkaTransactions:
         asked(lambda: self._producer.init_transactions(self._kafka.kafka_timeout))
 
     def state(self, load: Callable[[Any], T], none: T) -> T:
-        """The state that was committed last, as `load` makes it; `none` if there is none."""
+        """Return the state that was committed last, as `load` makes it; `none` if there is none."""
         text = self._last()
         try:
             return none if text is None else load(json.loads(text))
@@ -97,7 +97,9 @@ class KafkaTransactions:
             self._open = True
 
     def _last(self) -> bytes | None:
-        """The last record under our id; the topic is made where there is none, and must keep its records."""
+        """Return the last record under our id; the topic is made where there is none, and must keep its
+        records.
+        """
         client = AdminClient(self._kafka.client())
         seconds = self._kafka.kafka_timeout
         if self._topic not in asked(lambda: client.list_topics(timeout=seconds)).topics:

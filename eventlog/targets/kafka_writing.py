@@ -119,7 +119,9 @@ class Sender:
         return topic
 
     def _partitions(self, topic: str) -> list[int]:
-        """The partitions of a topic; brokers that make topics when they are asked for take a moment."""
+        """Return the partitions of a topic; brokers that make topics when they are asked for take a
+        moment.
+        """
         deadline = time.monotonic() + self._settings.kafka_timeout
         while True:
             found = asked(lambda: self.producer.list_topics(topic, timeout=self._settings.kafka_timeout))
@@ -141,7 +143,7 @@ def _position(written: WrittenMessage) -> str:
 
 
 def _primary_key(change: Change, structure: Structure) -> bytes | None:
-    """The value of the key's column, as text; an array of JSON where there are several."""
+    """Return the value of the key's column, as text; an array of JSON where there are several."""
     values = [value.hex().upper() if isinstance(value, bytes) else value for _, value in change.key]
     if not values:
         return None

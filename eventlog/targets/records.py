@@ -140,7 +140,7 @@ class InParts:
     def _of_part(
         self, first: tuple[Delivery, Iterable[Change]], deliveries: Iterator[Delivery]
     ) -> Iterator[Change]:
-        """The changes of a part.
+        """Yield the changes of a part.
 
         The state is asked for once, after the last of them: after each it would take the square of how many
         share a time.

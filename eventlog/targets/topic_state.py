@@ -47,11 +47,11 @@ class TopicEnds(Topics):
     """Reads the ends of topics, and commits nothing."""
 
     def known(self) -> frozenset[str]:
-        """The topics that there are."""
+        """Return the topics that there are."""
         return frozenset(self.all_topics())
 
     def ends(self, topic: str, whole: bool) -> Iterator[Source[Object]]:
-        """The last messages of each partition; the first partition as a whole, where that is wanted."""
+        """Yield the last messages of each partition; the first partition as a whole, where that is wanted."""
         for partition in self._partitions(topic):
             low, high = self._watermarks(partition)
             start = OFFSET_BEGINNING if whole else max(low, high - _TAIL)

@@ -77,7 +77,7 @@ def transfer(
 
 
 def _round(source: ChangeSource, prepare: Prepare, report: Report, going: Going) -> Iterator[Delivery]:
-    """The deliveries of one round, and after them how far the source is."""
+    """Yield the deliveries of one round, and after them how far the source is."""
     for delivery in report.good(source.round(going.follow)):
         delivery.changes = prepare(delivery.changes)
         yield delivery

@@ -1,4 +1,4 @@
-"""Sources that are read once, from their beginning: files, and whatever else has no positions."""
+"""Sources that are read once, from their beginning: files, and other sources without positions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class OneReading:
 def changes_in_files(
     job: Job, given: Mapping[str, Any], current: CurrentFiles, report: Report, advance: Advance
 ) -> Iterator[Change]:
-    """The changes of a job's files; the report hears of what is refused."""
+    """Yield the changes of a job's files; the report gets refused records."""
     return read_changes(job, job.source, _opened(job, job.inputs, report, advance), current, report, given)
 
 
@@ -63,7 +63,7 @@ def read_changes(
     report: Report,
     given: Mapping[str, Any],
 ) -> Iterator[Change]:
-    """The changes of the sources: folded where they are log rows, else as the format reads them."""
+    """Yield the changes of the sources: folded where they are log rows, else as the format reads them."""
     if source.folded:
         for event in pick_up(job, current, report, given["now"]).events(sources):
             yield event.change
@@ -86,7 +86,7 @@ def leaving_changes(
     report: Report,
     given: Mapping[str, Any],
 ) -> Iterator[Change]:
-    """The changes of the sources without the columns that may not leave."""
+    """Yield the changes of the sources without the columns that may not leave."""
     changes = read_changes(job, source, sources, current, report, given)
     return changes if source.folded else report.good(allowed(changes, job.tables))
 
@@ -94,7 +94,7 @@ def leaving_changes(
 def _opened(
     job: Job, names: tuple[str, ...], report: Report, advance: Advance = lambda size: None
 ) -> Iterator[Source[Any]]:
-    """The sources of some inputs, opened one by one."""
+    """Yield the sources of some inputs, opened one by one."""
     source = job.source
     return report.good(
         open_sources(

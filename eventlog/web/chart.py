@@ -15,7 +15,9 @@ Show = Callable[[float], str]
 
 
 def chart(caption: str, values: Sequence[float], show: Show = count, seconds: float = 0.0) -> Markup:
-    """The values of the last seconds from left to right, from zero to a round number above the greatest."""
+    """Return the values of the last seconds from left to right, from zero to a round number above the
+    greatest.
+    """
     top = ceiling(max(values, default=0.0))
     said = f"{caption}: " + (
         f"now {show(values[-1])}, at most {show(max(values))}" if values else "nothing measured yet"
@@ -56,7 +58,7 @@ def bars(caption: str, counted: Mapping[str, int], kind: str = "") -> Markup:
 
 
 def ceiling(most: float) -> float:
-    """The next of 1, 2, 5, 10, 20, 50 … and their fractions; 1 of nothing."""
+    """Return the next of 1, 2, 5, 10, 20, 50 … and their fractions; 1 of nothing."""
     if most <= 0 or not math.isfinite(most):
         return 1.0
     power: float = 10.0 ** math.floor(math.log10(most))

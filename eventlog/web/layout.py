@@ -24,7 +24,7 @@ class PageColumn(NamedTuple):
 
 
 def page(title: str, *content: Node, product: str, places: Iterable[MenuEntry] = (), here: str = "") -> str:
-    """A whole document of a server of ours, which has the style and the script."""
+    """Return a whole document of a server of ours, which has the style and the script."""
     style = (tag("link", rel="stylesheet", href="/page.css"), tag("script", src="/page.js", defer=True))
     return _document(title, product, style, _navigation(places, here), content)
 
@@ -88,12 +88,12 @@ def facts(pairs: Iterable[tuple[str, Node]], kind: str | None = None) -> Markup:
 
 
 def live(name: str, *content: Node, **attributes: Attribute) -> Markup:
-    """A part that the script renews while the page is looked at."""
+    """Return a part that the script renews while the page is looked at."""
     return tag("div", *content, id=name, data_live=True, **attributes)
 
 
 def choice(name: str, label: str, options: Iterable[str], chosen: str) -> Markup:
-    """A choice of one, or of all."""
+    """Return a choice of one, or of all."""
     written = [tag("option", "all", value="", selected=not chosen)]
     written += [
         tag("option", option, value=option, selected=option == chosen) for option in options if option
@@ -102,7 +102,7 @@ def choice(name: str, label: str, options: Iterable[str], chosen: str) -> Markup
 
 
 def search(name: str, label: str, value: str) -> Markup:
-    """A field for text."""
+    """Return a field for text."""
     field = tag("input", type="search", name=name, value=value, autocomplete="off", spellcheck="false")
     return tag("label", tag("span", label), field)
 
@@ -113,7 +113,7 @@ def level(name: str) -> Markup:
 
 
 def clipped(text: str, limit: int) -> Node:
-    """The text, or its beginning and how long it is."""
+    """Return the text, or its beginning and how long it is."""
     if len(text) <= limit:
         return text
     return [text[:limit], tag("span", f" … {count(len(text))} characters in all", class_="quiet")]

@@ -22,7 +22,7 @@ Attribute = str | int | bool | None
 
 
 def render(node: Node) -> Markup:
-    """The HTML of a node: Markup as it is, text escaped, the parts of a sequence one after another."""
+    """Return the HTML of a node: Markup as it is, text escaped, the parts of a sequence one after another."""
     if isinstance(node, Markup):
         return node
     if node is None:
@@ -33,18 +33,20 @@ def render(node: Node) -> Markup:
 
 
 def tag(name: str, /, *children: Node, **attributes: Attribute) -> Markup:
-    """An element; `aria_label` writes aria-label, `class_` class; False and None leave an attribute out."""
+    """Return an element; `aria_label` writes aria-label, `class_` class; False and None leave an attribute
+    out.
+    """
     start = f"<{name}{''.join(map(_attribute, attributes.items()))}>"
     return Markup(start if name in _VOID else f"{start}{render(children)}</{name}>")
 
 
 def link(text: Node, path: str, query: dict[str, str] | None = None, **attributes: Attribute) -> Markup:
-    """A link to a place of this server."""
+    """Return a link to a place of this server."""
     return tag("a", text, href=address(path, query or {}), **attributes)
 
 
 def address(path: str, query: dict[str, str]) -> str:
-    """The path with those of the query's values that are not empty."""
+    """Return the path with those of the query's values that are not empty."""
     kept = urlencode({name: value for name, value in query.items() if value}, errors="surrogatepass")
     return f"{path}?{kept}" if kept else path
 

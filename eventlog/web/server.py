@@ -85,12 +85,12 @@ def read_fields(text: str, most: int = FIELDS) -> dict[str, str]:
 
 
 def sorry(status: HTTPStatus, sentence: str, **headers: str) -> HttpReply:
-    """A refusal, in plain text."""
+    """Return a refusal, in plain text."""
     return HttpReply(f"{sentence}\n", PLAIN, status, headers)
 
 
 def asset(request: Request) -> HttpReply | None:
-    """The style or the script; None if it is neither."""
+    """Return the style or the script; raise None if it is neither."""
     kind = {"/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8"}
     if request.path not in kind:
         return None

@@ -6,7 +6,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def count(number: float) -> str:
-    """A number with its thousands apart: 19 330; of a fraction three digits are enough."""
+    """Return a number with its thousands apart: 19 330; of a fraction three digits are enough."""
     if number == int(number):
         return f"{int(number):,}".replace(",", " ")
     return count(round(number)) if abs(number) >= 100 else f"{number:.3g}"
@@ -18,7 +18,7 @@ def are(number: int, one: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in its two greatest units: 4 min 42 s; below ten seconds with a fraction."""
+    """Return a time in its two greatest units: 4 min 42 s; below ten seconds with a fraction."""
     if seconds < 10:
         return f"{seconds:.3g} s"
     rest, told = round(seconds), list[str]()

@@ -48,12 +48,12 @@ class ReceiverReply(NamedTuple):
 
 
 def read(reply: bytes, limit: int = 16 << 20) -> list[Status]:
-    """The statuses of a reply; InvalidDocument if it is no answer."""
+    """Return the statuses of a reply; raise InvalidDocument if it is no answer."""
     return list(read_reply(reply, limit).statuses)
 
 
 def read_reply(reply: bytes, limit: int = 16 << 20) -> ReceiverReply:
-    """The statuses and the queries of a reply; InvalidDocument if it is no answer."""
+    """Return the statuses and the queries of a reply; raise InvalidDocument if it is no answer."""
     if len(reply) > limit:
         raise InvalidDocument(f"an answer of {len(reply)} bytes is over the limit of {limit}")
     try:
@@ -73,7 +73,9 @@ def read_reply(reply: bytes, limit: int = 16 << 20) -> ReceiverReply:
 
 
 def match(event_ids: Iterable[str], statuses: Iterable[Status]) -> Answer:
-    """The answer for each event: its own status, else the document's, else success; the worst holds."""
+    """Return the answer for each event: its own status, else the document's, else success; the
+    worst holds.
+    """
     own: dict[str, Status] = {}
     whole: Status | None = None
     for status in statuses:
@@ -88,15 +90,15 @@ def match(event_ids: Iterable[str], statuses: Iterable[Status]) -> Answer:
 
 
 def write(statuses: Iterable[Status]) -> str:
-    """The answer document of these statuses, for a receiver of ours."""
+    """Return the answer document of these statuses, for a receiver of ours."""
     return f'<nds dtdversion="4.0"><output>{"".join(map(write_status, statuses))}</output></nds>'
 
 
 def write_status(status: Status) -> str:
-    """The element of a status."""
-    told = {"level": status.level.name.lower(), "event-id": status.event_id, "type": status.type}
-    attributes = "".join(f' {name}="{attribute(text)}"' for name, text in told.items() if text is not None)
-    return f"<status{attributes}>{_words(status.text)}</status>" if status.text else f"<status{attributes}/>"
+    """Return the element of a status."""
+    attributes = {"level": status.level.name.lower(), "event-id": status.event_id, "type": status.type}
+    named = "".join(f' {name}="{attribute(text)}"' for name, text in attributes.items() if text is not None)
+    return f"<status{named}>{_words(status.text)}</status>" if status.text else f"<status{named}/>"
 
 
 def _words(text: str) -> str:

@@ -28,12 +28,12 @@ HEARTBEAT = f'{HEAD}<status level="success" type="heartbeat"/>{TAIL}'
 
 
 def document(events: Iterable[str]) -> str:
-    """One document of these events, on one line."""
+    """Return one document of these events, on one line."""
     return HEAD + "".join(events) + TAIL
 
 
 def answer_document(parts: Iterable[str | Status]) -> str:
-    """The document that answers queries: the text of instances, and statuses."""
+    """Return the document that answers queries: the text of instances, and statuses."""
     told = (part if isinstance(part, str) else write_status(part) for part in parts)
     return f"{_SOURCE}<output>{''.join(told)}</output></nds>"
 
@@ -71,14 +71,14 @@ def validate(text: str | bytes) -> None:
 
 
 def indent(text: str | bytes) -> str:
-    """The document as people like to read it."""
+    """Return the document as people like to read it."""
     root = _tree(text)
     etree.indent(root)
     return etree.tostring(root, encoding="unicode")
 
 
 def _named(change: Change, number: int) -> Iterator[tuple[Change, str]]:
-    """The events of a change, each under its name: the log's own, else table and position."""
+    """Yield the events of a change, each under its name: the log's own, else table and position."""
     check_decoded(change)
     for part, event in enumerate(row_events(change), 1):
         name = change.fact("event_id")
@@ -89,7 +89,7 @@ def _named(change: Change, number: int) -> Iterator[tuple[Change, str]]:
 
 
 def finish(text: str, settings: XdsSettings) -> bytes:
-    """The bytes of a document: checked and indented as it is wanted, and with an end of line."""
+    """Return the bytes of a document: checked and indented as it is wanted, and with an end of line."""
     if settings.validate:
         validate(text)
     return (indent(text) if settings.pretty else text).encode() + b"\n"

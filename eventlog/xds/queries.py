@@ -95,7 +95,7 @@ def _one_object(query: Query, association: str, tables: Tables, settings: XdsSet
 
 
 def _many_objects(query: Query, tables: Tables, settings: XdsSettings) -> list[Search]:
-    """The searches of each class; among several, of those that have the attributes."""
+    """Return the searches of each class; among several, of those that have the attributes."""
     if query.classes:
         wanted = [_table(tables, name) for name in dict.fromkeys(query.classes)]
     else:
@@ -144,7 +144,7 @@ def _criterion(table: Table, name: str, value: Value, settings: XdsSettings) -> 
 
 
 def _text(column: Column, value: Value, settings: XdsSettings) -> str:
-    """The text of a value in the column's own form; of a reference, the key to which it leads."""
+    """Return the text of a value in the column's own form; of a reference, the key to which it leads."""
     text = _key_of(value.association, column) if value.association else value.text
     if column.kind in values.TIMES:
         moment = values.read_time(column.kind, text, settings.time_syntax)
@@ -153,7 +153,7 @@ def _text(column: Column, value: Value, settings: XdsSettings) -> str:
 
 
 def _key_of(association: str, column: Column) -> str:
-    """The value of the key to which a reference leads; of several, the one that the column holds."""
+    """Return the value of the key to which a reference leads; of several, the one that the column holds."""
     table_key, _, _ = tablekey.read_association(association)
     pairs = tablekey.read(table_key)
     if len(pairs) == 1:
@@ -203,7 +203,7 @@ def _query(element: etree._Element) -> Query:
 
 
 def _searched(element: etree._Element) -> Iterator[tuple[str, Value]]:
-    """Each attribute with each of its values: all must be there."""
+    """Yield each attribute with each of its values: all must be there."""
     for child in element.iterfind("search-attr"):
         name = child.get("attr-name", "")
         for value in child.iterfind("value"):
@@ -211,7 +211,7 @@ def _searched(element: etree._Element) -> Iterator[tuple[str, Value]]:
 
 
 def write_query(query: Query) -> str:
-    """The element of a query, for a receiver of ours and for people."""
+    """Return the element of a query, for a receiver of ours and for people."""
     event_id = "" if query.event_id is None else f' event-id="{attribute(query.event_id)}"'
     parts = [f'<query{event_id} scope="{attribute(query.scope)}">']
     if query.association is not None:

@@ -32,7 +32,7 @@ def read(
 
 
 def _chunks(source: Source[bytes], unread: list[Refused]) -> Iterator[bytes]:
-    """The bytes of a source; a rest of it that cannot be read is noted."""
+    """Yield the bytes of a source; a rest of it that cannot be read is noted."""
     for chunk in source.records:
         if isinstance(chunk, Refused):
             unread.append(chunk)
@@ -88,7 +88,7 @@ class _Event:
                 raise _no_counterpart(child)
 
     def column(self, attr: etree._Element) -> tuple[str, Column | None]:
-        """The column that an attribute was published from."""
+        """Return the column that an attribute was published from."""
         name = attr.get("attr-name")
         if not name:
             raise WrongRow(f"<{attr.tag}> has no attr-name")
@@ -98,7 +98,7 @@ class _Event:
         return (column.name if column else name), column
 
     def values(self, holder: etree._Element, column: Column | None) -> tuple[Scalar, ...]:
-        """The values of an add-attr, an add-value or a remove-value."""
+        """Return the values of an add-attr, an add-value or a remove-value."""
         found = []
         for element in holder:
             if element.tag != "value":
@@ -150,7 +150,7 @@ class _Event:
         return tablekey.read(self.table_key)
 
     def _facts(self) -> Facts:
-        """The event's name and key as they stand there, and the engine's own attributes."""
+        """Return the event's name and key as they stand there, and the engine's own attributes."""
         attributes = {str(name): str(text) for name, text in self.element.attrib.items()}
         attributes.pop("class-name", None)
         event_id = attributes.pop("event-id", None)

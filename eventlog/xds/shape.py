@@ -32,7 +32,9 @@ class Shapes:
         self._shapes: dict[Shape, list[str]] = {}
 
     def fill(self, change: Change, event_id: str) -> str:
-        """The event of a change from text to text, or to text alone; empty if the plain writer must do it."""
+        """Return the event of a change from text to text, or to text alone; empty if the plain writer must do
+        it.
+        """
         op, schema, table, _, fields, _, _, _, _, current, extra, _ = change
         if not fields or not extra or extra[-1][0] != "table_key" or '"' in event_id:
             return ""

@@ -60,7 +60,7 @@ class Skeletons:
         self._writer = EventWriter(tables, settings, _slot)
 
     def frame(self, element: str, change: Change) -> Frame:
-        """The frame of the events of the change's table that have this element."""
+        """Return the frame of the events of the change's table that have this element."""
         marked = change._replace(extra=(("table_key", _MARK),))
         texts = self._writer.around(element, marked, _MARK, _MARK).split(_MARK)
         if len(texts) != len(Frame._fields):

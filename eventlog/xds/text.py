@@ -6,7 +6,7 @@ from eventlog.core.values import check_xml
 
 
 def content(text: str) -> str:
-    """The text as an element holds it."""
+    """Return the text as an element holds it."""
     if "&" in text:
         text = text.replace("&", "&amp;")
     if "<" in text:
@@ -19,7 +19,7 @@ def content(text: str) -> str:
 
 
 def attribute(text: str) -> str:
-    """The text as an attribute in double quotes holds it."""
+    """Return the text as an attribute in double quotes holds it."""
     text = content(text)
     if '"' in text or "\t" in text:
         return text.replace('"', "&quot;").replace("\t", "&#9;")

@@ -97,7 +97,7 @@ def _declared(element: Any) -> ContentModel:
 
 
 def _pattern(content: Any) -> str:
-    """A content model as a pattern of names."""
+    """Return a content model as a pattern of names."""
     if content is None or content.type == "pcdata":
         return ""
     if content.type == "element":
@@ -116,7 +116,7 @@ def _model(content: Any) -> str:
 
 
 def _parts(content: Any) -> Iterator[Any]:
-    """The members of a sequence or a choice, which the parser nests to the right."""
+    """Yield the members of a sequence or a choice, which the parser nests to the right."""
     yield content.left
     if content.right.type == content.type and content.right.occur == "once":
         yield from _parts(content.right)

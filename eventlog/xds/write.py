@@ -32,17 +32,17 @@ class EventWriter:
         self._shapes = Shapes(self._assemble, self._takes_text)
 
     def write(self, change: Change, event_id: str) -> str:
-        """The event as text; empty for a modify that changes nothing."""
+        """Return the event as text; empty for a modify that changes nothing."""
         return self._shapes.fill(change, event_id) or self._assemble(change, event_id)
 
     def _assemble(self, change: Change, event_id: str) -> str:
-        """The event piece by piece."""
+        """Return the event piece by piece."""
         name = self.element(change)
         body = self.body(name, change)
         return self.around(name, change, event_id, body) if body or name != "modify" else ""
 
     def element(self, change: Change) -> str:
-        """The name of the change's element."""
+        """Return the name of the change's element."""
         op = change.op
         if op is Op.DELETE:
             return "delete"
@@ -60,12 +60,12 @@ class EventWriter:
         return writer.add_attrs(change.fields, change.key) if name == "add" else ""
 
     def around(self, name: str, change: Change, event_id: str, body: str) -> str:
-        """The element of that name with that body."""
+        """Return the element of that name with that body."""
         writer = self._writers.get(change[1:3]) or self._writer(change)
         return writer.event(name, change, event_id, body)
 
     def association(self, change: Change) -> str:
-        """The association of the change's object."""
+        """Return the association of the change's object."""
         writer = self._writers.get(change[1:3]) or self._writer(change)
         return writer.table_key(change) + writer.association_end
 
@@ -103,14 +103,14 @@ class _TableWriter:
         self._joint = _JointReferences.of(self._table, tables, self._attributes, spell)
 
     def event(self, name: str, change: Change, event_id: str, body: str) -> str:
-        """The element of an event."""
+        """Return the element of an event."""
         return (
             f'<{name}{self._opening}{attribute(event_id)}"><association>'
             f"{content(self.table_key(change))}{self._association_end}{body}</{name}>"
         )
 
     def instance(self, change: Change, query_id: str | None, keys: Container[str]) -> str:
-        """The element of an object as it is now; null gives no attr."""
+        """Return the element of an object as it is now; null gives no attr."""
         key = [Field(name, ABSENT, value) for name, value in change.key if name in keys]
         attributes = self._joint.within(change.fields, change.key) if self._joint else self._attributes
         told = [attributes[f.column].tell(f.after) for f in (*key, *change.fields) if f.after is not None]
@@ -121,7 +121,7 @@ class _TableWriter:
         )
 
     def table_key(self, change: Change) -> str:
-        """The text of the key: as it came, else written from its values."""
+        """Return the text of the key: as it came, else written from its values."""
         for name, fact in change.extra:
             if name == "table_key" and isinstance(fact, str):
                 return fact
@@ -133,12 +133,12 @@ class _TableWriter:
         return self._table.dump_key(change.key)
 
     def add_attrs(self, fields: Sequence[Field], key: Key) -> str:
-        """The add-attr elements of an insert: null gives none."""
+        """Return the add-attr elements of an insert: null gives none."""
         attributes = self._joint.within(fields, key) if self._joint else self._attributes
         return "".join([attributes[f.column].add(f.after) for f in fields if f.after is not None])
 
     def modify_attrs(self, fields: Sequence[Field], key: Key) -> str:
-        """The modify-attr elements of an update, without what is unchanged or was not captured."""
+        """Return the modify-attr elements of an update, without what is unchanged or was not captured."""
         attributes = self._joint.within(fields, key) if self._joint else self._attributes
         body = "".join([attributes[column].modify(before, after) for column, before, after in fields])
         if not body and fields and all(after is ABSENT for _, _, after in fields):
@@ -165,7 +165,7 @@ class _Attribute:
         return f"{self._add}{self._values(after)}</add-attr>"
 
     def modify(self, before: Side, after: Side) -> str:
-        """The modification; nothing if both sides are equal, or the new one was not captured."""
+        """Return the modification; nothing if both sides are equal, or the new one was not captured."""
         if before is ABSENT and isinstance(after, str):
             return f"{self._replace}{self._render(after)}</add-value></modify-attr>"
         if after is ABSENT or (before == after and self._stays(before)):
@@ -180,7 +180,7 @@ class _Attribute:
         return f"{self._modify}{gone}{come}</modify-attr>"
 
     def tell(self, now: Side) -> str:
-        """The attribute of an instance."""
+        """Return the attribute of an instance."""
         return f"{self._tell}{self._values(now)}</attr>"
 
     def _stays(self, side: Side) -> bool:
@@ -223,7 +223,7 @@ class _Attributes(dict[str, _Attribute]):
         return made
 
     def published(self, column: Column) -> str:
-        """The attribute's name."""
+        """Return the attribute's name."""
         return self._spell(column.published)
 
 

@@ -64,7 +64,9 @@ def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **give
 
 
 def current(rows: Any, tables: Tables, name: str) -> Any:
-    """The rows of a table as query-backs read them: table, key as a log has it, and each column as text."""
+    """Return the rows of a table as query-backs read them: table, key as a log has it, and each column as
+    text.
+    """
     table = keyed(tables, name)
     log_frames.check_columns(table, rows)
     texts = [(column.name, pa.string()) for column in table.data]
@@ -96,7 +98,9 @@ def documents(
     partitions: int | None = None,
     **given: Any,
 ) -> Any:
-    """The documents of the rows of a log, which are one pick-up, one event each; `order` sorts them."""
+    """Return the documents of the rows of a log, which are one pick-up, one event each; `order`
+    sorts them.
+    """
     if "batch_size" in given:
         raise Misuse("batch_size: a document has one event here")
     found = read_given(given, Rules, LogSettings, XdsSettings)
@@ -147,7 +151,7 @@ def changes(
 def _in_many_tasks(
     records: Any, source: str, tables: Tables, reading: Any, form: FrameForm, partitions: int, name: str
 ) -> Any:
-    """The changes of a sequence or of captures, read in parallel."""
+    """Return the changes of a sequence or of captures, read in parallel."""
     if source == "qlik-table":
         named = records if isinstance(records, Mapping) else {name: records}
         return change_tables(named, tables, reading, form, partitions)
@@ -167,7 +171,7 @@ def _folded(
     given: Mapping[str, Any],
     form: FrameForm,
 ) -> Any:
-    """The rows of a log, folded."""
+    """Return the rows of a log, folded."""
     answers = [(keyed(tables, name), frame) for name, frame in current.items()]
     reading = _reading(given, tables, [table for table, _ in answers])
     read = log_frames.log_rows(rows, reading, unique).where(f.col("kind") <= 8)

@@ -40,7 +40,7 @@ class Audit:
         return {row: key for row, key, _ in self._all()}
 
     def near(self, key: str, row: int, skipped: Set[int]) -> str:
-        """The rows of an object around one, each with its type, and whether it was skipped."""
+        """Return the rows of an object around one, each with its type, and whether it was skipped."""
         found = [(number, kind) for number, name, kind in self._all() if name == key]
         before = [one for one in found if one[0] < row][-NEAR:]
         behind = [one for one in found if one[0] >= row][: NEAR // 2]
@@ -50,7 +50,7 @@ class Audit:
         return ", ".join(f"{number} ({words})" for number, words in told)
 
     def _all(self) -> list[tuple[int, str, int]]:
-        """Each row, its object and its type, in their order."""
+        """Return each row, its object and its type, in their order."""
         with self._engine.connect() as connection:
             found = connection.execute(text(f"select {COLUMNS} from audit order by record_id")).all()
         return [(row, key.partition("=")[2], kind) for row, key, kind in found]

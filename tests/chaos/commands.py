@@ -21,7 +21,7 @@ class Commands:
         self.late: list[str] = []  # commands that took longer than they may
 
     def start(self, *words: str, within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-        """A command that runs on."""
+        """Return a command that runs on."""
         with self._said.open("ab") as log:
             return subprocess.Popen(
                 [*within, sys.executable, "-m", "eventlog", *words],

@@ -332,7 +332,7 @@ class Chaos:
         self._skipped |= rows
 
     def _waiting_objects(self) -> set[str]:
-        """The objects that have a new row."""
+        """Return the objects that have a new row."""
         names = self._rig.log.names()
         asked = f"select {names['record_id']} from {names['rows_view']} where {names['status']} = 'N'"
         new, objects = _patiently(lambda: (self._numbers(asked), self._audit.rows()))
@@ -376,7 +376,7 @@ def _patiently(ask: Callable[[], Answer]) -> Answer:
 
 
 def run(product: str, mode: FinishMode, seconds: float, seed: int, folder: Path) -> Outcome:
-    """A run on a server of its own."""
+    """Return a run on a server of its own."""
     with (
         KILLABLE[product]() as (server, database),
         fresh(product, database.url) as second,

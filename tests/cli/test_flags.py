@@ -305,7 +305,7 @@ def free_port() -> int:
 
 
 def flags(name: str) -> Iterator[tuple[str, str]]:
-    """The flags of a command, each with the name of its parameter."""
+    """Yield the flags of a command, each with the name of its parameter."""
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     for parameter in command.params:

@@ -38,7 +38,7 @@ CURRENT: dict[tuple[str, QueryKey], Answer] = {
 
 
 def lookup(table: Table, key: QueryKey) -> Answer:
-    """The current rows of one object."""
+    """Return the current rows of one object."""
     found = CURRENT.get((table.name, key), ())
     if isinstance(found, EventlogError):
         return found
@@ -46,7 +46,7 @@ def lookup(table: Table, key: QueryKey) -> Answer:
 
 
 def read_back(table: Table, keys: pa.Array) -> CurrentColumns:
-    """The current rows of these objects; an answer that is an error is in doubt."""
+    """Return the current rows of these objects; an answer that is an error is in doubt."""
     objects: list[int] = []
     rows: list[Sequence[str | None]] = []
     doubtful = []
@@ -63,7 +63,7 @@ def read_back(table: Table, keys: pa.Array) -> CurrentColumns:
 
 
 def as_rows(entries: Sequence[Entry]) -> Rows:
-    """The same by column."""
+    """Return the same by column."""
     columns = list(zip(*entries, strict=True))
     texts = [pa.array(columns[at], pa.string()) for at in range(5, 10)]
     return Rows(np.array(columns[0], np.int64), np.array(columns[2], np.int64), *texts)

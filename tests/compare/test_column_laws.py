@@ -203,7 +203,7 @@ def lived(
 
 
 def settings_of(place: Place, chosen: dict[str, Any], by: str) -> dict[str, Any]:
-    """The settings of one life of a publisher."""
+    """Return the settings of one life of a publisher."""
     sections = {"ver": {"version": chosen["version"]}}
     return place.given | {
         "compare_by": by,
@@ -221,7 +221,9 @@ def one_life(
     given: dict[str, Any],
     holds: Callable[[Mortal, set[str]], None],
 ) -> str | None:
-    """A publisher from its start to its end; by what the next one compares, None where there is none."""
+    """Return a publisher from its start to its end; by what the next one compares, None where there
+    is none.
+    """
     with contextlib.suppress(Crash, ReceiverFatal), life(world, replica, "ver", **given) as publisher:
         for name, *values in coming:
             if name == "start":
@@ -247,7 +249,7 @@ def cycle(world: World, publisher: Life, replica: Mortal, holds: Callable[[Morta
 
 
 def letters(world: World, wanted: str) -> set[str]:
-    """The keys whose last row in the log has one of these letters."""
+    """Return the keys whose last row in the log has one of these letters."""
     names = world.log.names()
     asked = (
         f"select {names['table_key']}, {names['status']} from {names['rows_view']}"
@@ -259,7 +261,7 @@ def letters(world: World, wanted: str) -> set[str]:
 
 
 def shown(replica: Mortal) -> dict[str, Row]:
-    """The replica's rows, in the columns that are compared."""
+    """Return the replica's rows, in the columns that are compared."""
     return {key: {name: row[name] for name in SHOWN if name in row} for key, row in replica.rows.items()}
 
 

@@ -79,7 +79,7 @@ def _goes_on(replica: Replica, seconds: float) -> bool:
 
 
 def _settled(rig: Untracked, replica: Replica) -> dict[str, dict[str, str]]:
-    """The table, once the replica has caught up with it or patience is over."""
+    """Return the table, once the replica has caught up with it or patience is over."""
     ends = time.monotonic() + PATIENCE
     while time.monotonic() < ends:
         try:

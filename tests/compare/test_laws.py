@@ -125,7 +125,7 @@ def _begin(world: World, place: Place) -> None:
 def _live(
     world: World, place: Place, replica: Mortal, steps: Iterator[tuple[Any, ...]], given: dict[str, Any]
 ) -> bool:
-    """One life of a publisher; whether another one follows."""
+    """Return one life of a publisher; whether another one follows."""
     with contextlib.suppress(Crash, ReceiverFatal), life(world, replica, **given, **place.given) as publisher:
         for step in steps:
             if step[0] == "start":

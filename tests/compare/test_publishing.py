@@ -216,7 +216,7 @@ def test_the_command_publishes_without_triggers(postgres: Database, tmp_path: Pa
 
 
 def events_of(documents: str) -> list[Any]:
-    """The events of documents, one on each line."""
+    """Return the events of documents, one on each line."""
     return [
         event
         for line in documents.splitlines()

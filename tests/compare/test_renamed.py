@@ -98,7 +98,7 @@ def test_a_withheld_column_without_a_new_one_beside_it_halts_nothing(person: Wor
 
 
 def people(world: World) -> dict[str, dict[str, str]]:
-    """The rows of person, as a replica has them."""
+    """Return the rows of person, as a replica has them."""
     with world.engine.connect() as connection:
         rows = connection.execute(text("select * from person")).mappings().all()
     return {

@@ -325,7 +325,7 @@ def _closed() -> Iterator[None]:
 
 
 def shell_in(folder: Path) -> Shell:
-    """The one shell of this module, in a folder."""
+    """Return the one shell of this module, in a folder."""
     if not _SHELLS:
         _SHELLS.append(Shell(folder))
     _SHELLS[0].folder = folder

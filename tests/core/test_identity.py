@@ -55,7 +55,7 @@ def cased(text: str) -> st.SearchStrategy[str]:
 
 @st.composite
 def spellings(draw: st.DrawFn, values: tuple[str, str]) -> Spelling:
-    """A way to name the user with these values."""
+    """Return a way to name the user with these values."""
     name = draw(st.sampled_from(["usr", "indirect.usr", "usr_phone"]))
     pairs = [(draw(cased(column)), value) for column, value in zip(("site", "idu"), values, strict=True)]
     texts = []

@@ -50,7 +50,7 @@ pytestmark = [
 
 
 def read(path: Path, shape: str = "rows", container: str = "", ratio: int = 250) -> tuple[int, int, int, str]:
-    """The whole and the refused records, the most memory in MiB, and the reasons."""
+    """Return the whole and the refused records, the most memory in MiB, and the reasons."""
     command = [sys.executable, "-c", READ, shape, container, str(path), str(ratio)]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     whole, refused, most = map(int, told.stdout.split())
@@ -159,7 +159,7 @@ def test_json_many_small_objects_on_a_line(tmp_path: Path) -> None:
 
 
 def nested(levels: int) -> str:
-    """A schema whose record doubles its values tenfold with each level, without a byte of data."""
+    """Return a schema whose record doubles its values tenfold with each level, without a byte of data."""
     first = {"type": "record", "name": "r0", "fields": [{"name": f"f{n}", "type": "null"} for n in range(10)]}
     fields: list[dict[str, Any]] = [{"name": "first", "type": first}]
     for below, above in pairwise(range(levels)):

@@ -66,7 +66,7 @@ def fold(
 
 
 def told(event: Event, add: bool) -> str:
-    """An event in the words of the reference."""
+    """Return an event in the words of the reference."""
     change = event.change
     op = {Op.DELETE: "delete", Op.UPDATE: "modify"}.get(
         change.op, "modify" if change.current and not add else "add"
@@ -176,7 +176,7 @@ def test_a_cut_event_says_the_same_in_parts_that_are_short_enough(
 
 
 def values_of(event: Event) -> list[tuple[str, str, object]]:
-    """The values that an event removes and adds, each by itself."""
+    """Return the values that an event removes and adds, each by itself."""
     found: list[tuple[str, str, object]] = []
     inserts = event.change.op is Op.INSERT and not event.change.current
     for column, before, after in event.change.fields:

@@ -17,7 +17,7 @@ ADD = "documents with insert-query-back = add"
 
 
 def sections(case: Path) -> dict[str, str]:
-    """The parts of a case by their headings."""
+    """Return the parts of a case by their headings."""
     parts = re.split(r"^--- (.*)\n", case.read_text(), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
@@ -28,7 +28,7 @@ def settings(text: str) -> dict[str, int]:
 
 
 def events(folder: Path, parts: dict[str, str], **given: Any) -> str:
-    """The events of a case, one a line, their documents taken off."""
+    """Return the events of a case, one a line, their documents taken off."""
     current = {"usr": parts["current usr"]} if "current usr" in parts else {}
     given |= settings(parts.get("settings", ""))
     text, refused = run_convert(folder, "log", "xds", parts["log"], current=current, validate=True, **given)

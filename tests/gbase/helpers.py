@@ -29,7 +29,7 @@ def facts(name: str) -> Any:
 def read_all(
     chunks: Iterable[bytes], tables: Tables | None = None, settings: GbaseSettings | None = None
 ) -> list[Change | Refused]:
-    """All that the format answers to one source."""
+    """Return all that the format answers to one source."""
     source = Source("in", "in", (), chunks)
     return list(FORMAT.read([source], tables or Tables(), settings or GbaseSettings()))
 
@@ -43,7 +43,7 @@ def refusals_of(answers: Iterable[Change | Refused]) -> list[Refused]:
 
 
 def cut(data: bytes, places: Iterable[int]) -> Iterator[bytes]:
-    """The bytes in pieces that end at these places."""
+    """Yield the bytes in pieces that end at these places."""
     start = 0
     for place in sorted(places):
         yield data[start:place]

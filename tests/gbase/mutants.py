@@ -15,7 +15,7 @@ WORDS = (*SIZES, *Number)  # what a mutation writes over a word
 
 
 def sound_stream() -> bytes:
-    """A stream with something of everything."""
+    """Return a stream with something of everything."""
     told = Told().table(
         1,
         "id integer, d decimal(9,2), t datetime year to second, ok boolean, v varchar(30,0), l lvarchar(99)",
@@ -32,7 +32,9 @@ ENDS = (Number.BEGINTX, Number.COMMTX, Number.RBTX)
 
 
 def committed(data: bytes) -> set[str]:
-    """The transactions that end well in these bytes, found with nothing of the reader but its layouts."""
+    """Return the transactions that end well in these bytes, found with nothing of the reader but
+    its layouts.
+    """
     opened: dict[int, int] = {}
     found: set[str] = set()
     at = 0

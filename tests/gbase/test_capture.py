@@ -66,7 +66,9 @@ class Kept(Capture):
 
 
 def told(session: Capture, pieces: int | None = None) -> list[Change]:
-    """The changes of some pieces, or of all until the server has no more; each piece is taken whole."""
+    """Return the changes of some pieces, or of all until the server has no more; each piece is
+    taken whole.
+    """
     found: list[Change] = []
     with closing(session), closing(session.answers(once=True)) as answers:
         for count, piece in enumerate(answers):
@@ -112,7 +114,7 @@ class Copy:
 
 
 def at_work(seed: int, lag: int = 2) -> World:
-    """A server with rows and with transactions that are open."""
+    """Return a server with rows and with transactions that are open."""
     world = World(NAMES, seed, steps=150, lag=lag)
     for _ in range(80):
         world.step()
@@ -124,7 +126,7 @@ LOCKS = ("share", "repeatable-read")
 
 
 def to_the_end(world: World, session: Capture) -> Iterator[Change]:
-    """All changes; after a while everybody else ends what they do, and the rest is read."""
+    """Yield all changes; after a while everybody else ends what they do, and the rest is read."""
     with closing(session), closing(session.answers()) as answers:
         for count, piece in enumerate(answers):
             for answer in piece:

@@ -24,7 +24,7 @@ SETTINGS = GbaseSettings()
 
 
 def cuts_of(data: bytes, apart: int = 1, chunk: int = 1000) -> list[Cut]:
-    """The cuts, of a stream that comes in chunks."""
+    """Return the cuts, of a stream that comes in chunks."""
     found = CutFinder(apart)
     return [cut for at in range(0, len(data), chunk) for cut in found.feed(data[at : at + chunk])]
 
@@ -42,7 +42,7 @@ def by_stretches(data: bytes, cuts: list[Cut]) -> list[Change | Refused]:
 
 
 def transaction(told: Told, sequence: int, slot: int, name: str, table: int = 1) -> Told:
-    """One insert, and its commit."""
+    """Return one insert, and its commit."""
     told.begin(sequence, slot).row(Number.INSERT, sequence + 1, slot, table, (sequence, name))
     return told.commit(sequence + 2, slot)
 
@@ -97,7 +97,7 @@ steps = st.lists(
 
 
 def stream_of(said: list[Step]) -> bytes:
-    """A stream of steps, in which transactions may overlap, lack their ends and begin twice."""
+    """Return a stream of steps, in which transactions may overlap, lack their ends and begin twice."""
     told = Told()
     for table in (1, 2):
         told.table(table, T1)

@@ -49,7 +49,7 @@ def changes(source: FollowedStream, follow: bool) -> Iterator[object]:
 
 
 def read(source: FollowedStream, follow: bool = False) -> list[object]:
-    """The values of all changes of a round."""
+    """Return the values of all changes of a round."""
     return list(changes(source, follow))
 
 
@@ -215,4 +215,4 @@ def test_an_error_in_a_file_is_reported_with_flag_and_code_and_ends_nothing(tmp_
     ended, warned = refused
     assert "-83790" in ended.reason
     assert "flags 1" in ended.reason
-    assert "the session goes on" in warned.reason
+    assert "the session continues" in warned.reason

@@ -45,7 +45,7 @@ def insert(fake: Server, transaction: int, sequence: int, value: int, *, commit:
 
 
 def take(capturing: Session, reader: StreamReader, reads: int = 40) -> list[int]:
-    """The values of the inserts that some reads bring."""
+    """Return the values of the inserts that some reads bring."""
     found = []
     for chunk in islice(capturing.chunks(), reads):
         found += [change.after["c1"] for change in reader.feed(chunk) if isinstance(change, Change)]

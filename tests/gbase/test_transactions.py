@@ -222,7 +222,7 @@ KEYED = tablesfile.read('[tables.t]\nnumber = 7\nkey = ["c1"]\ncolumns = { c1 = 
 
 
 def halves(*records: tuple[Number, int, str]) -> bytes:
-    """A transaction of halves of updates of one table."""
+    """Return a transaction of halves of updates of one table."""
     stream = told().begin(1, 1)
     for sequence, (number, key, text) in enumerate(records, 2):
         stream.row(number, sequence, 1, 7, (key, text))

@@ -40,7 +40,7 @@ each_flavour = pytest.mark.parametrize(
 
 
 def seen(item: object) -> dict[str, Any]:
-    """A record by the words of the facts."""
+    """Return a record by the words of the facts."""
     if isinstance(item, SchemaRecord):
         head = item.head._asdict()
         names = {"fixed_columns": "n_fixed", "variable_columns": "n_variable"}

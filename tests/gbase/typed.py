@@ -153,7 +153,7 @@ names = st.text(
 
 @st.composite
 def tables(draw: st.DrawFn, max_columns: int = 6) -> tuple[str, list[st.SearchStrategy[Value]]]:
-    """A schema text and the strategy of each of its columns' values, fixed columns first."""
+    """Return a schema text and the strategy of each of its columns' values, fixed columns first."""
     types = draw(st.lists(st.sampled_from(sorted(TYPES)), min_size=1, max_size=max_columns))
     types.sort(key=lambda name: "varchar" in name)
     columns = draw(st.lists(names, min_size=len(types), max_size=len(types), unique=True))

@@ -155,7 +155,7 @@ class World:
         self.statements.append("close")
 
     def query(self, statement: str, arguments: Sequence[object]) -> Iterator[Row]:
-        """The rows of a query of the catalogue, of sysmaster or of a table."""
+        """Yield the rows of a query of the catalogue, of sysmaster or of a table."""
         if "sysmaster" in statement and not self.sysmaster:
             raise ServerError("[-272] No SELECT permission for sysmaster.")
         if "syscolumns" in statement:

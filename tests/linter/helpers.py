@@ -34,7 +34,7 @@ ROW_2 = bytes.fromhex("01000000") + b"John    "
 
 
 def queue_row(**cells: Any) -> tuple[Any, ...]:
-    """A row of DISPATCH_QUEUE as a text file holds it."""
+    """Return a row of DISPATCH_QUEUE as a text file holds it."""
     cells = {"OPER_DATE": WHEN, "EXTDATA": 0, "DBNODE": "DEMO    ", "TRANSACT_ID": 5, **cells}
     cells.setdefault("LEN1", 0)
     cells.setdefault("LEN2", 0)
@@ -44,7 +44,7 @@ def queue_row(**cells: Any) -> tuple[Any, ...]:
 
 
 def operation(typ: int, first: bytes, second: bytes = b"", **cells: Any) -> tuple[Any, ...]:
-    """A row with the images in DATA, and what every operation has."""
+    """Return a row with the images in DATA, and what every operation has."""
     common: dict[str, Any] = {
         "TABNUM_SRC": 7,
         "ROWID_SRC": 1,
@@ -67,7 +67,7 @@ def read_queue(
     columns: tuple[str, ...] = NAMES,
     **settings: Any,
 ) -> list[Change | Refused]:
-    """All that the format answers to one source."""
+    """Return all that the format answers to one source."""
     records = [Row(where, cells) for where, cells in enumerate(rows, 2)]
     source = Source("q.csv", "q", columns, records)
     made = LinterSettings(**{"now": NOW, **settings})
@@ -75,7 +75,7 @@ def read_queue(
 
 
 def only(answers: Iterable[Change | Refused]) -> Change:
-    """The one change, where nothing was refused."""
+    """Return the one change, where nothing was refused."""
     (change,) = answers
     assert isinstance(change, Change), change
     return change

@@ -52,7 +52,9 @@ class Queue:
             connection.exec_driver_sql(f"delete from queue where {condition}")
 
     def read(self, reading: QueueChoices = BIG, most: int | None = None) -> list[str]:
-        """The names that a run delivers, which may be stopped; its state is kept as a file keeps it."""
+        """Return the names that a run delivers, which may be stopped; its state is kept as a file
+        keeps it.
+        """
         with self.engine.connect() as connection:
             reader, waiting = QueueReader(LAYOUT, reading, self.state), rows(connection, "queue", self.state)
             reader.pass_over(waiting.past)
@@ -172,7 +174,7 @@ class Journal:
         self.open.setdefault(transact, (self.generation, self.address, []))[2].append(name)
 
     def end(self, transact: int) -> list[str]:
-        """The names of a transaction that is open no longer."""
+        """Return the names of a transaction that is open no longer."""
         return self.open.pop(transact, (0, 0, []))[2]
 
     def advance(self) -> bool:

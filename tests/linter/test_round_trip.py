@@ -92,7 +92,7 @@ def test_changes_written_and_read_are_the_same_changes(
 
 
 def without_addresses(change: Change | Refused) -> Change:
-    """A change whose journal address was null gets one when it is written: leaves addresses out."""
+    """Return a change whose journal address was null gets one when it is written: leaves addresses out."""
     assert isinstance(change, Change), change
     facts = tuple((name, fact) for name, fact in change.extra if name != "commit_syslog_addr")
     return change._replace(position=None, extra=facts)

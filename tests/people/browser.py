@@ -34,7 +34,7 @@ class Browser:
         self._post("url", url=url)
 
     def run(self, script: str) -> Any:
-        """The value of a script's return."""
+        """Return the value of a script's return."""
         return self._post("execute/sync", script=script, args=[])
 
     def text(self) -> str:

@@ -52,12 +52,12 @@ BEGIN, END = "<!-- made by tests/people/generated.py: {} -->", "<!-- until here 
 
 
 def event_types() -> str:
-    """An example of each event type, as its golden case has it."""
+    """Return an example of each event type, as its golden case has it."""
     return "\n".join(line for case in CASES for line in _event_type(case))
 
 
 def commands() -> str:
-    """The help of every command."""
+    """Return the help of every command."""
     parts = []
     for name in COMMANDS:
         context = context_of(name)
@@ -67,7 +67,9 @@ def commands() -> str:
 
 
 def context_of(name: str) -> click.Context:
-    """A command as the program calls it; click keeps the help option of the first context that asks."""
+    """Return a command as the program calls it; click keeps the help option of the first context
+    that asks.
+    """
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     return click.Context(command, info_name=f"eventlog {name}", terminal_width=78, **cli.context_settings)

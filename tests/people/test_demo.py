@@ -38,7 +38,7 @@ def environment(folder: str) -> dict[str, str]:
 
 
 def processes_in(folder: str) -> list[str]:
-    """The command lines that name the folder."""
+    """Return the command lines that name the folder."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:

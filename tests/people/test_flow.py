@@ -36,7 +36,7 @@ def run(environment: dict[str, str], folder: Path, *command: str) -> None:
 
 
 def sample() -> list[str]:
-    """The statements of the sample, with the role under a name that other tests do not use."""
+    """Return the statements of the sample, with the role under a name that other tests do not use."""
     text = (FOLDER / "sample-postgresql.sql").read_text().replace(" hr", " hr_flow")
     return [statement for statement in text.split(";\n") if statement.strip()]
 

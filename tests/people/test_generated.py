@@ -35,7 +35,7 @@ def test_what_is_made_from_the_program_is_up_to_date(path: Path) -> None:
 
 
 def uncommented() -> str:
-    """The example settings with all of them in force, up to the tables."""
+    """Return the example settings with all of them in force, up to the tables."""
     text = (EXAMPLES / "eventlog.toml").read_text("utf-8").partition("# --- an existing log")[0]
     return re.sub(r"^# (?=[a-z-]+ = )", "", text, flags=re.MULTILINE)
 
@@ -75,7 +75,7 @@ def test_units_start_commands_with_options_that_exist(unit: Path) -> None:
 
 
 def commands_of(page: Path) -> list[str]:
-    """The command lines of eventlog that a page prints, in its sentences and in its blocks."""
+    """Return the command lines of eventlog that a page prints, in its sentences and in its blocks."""
     text = page.read_text("utf-8").replace("\\\n", " ")
     inline = re.findall(r"`(?:eventlog) ([a-z][^`\n]*)`", text)
     blocks = re.findall(r"^ *(?:\$ )?eventlog ([a-z].*?)(?: +#.*)?$", text, re.MULTILINE)

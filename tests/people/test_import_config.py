@@ -57,7 +57,7 @@ def imported(*pairs: tuple[str, str], text: str = "") -> translate.Translation:
 
 
 def said(found: translate.Translation) -> dict[str, Any]:
-    """The settings that the export itself decided."""
+    """Return the settings that the export itself decided."""
     return {line.name: line.value for line in found.lines if line.name != "log-time"}
 
 
@@ -353,7 +353,7 @@ def test_what_is_no_export_is_said_so(text: str, reason: str) -> None:
 
 
 def config_of(found: translate.Translation, folder: Path) -> Config:
-    """The settings as `eventlog run` reads them."""
+    """Return the settings as `eventlog run` reads them."""
     file = folder / "eventlog.toml"
     file.write_text(write.write("driver.xml", found), "utf-8")
     return read_config((settings for _, settings in ALL), {}, {}, file)

@@ -22,7 +22,7 @@ STATEMENT = re.compile(r"^\| (\d+) \| (.+) \| (.+) \|$", re.MULTILINE)
 
 @cache
 def functions_of(path: str) -> frozenset[str]:
-    """The tests of a file."""
+    """Return the tests of a file."""
     found = ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
     return frozenset(node.name for node in found if isinstance(node, ast.FunctionDef))
 

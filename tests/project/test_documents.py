@@ -36,7 +36,7 @@ CHANGING = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?|\d+\.\d+ s|\
 
 
 def sections(page: Path, kind: str) -> list[list[tuple[str, str]]]:
-    """The commands of a page's sessions of that kind, section by section, each with what it prints."""
+    """Return the commands of a page's sessions of that kind, section by section, each with what it prints."""
     parts = re.split(r"^(?=## )", page.read_text("utf-8"), flags=re.MULTILINE)
     return [[step for found in blocks(part, kind) for step in COMMAND.findall(found)] for part in parts]
 
@@ -107,7 +107,7 @@ def bare(programs: Path, tmp_path: Path) -> dict[str, str]:
 
 
 def newcomer(programs: Path, home: Path) -> dict[str, str]:
-    """The environment of a newcomer."""
+    """Return the environment of a newcomer."""
     return {"HOME": str(home), "PATH": f"{programs}:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
@@ -187,7 +187,7 @@ def await_published(environment: dict[str, str]) -> None:
 
 
 def port_of(folder: Path, number: str) -> int:
-    """A free port, the same for all commands of a story that name this number."""
+    """Return a free port, the same for all commands of a story that name this number."""
     kept = folder / f"port-{number}"
     if not kept.exists():
         with socket.create_server(("127.0.0.1", 0)) as server:

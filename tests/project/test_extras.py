@@ -46,7 +46,7 @@ MODULES = [path for path in sorted((ROOT / "eventlog").rglob("*.py")) if module(
 
 
 def at_once(tree: ast.AST) -> Iterator[str]:
-    """The names that a module imports when it is imported itself."""
+    """Yield the names that a module imports when it is imported itself."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

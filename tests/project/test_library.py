@@ -37,7 +37,7 @@ BAD = ROW | {"record_id": 2, "event_type": 9, "new_value": "Jim"}
 
 
 def rows_of(text: str) -> Rows:
-    """The rows of a CSV file."""
+    """Return the rows of a CSV file."""
     columns, found = csv.read(io.BytesIO(text.encode()), "rows")
     return [
         dict(zip(columns, row.cells, strict=True)) for row in found if not isinstance(row, eventlog.Refused)

@@ -30,7 +30,7 @@ class Case:
 
 
 def read_cases() -> Iterator[Case]:
-    """The cases of the file."""
+    """Yield the cases of the file."""
     case = None
     for number, line in enumerate(FILE.read_text().splitlines(), 1):
         first, _, rest = line.partition(" ")
@@ -64,7 +64,7 @@ def _read_line(case: Case, line: str, first: str, rest: str) -> None:
 
 
 def _choice(words: str = "") -> Choice:
-    """The choice that the words of `eventlog track` make."""
+    """Return the choice that the words of `eventlog track` make."""
     flags = shlex.split(words)
     given = dict(zip(flags[::2], flags[1::2], strict=True))
     return Choice(
@@ -76,7 +76,7 @@ def _choice(words: str = "") -> Choice:
 
 
 def written(table: str, row: Logged) -> str:
-    """A row of the log as the file has it."""
+    """Return a row of the log as the file has it."""
     start = f"{row.type} {table} {row.key}"
     if row.column is None:
         return start

@@ -41,7 +41,7 @@ def begin(engine: Engine, tables: tuple[str, ...]) -> None:
 
 
 def acts(connection: Connection) -> list[Act]:
-    """All acts since `begin`, in the order of their commits; the slot is dropped."""
+    """Return all acts since `begin`, in the order of their commits; the slot is dropped."""
     changes = (
         "select data from pg_logical_slot_get_binary_changes(current_database(), null, null,"
         " 'proto_version', '1', 'publication_names', 'proof')"

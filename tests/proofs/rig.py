@@ -81,17 +81,17 @@ class Chain:
 
 
 def events_of(document: str) -> list[Any]:
-    """The events of a document."""
+    """Return the events of a document."""
     return list(etree.fromstring(document.encode()).iterfind("input/*"))
 
 
 def first_row(event: Any) -> int:
-    """The first record_id of an event."""
+    """Return the first record_id of an event."""
     return int(event.get("event-id").split(":")[1].partition("-")[0])
 
 
 def last_row(event: Any) -> int:
-    """The last one."""
+    """Return the last one."""
     rows = event.get("event-id").split(":")[1]
     return int(rows.rpartition("-")[2])
 

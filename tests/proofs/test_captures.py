@@ -130,7 +130,7 @@ def _texts(row: dict[str, object] | None) -> dict[str, str | None] | None:
 
 
 def _of_log(connection: Connection) -> Sequences:
-    """The rows of each object, as our triggers logged them."""
+    """Return the rows of each object, as our triggers logged them."""
     columns = "table_name, event_type, table_key, column_name, old_value, new_value"
     found: Sequences = {}
     for table, *row in connection.execute(text(f"select {columns} from eventlog order by record_id")):
@@ -140,7 +140,7 @@ def _of_log(connection: Connection) -> Sequences:
 
 
 def _of_acts(done: list[Act]) -> Sequences:
-    """The rows that should be logged of each object, by what another capture saw."""
+    """Return the rows that should be logged of each object, by what another capture saw."""
     found: Sequences = {}
     there: dict[str, set[str]] = {table: set() for table in LEAVES}
     for table, old, new, truncated in done:

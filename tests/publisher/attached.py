@@ -103,13 +103,13 @@ class Attached:
             self.change(f"insert into {self.table} ({columns}) values ({marks})", **filled)
 
     def letters(self) -> dict[str, str]:
-        """The status of each row by its key, in which tests write what they expect of it."""
+        """Return the status of each row by its key, in which tests write what they expect of it."""
         statement = f"select {self.column('table_key')}, {self.column('status')} from {self.table}"
         with self.engine.connect() as connection:
             return {str(row[0]).strip(): row[1].strip() for row in connection.execute(text(statement))}
 
     def call(self, *words: str, **environment: str) -> Result:
-        """A command on the log; whatever it ends with, it is never a fault of ours."""
+        """Return a command on the log; whatever it ends with, it is never a fault of ours."""
         url = self.engine.url.render_as_string(hide_password=False)
         given = {"EVENTLOG_URL": url, "EVENTLOG_LOG_TABLE": self.name} | self.environment
         result = CliRunner().invoke(cli, words, env=given | environment)

@@ -45,7 +45,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _library() -> Any:
-    """The library that the Python package brings, with the types of what is called there."""
+    """Return the library that the Python package brings, with the types of what is called there."""
     kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     folder = Path(kafka.__file__).parent.with_name("confluent_kafka.libs")
     found = next(folder.glob("librdkafka*"), None)

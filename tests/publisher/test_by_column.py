@@ -33,7 +33,7 @@ TYPES = st.sampled_from((1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9))
 
 @st.composite
 def rows(draw: st.DrawFn) -> dict[str, Any]:
-    """One row of the log."""
+    """Return one row of the log."""
     table = draw(st.sampled_from(("usr", "usr", "grp", "nowhere")))
     spelled = draw(st.sampled_from((table, table, table, table.upper())))
     return key(
@@ -76,7 +76,7 @@ def told(reading: Reading) -> dict[str, object]:
 
 
 def read(world: World, reader: Reader, choice: Selection, *, by_column: bool) -> Reading:
-    """One pick-up."""
+    """Return one pick-up."""
     with world.store.snapshot() as snapshot:
         return reader.preview(snapshot, choice, by_column=by_column)
 

@@ -41,7 +41,7 @@ def family(world: World) -> Iterator[World]:
 
 
 def texts(world: World, **given: object) -> list[str]:
-    """The events that the pending rows give."""
+    """Return the events that the pending rows give."""
     tables = read_tables(world.engine, world.log, Config(given))
     readable = read_readable(world.engine, world.log, tables)
     with world.store.snapshot() as snapshot:
@@ -93,7 +93,7 @@ NAMED: dict[str, object] = {"sync_tables": "usr, grp; usr_phone"}
 
 
 def values(event: str, attribute: str) -> list[tuple[str, str | None, str | None]]:
-    """The type, the reference and the text of each value that is added to an attribute."""
+    """Return the type, the reference and the text of each value that is added to an attribute."""
     found = etree.fromstring(event).iterfind(f".//*[@attr-name='{attribute}']/add-value/value")
     return [(str(v.get("type")), v.get("association-ref"), v.text) for v in found]
 

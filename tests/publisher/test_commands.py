@@ -21,7 +21,7 @@ pytestmark = pytest.mark.quick
 
 
 def call(world: World, *words: str, **environment: str) -> Result:
-    """A command on the world's log."""
+    """Return a command on the world's log."""
     url = world.engine.url.render_as_string(hide_password=False)
     environment = {"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr"} | environment
     return CliRunner().invoke(cli, words, env=environment)

@@ -54,7 +54,7 @@ def until(left: int) -> Callable[[Path, Path], Path]:
 
 
 def files(folder: Path) -> dict[str, list[str]]:
-    """The event-ids of each file."""
+    """Return the event-ids of each file."""
     return {
         path.stem: [str(event.get("event-id")) for event in events_of(path.read_text())]
         for path in folder.glob("*.xml")

@@ -159,7 +159,7 @@ def test_a_receiver_that_is_down_stays_so_where_nothing_is_due(world: World, arr
 
 
 def figures(monitor: Monitor) -> dict[str, str]:
-    """The numbers of a publisher's process."""
+    """Return the numbers of a publisher's process."""
     lines = (line for line in monitor.metrics.text().splitlines() if not line.startswith("#"))
     return {name: value for name, _, value in (line.rpartition(" ") for line in lines)}
 

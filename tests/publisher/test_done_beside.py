@@ -39,7 +39,7 @@ def world(world: World) -> World:
 
 
 def answered(levels: dict[str, Level]) -> Receiver:
-    """A receiver that answers events so, and the others with success."""
+    """Return a receiver that answers events so, and the others with success."""
 
     def answer(document: OutgoingDocument) -> Reply:
         known = (item.event_id for item in document.items if item.event_id in levels)
@@ -308,7 +308,7 @@ class History(NamedTuple):
 
 
 def some_row(dice: random.Random) -> dict[str, Any]:
-    """A row of one of six users, of a few types."""
+    """Return a row of one of six users, of a few types."""
     kind = dice.choice((3, 4, 6, 6))
     field = {"column_name": dice.choice(("fname", "lname")), "new_value": "x"} if kind == 3 else {}
     return key(dice.randint(1, 6), event_type=kind, **field)

@@ -32,7 +32,7 @@ def event(number: int, text: str = SHORT) -> str:
 
 
 def make(*events: tuple[int, str]) -> OutgoingDocument:
-    """A document of these events."""
+    """Return a document of these events."""
     items = [Item(f"e{number}", event(number, text)) for number, text in events]
     return OutgoingDocument("-".join(str(number) for number, _ in events), items)
 
@@ -59,7 +59,7 @@ def kafka(brokers: Cluster, **options: Any) -> Any:
 
 
 def arrived(brokers: Cluster) -> list[str]:
-    """The event-ids of the messages in the topic."""
+    """Return the event-ids of the messages in the topic."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": brokers.address, "group.id": "g", "enable.partition.eof": True})

@@ -65,7 +65,7 @@ def picked(world: World, choice: Selection) -> Iterator[tuple[PickUp, list[int]]
 
 
 def torn(rows: Rows, look: PickUp, pending: Sequence[int]) -> list[int]:
-    """The objects of whose insert a pick-up left something."""
+    """Return the objects of whose insert a pick-up left something."""
     taken = set(look.ids)
     found = []
     for number in {rows[row - 1][1] for row in taken}:

@@ -73,7 +73,7 @@ class Receiver:
 
 
 def events_of(document: str) -> list[etree._Element]:
-    """The events of a document."""
+    """Return the events of a document."""
     found = etree.fromstring(document.encode()).find("input")
     assert found is not None
     return list(found)
@@ -146,7 +146,7 @@ class World:
         event.remove(self.engine, "before_cursor_execute", hear)
 
     def letters(self) -> dict[int, str]:
-        """The status of every row."""
+        """Return the status of every row."""
         names = self.log.names()
         statement = f"select {names['record_id']}, {names['status']} from {names['rows_view']} order by 1"
         with self.engine.connect() as connection:
@@ -169,7 +169,7 @@ class World:
         return Reader(tables, read_readable(self.engine, self.log, tables), rules, xds)
 
     def elect(self, patience: float = 10.0) -> Leader:
-        """The leader, as soon as the server has noticed that the former one is gone."""
+        """Return the leader, as soon as the server has noticed that the former one is gone."""
         deadline = time.monotonic() + patience
         while (leader := self.store.lead("test")) is None:
             assert time.monotonic() < deadline, "somebody else leads"
@@ -189,7 +189,7 @@ class World:
             yield Publisher(self.store, make, sink, leader.epoch, xds.batch_size, settings)
 
     def cycle(self, sink: Sink, **given: Any) -> Cycle:
-        """One cycle of a new leader."""
+        """Return one cycle of a new leader."""
         with self.publisher(sink, **given) as publisher:
             return publisher.cycle()
 

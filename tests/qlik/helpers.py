@@ -34,12 +34,12 @@ def source(columns: Sequence[str], *rows: Sequence[Any], stem: str = "usr__ct") 
 
 
 def ct(*data: str, prefix: str = "header__", headers: Sequence[str] = HEADERS) -> tuple[str, ...]:
-    """The columns of a change table."""
+    """Return the columns of a change table."""
     return (*(prefix + h for h in headers), *data)
 
 
 def row(number: int, letter: str, mask: Any, *data: Any, **told: Any) -> tuple[Any, ...]:
-    """A row of a change table with the seven default headers."""
+    """Return a row of a change table with the seven default headers."""
     names = {"I": "INSERT", "U": "UPDATE", "D": "DELETE", "B": "BEFOREIMAGE", "T": "TRUNCATE"}
     return (
         told.get("seq", seq(number)),
@@ -62,7 +62,7 @@ def write_rows(changes: Iterable[Change], known: Tables = NONE, **settings: Any)
 
 
 def as_sources(rows: Iterable[SheetRow | Refused], *, csv: bool = False) -> list[Source[Row]]:
-    """The written rows as sources, one for each change table; as typed cells, or as CSV holds them."""
+    """Return the written rows as sources, one for each change table; as typed cells, or as CSV holds them."""
     sheets: dict[Sheet, list[Row]] = {}
     for number, item in enumerate(rows, 2):
         assert isinstance(item, SheetRow), item
@@ -92,7 +92,7 @@ def write_messages(changes: Iterable[Change], known: Tables = NONE, **settings: 
 
 
 def told(change: Change | Refused) -> str:
-    """A change as text, for 1, 1.0 and true are equal; without what counting adds."""
+    """Return a change as text, for 1, 1.0 and true are equal; without what counting adds."""
     assert isinstance(change, Change), change
     kept = tuple(fact for fact in change.extra if fact[0] == "stream_position")
     return repr(change._replace(extra=kept))

@@ -58,7 +58,7 @@ KEY = "c_int4"
 
 
 def tables(names: list[str]) -> Tables:
-    """A tables file with these columns of `TYPES`, one of them the key."""
+    """Return a tables file with these columns of `TYPES`, one of them the key."""
     columns = ", ".join(f'{name} = "{TYPES[name][0]}"' for name in names)
     return tablesfile.read(f'[tables.usr]\nschema = "app"\nkey = ["{KEY}"]\ncolumns = {{ {columns} }}\n')
 
@@ -141,7 +141,7 @@ def _snapshot(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, lis
 
 
 def _full(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[Field]]:
-    """Both images whole, the key moved or not."""
+    """Return both images whole, the key moved or not."""
     fields = []
     for name in names:
         before = _maybe(draw, name)
@@ -150,7 +150,7 @@ def _full(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[Fi
 
 
 def _after_only(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[Field]]:
-    """No image of the row before: what is unchanged is known to be, what is changed is not."""
+    """Return no image of the row before: what is unchanged is known to be, what is changed is not."""
     fields = []
     for name in names:
         kind = "same" if name == KEY else draw(st.sampled_from(["same", "new", "lacks"]))

@@ -34,7 +34,7 @@ DATA = (("id", "INT4", 0), ("name", "STRING", 20))
 
 
 def described(columns: tuple[tuple[str, str, int], ...] = DATA, **more: Any) -> str:
-    """The text of a .dfm."""
+    """Return the text of a .dfm."""
     told = [
         {"ordinal": n, "name": name, "type": kind, "length": length, "primaryKeyPos": int(name == "id")}
         for n, (name, kind, length) in enumerate((*HEADERS, *columns), 1)
@@ -69,7 +69,7 @@ def shell(process: Shell, tmp_path: Path) -> Shell:
 
 
 def put(shell: Shell, name: str, rows: str, text: str | None = None) -> str:
-    """A file of the folder dbo.usr__ct with its .dfm."""
+    """Return a file of the folder dbo.usr__ct with its .dfm."""
     folder = shell.folder / "dbo.usr__ct"
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.csv").write_text(rows, newline="")
@@ -214,7 +214,7 @@ def test_what_a_layout_writes_is_read(
 
 
 def loaded(shell: Shell, rows: str) -> str:
-    """A file of a full load with its .dfm, in the folder of the table."""
+    """Return a file of a full load with its .dfm, in the folder of the table."""
     folder = shell.folder / "dbo.usr"
     folder.mkdir(exist_ok=True)
     (folder / "LOAD00000001.csv").write_text(rows, newline="")

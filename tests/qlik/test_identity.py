@@ -40,7 +40,7 @@ def test_change_table(case: Case, order: str, csv: bool) -> None:
 
 
 def _without_nulls(change: Change) -> Change:
-    """A null that did not change is read as not captured, except in a key."""
+    """Return a null that did not change is read as not captured, except in a key."""
     if change.op is not Op.UPDATE:
         return change
     key = dict(change.key)

@@ -106,7 +106,7 @@ def test_what_has_no_key_has_none() -> None:
 
 
 def through_registry(schemas: Schemas, changes: list[Change], *, keys: bool) -> list[Any]:
-    """The changes, written to a topic of a registry and read again."""
+    """Return the changes, written to a topic of a registry and read again."""
     tables = Tables()
     settings = MessageSettings(
         encoding="avro", framing="confluent", register=schemas.add, register_key=schemas.add_key

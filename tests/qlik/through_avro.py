@@ -48,7 +48,7 @@ class Judge:
         return jpype.JClass("org.apache.avro.Schema").Parser().parse(text)
 
     def read(self, schema: Any, data: bytes) -> tuple[Any, bytes]:
-        """A record, and its bytes as Java writes them."""
+        """Return a record, and its bytes as Java writes them."""
         decoder = self._decoders.binaryDecoder(jpype.JArray(jpype.JByte)(data), None)
         record = self._reader(schema).read(None, decoder)
         assert decoder.isEnd()
@@ -60,7 +60,7 @@ class Judge:
 
 
 def plain(held: Any) -> Any:
-    """A value of Java's as one of Python's."""
+    """Return a value of Java's as one of Python's."""
     if held is None:
         return None
     kind = str(held.getClass().getName())

@@ -33,7 +33,7 @@ def drip(connection: socket.socket) -> None:
 
 
 def take(connection: socket.socket) -> int:
-    """The bytes that come before the end, or before the other side breaks off."""
+    """Return the bytes that come before the end, or before the other side breaks off."""
     taken = 0
     with suppress(ConnectionResetError):
         while piece := connection.recv(1 << 16):

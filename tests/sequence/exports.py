@@ -39,7 +39,7 @@ class Line(NamedTuple):
 
 
 def seq(number: int) -> str:
-    """The change_seq of a change: a transaction has about three of them, and its hundredths are 00."""
+    """Return the change_seq of a change: a transaction has about three of them, and its hundredths are 00."""
     second = number // 3
     return f"20240318{10 + second // 3600:02}{second // 60 % 60:02}{second % 60:02}00{number * 4:019}"
 
@@ -99,6 +99,6 @@ def descents(rows: list[Line]) -> int:
 
 
 def csv(rows: list[Line], columns: tuple[str, ...] = COLUMNS) -> str:
-    """The rows as a file; no cell of them needs quotes."""
+    """Return the rows as a file; no cell of them needs quotes."""
     lines = [",".join(columns), *(",".join(cell or "" for cell in row.cells) for row in rows)]
     return "\n".join(lines) + "\n"

@@ -41,7 +41,9 @@ pytestmark = pytest.mark.quick
 
 
 def capture(transactions: list[list[int]], chance: random.Random, first: int = 0, by: int = 1) -> bytes:
-    """A capture of transactions that overlap; its sequences are those from `first` on, each `by` apart."""
+    """Return a capture of transactions that overlap; its sequences are those from `first` on, each `by`
+    apart.
+    """
     sequences = iter(range(first, 10**6, by))
     told = Told().table(7, T1)
     left = [(number, rows.copy(), False) for number, rows in enumerate(transactions, 1)]

@@ -157,7 +157,7 @@ def out(folder: Path) -> list[str]:
 
 
 def tasks_of(folder: Path) -> set[str]:
-    """The tasks that the state of a folder knows."""
+    """Return the tasks that the state of a folder knows."""
     return set(json.loads(json.loads((folder / "state").read_text())["position"])["tasks"])
 
 

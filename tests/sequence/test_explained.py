@@ -32,14 +32,14 @@ def shell(process: Shell, tmp_path: Path) -> Shell:
 
 
 def table(shell: Shell, name: str, *rows: str) -> str:
-    """A change table in a file; each row as `2 U 10 1 b`."""
+    """Return a change table in a file; each row as `2 U 10 1 b`."""
     cells = [(seq(int(number)), *rest) for number, *rest in (row.split(" ") for row in rows)]
     (shell.folder / name).write_text("\n".join([HEADING, *(",".join(row) for row in cells)]) + "\n")
     return name
 
 
 def outcomes(done: Done) -> list[tuple[str, str, str | None]]:
-    """The place, the outcome and the place of the row before, of each line of JSON."""
+    """Return the place, the outcome and the place of the row before, of each line of JSON."""
     told = [json.loads(line) for line in done.stdout.splitlines()]
     return [(one["where"], one["outcome"], one.get("before")) for one in told]
 

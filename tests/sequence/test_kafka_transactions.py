@@ -83,7 +83,7 @@ def committed(name: str) -> list[Any]:
 
 
 def positions(name: str) -> list[str]:
-    """The positions of the committed messages."""
+    """Return the positions of the committed messages."""
     headers = [message.get("headers") for message in committed(name)]
     return sorted(header["changeSequence"] for header in headers if header)
 

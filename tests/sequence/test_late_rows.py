@@ -25,7 +25,7 @@ pytestmark = pytest.mark.quick
 
 
 def late_of(folder: Path) -> list[str]:
-    """The positions of the changes that are marked late."""
+    """Return the positions of the changes that are marked late."""
     return [change["position"] for change in changes(folder) if change.get("extra", {}).get("late")]
 
 

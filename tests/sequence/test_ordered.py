@@ -137,7 +137,7 @@ HEADING = ("change_seq", "change_oper", "change_mask", "transaction_id")
 
 
 def table(name: str, *rows: str) -> Any:
-    """A change table of two columns, id and v; each row as `7 U 20 1 b`, where - is null."""
+    """Return a change table of two columns, id and v; each row as `7 U 20 1 b`, where - is null."""
     columns = (*(f"header__{h}" for h in HEADING), "id", "v")
     cells = []
     for row in rows:
@@ -194,7 +194,7 @@ def test_the_same_sequence_in_two_tables_joins_nothing() -> None:
 
 
 def layout(columns: str, *rows: str) -> Any:
-    """A part of the change table usr with these columns; each row as `7 U 20 1 b`, where - is null."""
+    """Return a part of the change table usr with these columns; each row as `7 U 20 1 b`, where - is null."""
     cells = []
     for row in rows:
         number, letter, mask, *data = (None if cell == "-" else cell for cell in row.split())

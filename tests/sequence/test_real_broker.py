@@ -89,7 +89,7 @@ class Topic:
 
 
 def whole(transaction: str, *numbers: int) -> list[Any]:
-    """The messages of one transaction of the source."""
+    """Return the messages of one transaction of the source."""
     last = len(numbers)
     return [event(transaction, at, at == last, number) for at, number in enumerate(numbers, 1)]
 
@@ -342,7 +342,7 @@ def test_a_broker_that_stays_away_is_an_error_that_names_it(tmp_path: Path) -> N
 
 
 def _offsets(topic: Topic) -> list[int]:
-    """The offsets that the only partition still holds."""
+    """Return the offsets that the only partition still holds."""
     from confluent_kafka import TopicPartition
 
     config = {"bootstrap.servers": topic.address, "group.id": own_name("raw"), "enable.partition.eof": True}

@@ -55,7 +55,7 @@ class Line:
 
 
 def written(folder: Path, name: str, lines: list[Line], second: int) -> str:
-    """A file of a change table as it was at a time."""
+    """Return a file of a change table as it was at a time."""
     path = folder / name / f"{lines[0].table if lines else 'usr'}__ct.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join([HEADING, *(line.text for line in lines)]) + "\n")
@@ -100,7 +100,7 @@ def task(seconds: list[int]) -> list[Line]:
 
 
 def images(lines: list[Line]) -> list[Line]:
-    """The B rows of updates."""
+    """Return the B rows of updates."""
     updates = [(n, line) for n, line in enumerate(lines, 1) if ",U," in line.text]
     return [Line(n, line.second, f"{line.second % 3:X}", line.table, "B") for n, line in updates]
 
@@ -151,7 +151,7 @@ def _small(folder: Path, inputs: list[str]) -> None:
 
 
 def _cut(folder: Path, name: str, lines: list[Line], now: int, chance: random.Random) -> list[str]:
-    """The lines in some files of each table, in any order."""
+    """Return the lines in some files of each table, in any order."""
     found: list[str] = []
     for table in ("usr", "grp"):
         rows = [line for line in lines if line.table == table]

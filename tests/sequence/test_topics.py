@@ -125,7 +125,7 @@ def test_what_is_sent_again_after_a_failure_is_not_handed_out_again() -> None:
 
 
 def without_counters(*given: Any) -> Any:
-    """A message of a task that numbers no changes of a transaction."""
+    """Return a message of a task that numbers no changes of a transaction."""
     made = event(*given)
     headers = made["message"]["headers"]
     return {
@@ -288,7 +288,9 @@ def test_any_split_over_partitions_runs_and_kills_gives_each_transaction_once(
 
 
 def _interleaved(sizes: list[int], chance: random.Random) -> list[Any]:
-    """The messages of transactions as a producer sends them: each one's in order, those of several mixed."""
+    """Return the messages of transactions as a producer sends them: each one's in order, those of several
+    mixed.
+    """
     number = 0
     left = []
     for transaction, size in enumerate(sizes):

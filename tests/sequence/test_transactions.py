@@ -29,7 +29,7 @@ TIMES = ("2024010112000000", "2024010112000001")
 
 
 def event(transaction: str, counter: int, last: bool, seq: int, table: str = "usr", time: int = 0) -> Any:
-    """A message of a transaction, written by the writer, its counter as given."""
+    """Return a message of a transaction, written by the writer, its counter as given."""
     change = Change(
         Op.INSERT,
         "app",

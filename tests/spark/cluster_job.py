@@ -53,7 +53,7 @@ def first(name: str) -> bool:
 
 
 def killed(batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches; the first executor that sees one dies."""
+    """Yield the batches; the first executor that sees one dies."""
     for batch in batches:
         if first("killed"):
             status = Path(f"/proc/{os.getppid()}/status").read_text()

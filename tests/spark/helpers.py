@@ -66,7 +66,7 @@ def job(inputs: Sequence[Path], output: Path, current: Sequence[tuple[str, str]]
 
 
 def converted(wanted: Job) -> tuple[list[str], set[tuple[str, str]]]:
-    """The records that `convert` writes, and what it leaves out."""
+    """Return the records that `convert` writes, and what it leaves out."""
     refused: set[tuple[str, str]] = set()
 
     def tell(record: Refused) -> None:
@@ -81,7 +81,7 @@ def converted(wanted: Job) -> tuple[list[str], set[tuple[str, str]]]:
 
 
 def backlogged(spark: Any, wanted: Job, **how: Any) -> tuple[list[str], set[tuple[str, str]]]:
-    """The records that the parts hold, in their order, and what was left out."""
+    """Return the records that the parts hold, in their order, and what was left out."""
     result = run_job(spark, Backlog(wanted, CLOCK, **how))
     output = Path(wanted.output)
     assert (output / "_SUCCESS").exists()
@@ -111,7 +111,7 @@ def configured(spark: Any, **conf: str) -> Iterator[None]:
 
 
 def by_object(documents: Iterable[str], rows: Iterable[Cells]) -> Told:
-    """The documents of each object, in their order."""
+    """Return the documents of each object, in their order."""
     tables = tablesfile.read(TABLES)
     names = {row[0]: object_of(tables, row[5], row[6]) for row in rows}
     told: Told = defaultdict(list)

@@ -48,13 +48,13 @@ ROWS: list[tuple[Any, ...]] = [
 
 
 def log_of(engine: Engine, dialect: Dialect) -> Log:
-    """The log with its schema, as commands name it: the sessions of Spark's tasks search no path."""
+    """Return the log with its schema, as commands name it: the sessions of Spark's tasks search no path."""
     with engine.connect() as connection:
         return Catalogue(connection).located(Log(dialect))
 
 
 def make_store(engine: Engine, dialect: Dialect) -> Store:
-    """An installed log with rows, and their table."""
+    """Return an installed log with rows, and their table."""
     log = log_of(engine, dialect)
     migrate.install(engine, log)
     columns = "idu integer primary key, fname varchar(64), lname varchar(64), secret integer"
@@ -91,7 +91,7 @@ def pending(store: Store) -> int:
 
 
 def letters(store: Store) -> str:
-    """The letters of all rows, in their order."""
+    """Return the letters of all rows, in their order."""
     names = store.log.names()
     with store.engine.connect() as connection:
         found = connection.execute(
@@ -116,7 +116,7 @@ def backlog(
     config: Config = CONFIG,
     **how: Any,
 ) -> Result:
-    """A backlog of the log; `meanwhile` is done when its rows are frozen."""
+    """Return a backlog of the log; `meanwhile` is done when its rows are frozen."""
     given = dict(config.given) | asdict(read_rules(config, store))
     job = Job("log", "xds", (), str(folder), given=given)
 
@@ -135,7 +135,7 @@ def published(store: Store, config: Config = CONFIG) -> Reading:
 
 
 def told(reading: Reading) -> list[str]:
-    """The publisher's documents, an event each."""
+    """Return the publisher's documents, an event each."""
     return [document([sending.text]) for sending in reading.sendings]
 
 

@@ -22,7 +22,7 @@ columns = { id = "integer", account = "integer", amount = "integer" }
 
 
 def sequence(number: int, second: int = 0) -> str:
-    """A change_seq."""
+    """Return a change_seq."""
     return f"20250101{second:08}{number:019}"
 
 
@@ -36,7 +36,7 @@ def message(
     last: bool = False,
     before: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """One change of a row."""
+    """Return one change of a row."""
     told = (1 << len(data)) - 1
     headers = {
         "operation": operation,
@@ -74,6 +74,6 @@ def deliver(folder: Path, name: str, messages: Sequence[tuple[str, int, int, byt
 
 
 def stream(spark: Any, folder: Path, most: int = 1) -> Any:
-    """The stream of a folder, with so many files in each batch."""
+    """Return the stream of a folder, with so many files in each batch."""
     schema = "topic string, partition int, offset long, value string"
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", most).json(str(folder))

@@ -88,7 +88,7 @@ def environment(folder: Path) -> Path:
 
 
 def worker(name: str, number: int, folder: Path) -> subprocess.Popen[bytes]:
-    """A worker that sees what a machine of its own would."""
+    """Return a worker that sees what a machine of its own would."""
     own = folder / name
     (own / "spark").mkdir(parents=True)
     others = [
@@ -117,7 +117,7 @@ def worker(name: str, number: int, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def processes(name: str) -> list[int]:
-    """All processes in the namespace of a worker."""
+    """Return all processes in the namespace of a worker."""
     found = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=True)
     return [int(number) for number in found.stdout.split()]
 
@@ -137,7 +137,7 @@ def put(folder: Path, bucket: str) -> None:
 
 
 def command(folder: Path, packed: Path, bucket: str) -> Sequence[str]:
-    """The backlog, as docs/spark.md gives it."""
+    """Return the backlog, as docs/spark.md gives it."""
     (folder / "tables.toml").write_text(TABLES, "utf-8")
     conf = storage.conf() | {
         "spark.archives": f"{packed}#env",
@@ -174,7 +174,7 @@ def trouble(bucket: str, job: subprocess.Popen[bytes]) -> dict[str, Any]:
 
 
 def run(folder: Path) -> dict[str, Any]:
-    """The cluster from start to end."""
+    """Return the cluster from start to end."""
     network()
     os.environ["SPARK_LOCAL_IP"] = _HOST
     driver = folder / "driver"

@@ -33,13 +33,13 @@ def registered(spark: Any) -> None:
 
 
 def job_of(folder: Path, inputs: list[Path], target: str = "changes", **given: Any) -> Job:
-    """A conversion of captures."""
+    """Return a conversion of captures."""
     names = tuple(map(str, inputs))
     return Job("gbase", target, names, str(folder / "out"), tables=Tables(), given=given)
 
 
 def same(spark: Any, job: Job, partitions: int = 0) -> tuple[list[str], int]:
-    """The records that came, the same both ways, and in how many parts."""
+    """Return the records that came, the same both ways, and in how many parts."""
     expected = converted(replace(job, given={**job.given, "order": "as-is"}))
     output = f"{job.output}.parts"
     container = "jsonl" if job.target_format == "changes" else None
@@ -84,7 +84,7 @@ def test_captures_in_data_frames(
 
 
 def told_by(frame: Any) -> tuple[list[str], set[tuple[str, str]]]:
-    """The changes of a DataFrame in the order of its column, and what is refused."""
+    """Return the changes of a DataFrame in the order of its column, and what is refused."""
     rows = frame.coalesce(1).select("order", "change", "refused").collect()
     refused = {row.refused.partition(": ")[::2] for row in rows if row.refused is not None}
     good = sorted((row.order, row.change) for row in rows if row.change is not None)

@@ -90,7 +90,7 @@ def shuffled(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def answers_to(name: str, key: str) -> list[CurrentRow]:
-    """The current rows of an object, however it is spelled."""
+    """Return the current rows of an object, however it is spelled."""
     try:
         table = tablesfile.read(TABLES).get(name)
         return CURRENT.get((table.name, query_key(table, tablekey.read(key))), [])
@@ -110,7 +110,7 @@ def batches(rows: Sequence[tuple[Any, ...]], size: int) -> Iterator[pa.RecordBat
 def written(
     task: Task, rows: Sequence[tuple[Any, ...]], size: int
 ) -> tuple[str, Summary, set[tuple[int, str]]]:
-    """The documents, the counts, and what was refused."""
+    """Return the documents, the counts, and what was refused."""
     import pyarrow.parquet as pq
 
     (told,) = FoldToParts(task)(batches(rows, size))

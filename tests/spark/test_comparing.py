@@ -69,7 +69,7 @@ def rows_of(state: State) -> list[tuple[Any, ...]]:
 
 
 def table_of(rows: Sequence[Sequence[Any]], form: Mapping[str, pa.DataType]) -> pa.Table:
-    """The rows with columns of these types."""
+    """Return the rows with columns of these types."""
     columns = list(zip(*rows, strict=True)) or [()] * len(KINDS)
     arrays = [
         pa.array([_text(cell) if pa.types.is_string(form[name]) else cell for cell in column], form[name])
@@ -79,12 +79,14 @@ def table_of(rows: Sequence[Sequence[Any]], form: Mapping[str, pa.DataType]) -> 
 
 
 def _text(cell: Any) -> Any:
-    """A value as text, as another tool would write it."""
+    """Return a value as text, as another tool would write it."""
     return cell if cell is None or isinstance(cell, str) else str(cell)
 
 
 def write(folder: Path, name: str, made: pa.Table, seed: int = 0) -> tuple[Path, Path]:
-    """The rows in one file, and in a folder of files, in another order and with their columns in another."""
+    """Return the rows in one file, and in a folder of files, in another order and with their columns in
+    another.
+    """
     (folder / "one" / name).mkdir(parents=True)
     one, many = folder / "one" / name / "my usr.parquet", folder / "many" / name / "my usr.parquet"
     pq.write_table(made, one)

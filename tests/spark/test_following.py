@@ -123,7 +123,9 @@ EVERY = ["freeze", "put", "put it", "commit", "committed", "offset", "batch", "i
 def killed(
     world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, mode: FinishMode, doom: Doom
 ) -> str | None:
-    """A query is killed, and goes on when there is more; at which step, None where it came to its end."""
+    """Return a query is killed, and goes on when there is more; at which step, None where it came
+    to its end.
+    """
     monkeypatch.setattr(pickups, "MOST_EVENTS", 2)
     world.clear()
     shutil.rmtree(spark.folder, ignore_errors=True)

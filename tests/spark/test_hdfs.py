@@ -57,7 +57,7 @@ pytestmark = [
 
 
 def run(words: Sequence[str | Path], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """A process that can reach the name node."""
+    """Return a process that can reach the name node."""
     own = {
         "ARROW_LIBHDFS_DIR": str(LIBRARY),
         "JAVA_HOME": JAVA,

@@ -45,7 +45,7 @@ FORMS = {
 
 
 def frame(spark: Any, rows: Rows, form: str = "as a log has it") -> Any:
-    """The rows as a DataFrame of this form."""
+    """Return the rows as a DataFrame of this form."""
     names, id_type, kind_type = FORMS[form]
     texts = [tuple(None if cell is None else str(cell) for cell in row) for row in rows]
     made = spark.createDataFrame(texts, ", ".join(f"{name} string" for name in NAMES))
@@ -56,7 +56,7 @@ def frame(spark: Any, rows: Rows, form: str = "as a log has it") -> Any:
 
 
 def current_frames(spark: Any) -> dict[str, Any]:
-    """The current rows of `strategies` as DataFrames, their numbers typed."""
+    """Return the current rows of `strategies` as DataFrames, their numbers typed."""
     found = {}
     for table, text in CURRENT.items():
         columns, rows = csv.read(io.BytesIO(text.encode()), table)
@@ -75,7 +75,7 @@ def told_by(frame: Any, column: str) -> tuple[list[str], Counter[str]]:
 
 
 def left(refused: Iterable[tuple[str, str]]) -> Counter[str]:
-    """The same of what `convert` left out."""
+    """Return the same of what `convert` left out."""
     return Counter(reason for _, reason in refused)
 
 
@@ -256,7 +256,7 @@ def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, sou
 
 
 def source_frame(spark: Any, path: Path, source: str) -> tuple[Any, str]:
-    """The records of a file as a user of Spark would have them, and their name."""
+    """Return the records of a file as a user of Spark would have them, and their name."""
     if source == "gbase":
         return spark.read.format("binaryFile").load(str(path)), "c"
     if source == "qlik-message":

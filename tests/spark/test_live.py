@@ -190,7 +190,7 @@ def test_rows_and_current_rows_are_of_one_moment_while_writers_go_on(
 
 
 def numbers(text: str) -> list[int]:
-    """The numbers among the values that are added."""
+    """Return the numbers among the values that are added."""
     return list(map(int, re.findall(r">([0-9]+)</value></add-value>", text)))
 
 

@@ -54,7 +54,7 @@ def made_world(server: tuple[str, URL]) -> Iterator[World]:
 
 
 def message() -> list[str]:
-    """The columns of Kafka's messages, as the page has them."""
+    """Return the columns of Kafka's messages, as the page has them."""
     page = (ROOT / "docs" / "spark-streams.md").read_text("utf-8")
     statement = page.partition("documents.selectExpr(")[2].partition("    )\n")[0]
     columns: tuple[str, ...] = ast.literal_eval(f"({statement})")

@@ -28,7 +28,7 @@ _NUMBERS = itertools.count()
 
 
 def frame_of(spark: Any, inputs: Sequence[Path]) -> Any:
-    """The messages of files, a topic each, in no order."""
+    """Return the messages of files, a topic each, in no order."""
     rows = [
         (path.stem, 0, APART * at, None, bytearray(line))
         for path in inputs
@@ -39,7 +39,7 @@ def frame_of(spark: Any, inputs: Sequence[Path]) -> Any:
 
 
 def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
-    """The changes of a DataFrame in the order of its column, and what is refused, with its place."""
+    """Return the changes of a DataFrame in the order of its column, and what is refused, with its place."""
     rows = frame.select("order", "change", "refused", "place").collect()
     refused = Counter(row.refused for row in rows if row.refused is not None)
     good = [row for row in rows if row.refused is None]
@@ -50,7 +50,7 @@ def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
 
 
 def in_many(frame: Any, partitions: int | None, **given: Any) -> tuple[list[str], Counter[str]]:
-    """The changes of messages, read in so many tasks."""
+    """Return the changes of messages, read in so many tasks."""
     return told_by(eventlog_spark.changes(frame, "qlik-message", partitions=partitions, **given))
 
 
@@ -79,7 +79,7 @@ def test_messages_cut_in_any_way(
 
 
 def eventlog_until(number: int) -> str:
-    """The changeSequence of a number of `message`."""
+    """Return the changeSequence of a number of `message`."""
     from tests.sequence import exports
 
     return exports.seq(2 * number)

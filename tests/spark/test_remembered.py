@@ -42,7 +42,7 @@ def store(engine: Engine, database: Database) -> Store:
 
 
 def stopped(engine: Engine, database: Database) -> Store:
-    """A log whose pending rows are a long event, which is cut, and one of another object."""
+    """Return a log whose pending rows are a long event, which is cut, and one of another object."""
     made = make_store(engine, database.dialect)
     with engine.begin() as connection:
         connection.execute(text(f"update {made.log.names()['log']} set {made.log.names()['status']} = 'S'"))

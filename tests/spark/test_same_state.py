@@ -54,7 +54,7 @@ def written(shell: Shell, lines: Iterable[tuple[str, ...]]) -> str:
 
 
 def folded(lines: Iterable[str]) -> list[tuple[int, str]]:
-    """The rows that changes leave."""
+    """Return the rows that changes leave."""
     found: dict[int, str] = {}
     for change in map(json.loads, lines):
         key = change["key"]["id"]

@@ -119,7 +119,7 @@ Order = Literal["little", "big"]
 
 
 def write_tables(folder: Path, rows: list[Line], order: Order) -> list[Path]:
-    """The rows as files, in the order in which they come."""
+    """Return the rows as files, in the order in which they come."""
     files: dict[Path, list[str]] = {}
     for row in rows:
         name = folder / f"{row.file}" / f"{row.table}__ct.csv"
@@ -137,7 +137,7 @@ def write_tables(folder: Path, rows: list[Line], order: Order) -> list[Path]:
 
 
 def job_of(folder: Path, source: str, inputs: list[Path], target: str = "changes", **given: Any) -> Job:
-    """A conversion of these files."""
+    """Return a conversion of these files."""
     names = tuple(map(str, inputs))
     return Job(source, target, names, str(folder / "out"), tables=TABLES, given=given)
 
@@ -208,14 +208,14 @@ def test_what_control_tables_say_counts_for_all(spark: Any, tmp_path: Path) -> N
 
 
 def frames_of(spark: Any, inputs: list[Path]) -> dict[str, Any]:
-    """The files of each table as a DataFrame, whose empty texts are null."""
+    """Return the files of each table as a DataFrame, whose empty texts are null."""
     schema = ", ".join(f"`{name}` string" for name in (*HEADING, *DATA))
     names = {path.stem: [str(one) for one in inputs if one.stem == path.stem] for path in inputs}
     return {name: spark.read.csv(files, schema, header=True) for name, files in names.items()}
 
 
 def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
-    """The changes of a DataFrame in the order of its column, and the reasons of what is refused."""
+    """Return the changes of a DataFrame in the order of its column, and the reasons of what is refused."""
     rows = frame.coalesce(1).select("order", "change", "refused").collect()
     reasons = Counter(row.refused.partition(": ")[2] for row in rows if row.refused is not None)
     good = sorted((row.order, row.change) for row in rows if row.change is not None)
@@ -262,7 +262,7 @@ def test_misuse_of_data_frames_is_told_at_once(spark: Any) -> None:
 
 
 def message(kind: str, table: str, number: int, value: str) -> str:
-    """A message: metadata of a table, or a change of its row; tables share no changeSequence."""
+    """Return a message: metadata of a table, or a change of its row; tables share no changeSequence."""
     schema_id = f"{hash_of(table):032X}"
     around = {"magic": "atMSG", "headers": None, "messageSchemaId": schema_id, "messageSchema": None}
     if kind == "MD":
@@ -295,7 +295,7 @@ def message(kind: str, table: str, number: int, value: str) -> str:
 
 
 def hash_of(table: str) -> int:
-    """The number in a table's schemaId."""
+    """Return the number in a table's schemaId."""
     return sum(table.encode())
 
 
@@ -323,7 +323,7 @@ sent = st.lists(
 
 
 def write_messages(folder: Path, messages: list[Sent]) -> list[Path]:
-    """The messages as files."""
+    """Return the messages as files."""
     files: dict[Path, list[str]] = {}
     for one in messages:
         name = folder / f"t{one.file}.jsonl"

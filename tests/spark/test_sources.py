@@ -61,7 +61,7 @@ def lines(first: int) -> str:
 
 
 def make(folder: Path, source: str, first: int) -> Path:
-    """A file of that format; those of one task have sequences of their own."""
+    """Return a file of that format; those of one task have sequences of their own."""
     folder.mkdir()
     (folder / "changes.jsonl").write_text(lines(first))
     refused: list[Refused] = []

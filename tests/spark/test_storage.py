@@ -68,7 +68,7 @@ def got(name: str) -> bytes:
 
 
 def names(place: str) -> list[str]:
-    """The files under a place."""
+    """Return the files under a place."""
     found = storage.filesystem().get_file_info(fs.FileSelector(place, recursive=True))
     return sorted(file.path[len(place) + 1 :] for file in found if file.type == fs.FileType.File)
 
@@ -223,7 +223,7 @@ def test_a_live_log_is_frozen_and_delivered_in_a_store(postgres: Database) -> No
 
 
 def reached(place: str) -> Stores:
-    """The bucket of a place, without a Spark."""
+    """Return the bucket of a place, without a Spark."""
     given = {
         "access_key": "nobody",
         "secret_key": "nobody",

@@ -80,7 +80,7 @@ class Stream:
         return list(Holding(TABLES, reading, self._bounds, self.kept).step(messages, self.now))
 
     def places(self, *messages: TopicMessage) -> list[tuple[int, int]]:
-        """The places of the messages that a batch delivers."""
+        """Return the places of the messages that a batch delivers."""
         return [(out.partition, out.offset) for out in self.batch(*messages) if out.kind == "message"]
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.quick
 
 
 def out(turn: int, n: int, op: str = "INSERT", late: bool = False, **data: Any) -> Released:
-    """A change of an account as the state hands it out."""
+    """Return a change of an account as the state hands it out."""
     data = {"id": 1, **data}
     return Released("message", turn, late, False, "bank", 0, n, message("account", op, data, n, turn))
 

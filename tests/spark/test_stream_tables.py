@@ -22,7 +22,7 @@ Placed = tuple[str, int, int, bytes]
 
 
 def transfer(number: int, partitions: int = 2) -> list[Placed]:
-    """A transaction: an entry of each of two accounts, whose amounts change; over all partitions."""
+    """Return a transaction: an entry of each of two accounts, whose amounts change; over all partitions."""
     first = 10 * number
     told: list[tuple[str, str, dict[str, Any]]] = [
         ("account", "INSERT" if number == 1 else "UPDATE", {"id": 1, "owner": "Jack", "amount": -number}),

@@ -44,17 +44,17 @@ def table_of(
 def subject_of(
     columns: Iterable[tuple[str, str]], choice: Choice, log: Log | None = None, schema: str = "INDIRECT"
 ) -> Subject:
-    """A table with these columns and the key K."""
+    """Return a table with these columns and the key K."""
     table = table_of({"K": "NUMBER(10,0)", **dict(columns)}, ("K",), schema)
     return Subject(log or Log(ORACLE, schema="indirect"), Relation(table), choice)
 
 
 def every_type(choice: Choice, schema: str = "INDIRECT") -> Subject:
-    """A table with a column of every type."""
+    """Return a table with a column of every type."""
     return subject_of(((f"C{n}", kind) for n, kind in enumerate((*TYPES, *LEFT_OUT))), choice, schema=schema)
 
 
 def wide(columns: int, length: int, choice: Choice) -> Subject:
-    """A table with that many columns, each with a name of that many bytes."""
+    """Return a table with that many columns, each with a name of that many bytes."""
     names = (f"{n:04}''''".ljust(length, "x") for n in range(columns))
     return subject_of(((name, "VARCHAR2(64)") for name in names), choice)

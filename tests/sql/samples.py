@@ -33,7 +33,7 @@ TYPES = {
 
 
 def subject(dialect: str, choice: Choice) -> Subject:
-    """A table of one column of each usual type, with a child table where the choice names one."""
+    """Return a table of one column of each usual type, with a child table where the choice names one."""
     fold = DIALECTS[dialect].fold
     number, words, moment, data, amount, long = TYPES[dialect]
     usr = _table(

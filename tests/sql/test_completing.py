@@ -53,7 +53,7 @@ def is_open(rows: Sequence[Row]) -> bool:
 
 
 def rest_of(name: int, rows: Sequence[Row]) -> list[Row]:
-    """The rows of an object's insert before what ends it."""
+    """Return the rows of an object's insert before what ends it."""
     own = []
     for row in rows:
         if row.object == name and row.kind in INSERTS:

@@ -60,7 +60,7 @@ def test_nothing_is_read_that_may_be_taken_back(database: Database) -> None:
 
 
 def set_otherwise(database: Database, settings: str) -> Engine:
-    """An engine for a server of MySQL or MariaDB whose sessions begin with such settings."""
+    """Return an engine for a server of MySQL or MariaDB whose sessions begin with such settings."""
     if database.dialect.quote_mark != "`":
         pytest.skip(f"{database.dialect.title} has other settings")
     return connect.connect(database.url.update_query_dict({"init_command": f"set {settings}"}))

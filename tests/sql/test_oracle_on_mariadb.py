@@ -104,7 +104,7 @@ def install(tracking: Tracked, choice: Choice) -> None:
 
 
 def of_events(trigger: Trigger) -> Iterator[str]:
-    """A trigger for each event: MariaDB 10.11 has no compound ones, and a row is old or new there."""
+    """Yield a trigger for each event: MariaDB 10.11 has no compound ones, and a row is old or new there."""
     text = adapted(trigger.body)
     row = re.search(r"(?s)( {2}old_key .*?)\nafter each row is\n(.*?)end after each row;", text)
     assert row is not None

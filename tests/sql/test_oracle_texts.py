@@ -82,7 +82,7 @@ def test_sqlfluff_parses_the_statement(name: str) -> None:
 
 
 def query_back(columns: tuple[str, ...]) -> str:
-    """The query-back of a table with a column of each type."""
+    """Return the query-back of a table with a column of each type."""
     table = table_of({"K": "RAW(16)", **{f"C{n}": kind for n, kind in enumerate(columns)}}, ("K",))
     queries = Queries(Log(ORACLE))
     return str(queries.clause("current", **_current_holes(queries, ReadableTable(table, ORACLE))))
@@ -179,7 +179,7 @@ def identifiers(text: str) -> set[str]:
 
 
 def at_risk(statement: str) -> set[str]:
-    """The words of an SQL statement that a column of that name would be meant by."""
+    """Return the words of an SQL statement that a column of that name would be meant by."""
     bare = re.sub(r"(insert into \S+) \([^)]*\)", r"\1", _STRINGS.sub("''", statement))
     targets = re.findall(r"\binto (\w+)", bare)
     return {

@@ -20,7 +20,7 @@ ROWS = st.builds(
 
 
 def undoes(later: OvertakingRow, row: OvertakingRow) -> bool:
-    """The rule, for two rows."""
+    """Return the rule, for two rows."""
     if later.object != row.object or later.record_id <= row.record_id:
         return False
     if row.event_type == 4:

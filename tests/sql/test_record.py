@@ -42,7 +42,7 @@ def record(tracking: Tracked) -> TrackRecord:
 
 
 def published(tracking: Tracked, **given: str) -> dict[str, list[str]]:
-    """The tables that a publisher would read, with their columns."""
+    """Return the tables that a publisher would read, with their columns."""
     tables = read_tables(tracking.engine, tracking.log, Config(given))
     assert read_readable(tracking.engine, tracking.log, tables).keys() == {t for t in tables if t.key}
     return {table.name: list(table.columns) for table in tables}

@@ -64,7 +64,7 @@ class House:
         return self.dialect.statement_triggers
 
     def named(self, statement: str) -> str:
-        """The statement with names that no other test has."""
+        """Return the statement with names that no other test has."""
         statement = re.sub(r"\beventlog_(owner|publisher|reader|app|loader)\b", rf"\1_{self.mark}", statement)
         if self.schemas:
             return statement
@@ -98,7 +98,7 @@ class House:
         return self.database.url.set(username=name, password=password)
 
     def call(self, user: URL, *words: str, **settings: str) -> Result:
-        """A command of that user."""
+        """Return a command of that user."""
         environment = {"EVENTLOG_URL": user.render_as_string(False), "EVENTLOG_LOG_TABLE": self.log}
         done = CliRunner().invoke(cli, words, env=environment | settings)
         assert done.exit_code == 0, (words, done.output, done.stderr)

@@ -111,7 +111,7 @@ class Changes:
 
 @st.composite
 def layouts(draw: st.DrawFn, dialect: str) -> dict[str, Kind]:
-    """The columns of a table, each with its type; keys need not come first."""
+    """Return the columns of a table, each with its type; keys need not come first."""
     kinds = COLUMNS[dialect]
     keys = draw(st.lists(st.sampled_from([k for k in kinds if k.key]), min_size=1, max_size=3))
     others = draw(st.lists(st.sampled_from([k._replace(key=False) for k in kinds]), min_size=1, max_size=7))

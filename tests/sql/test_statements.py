@@ -26,7 +26,7 @@ FOLDERS = sorted({folder for dialect in DIALECTS.values() for folder in dialect.
 
 
 def binds(folder: str, name: str) -> set[str]:
-    """The values that a statement is given."""
+    """Return the values that a statement is given."""
     text = NO_BIND.sub("", "\n".join(read(folder)[name]))
     for piece, instead in PIECES.items():
         text = text.replace(piece, instead)

@@ -59,7 +59,7 @@ class Tracked:
         return track.track(self.engine, self.log, table, Choice(**chosen))
 
     def logged(self, table: str | None = None) -> list[Logged]:
-        """The rows since the last time."""
+        """Return the rows since the last time."""
         columns = "event_type, table_key, column_name, old_value, new_value, table_name"
         with self.engine.begin() as connection:
             found = connection.execute(text(f"select {columns} from eventlog order by record_id")).all()
@@ -87,7 +87,7 @@ def tracked(database: Database) -> Iterator[Tracked]:
 
 
 def query_back(connection: Connection, dialect: Dialect, table: Table) -> dict[str, Texts]:
-    """The texts of each row's columns, by its key, with the expressions that the triggers use."""
+    """Return the texts of each row's columns, by its key, with the expressions that the triggers use."""
     expressions = dialect.expressions
     key = expressions.key(((c.name, c) for c in table.key_columns), "q", dialect.quote)
     columns = [c for c in table.columns.values() if c.name not in table.key]
@@ -98,7 +98,7 @@ def query_back(connection: Connection, dialect: Dialect, table: Table) -> dict[s
 
 
 def replay(rows: Iterable[Logged], columns: Iterable[str]) -> dict[str, Texts]:
-    """The content of a table after the events of types 1 to 4, removed values checked."""
+    """Return the content of a table after the events of types 1 to 4, removed values checked."""
     empty = dict.fromkeys(columns)
     content: dict[str, Texts] = {}
     for row in rows:
@@ -114,7 +114,7 @@ def replay(rows: Iterable[Logged], columns: Iterable[str]) -> dict[str, Texts]:
 
 
 def replay_events(rows: Iterable[Logged], table: Table) -> dict[str, dict[str, Side]]:
-    """The same, from what the publisher makes of the rows: the changes of fold."""
+    """Return the same, from what the publisher makes of the rows: the changes of fold."""
     entries = [
         Entry(number, "N", row.type, "2025-01-01T00:00:00", None, table.name, *row[1:])
         for number, row in enumerate(rows, 1)
@@ -136,7 +136,7 @@ def replay_events(rows: Iterable[Logged], table: Table) -> dict[str, dict[str, S
 
 
 def loaded(table: Table, content: dict[str, Texts]) -> dict[str, dict[str, Side]]:
-    """The texts as values."""
+    """Return the texts as values."""
     return {
         key: {
             name: None if value is None else values.load(table.columns[name].kind, value)

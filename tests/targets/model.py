@@ -47,7 +47,7 @@ class Model:
 
 
 def changed(op: Op, key: int, old: int | None = None, **after: Any) -> Change:
-    """A change of the table usr."""
+    """Return a change of the table usr."""
     fields = [Field(column, ABSENT, value) for column, value in after.items()]
     if op is not Op.DELETE:
         fields.insert(0, Field("idu", ABSENT if old is None else old, key))

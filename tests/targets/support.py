@@ -47,7 +47,7 @@ def apply(
 
 
 def rows(engine: Engine, select: str) -> list[Any]:
-    """The rows of a query."""
+    """Return the rows of a query."""
     with engine.connect() as connection:
         return [tuple(row) for row in connection.execute(text(select))]
 

@@ -66,7 +66,7 @@ def columns(draw: Any) -> list[Any]:
 
 
 def goal_at(dialect: Dialect) -> TableTarget:
-    """The table as a target has it."""
+    """Return the table as a target has it."""
     every = TABLE.columns.values()
     cells, many = (tuple(make(column, dialect) for column in every) for make in (to_cell, to_column))
     return TableTarget(TABLE, "t", cells, source=SOURCE, to_columns=many)  # type: ignore[arg-type]

@@ -114,7 +114,7 @@ def test_change_tables_go_on_where_they_were_left_in_files_and_in_a_database(
 
 
 def _line(number: int, table: str, op: str, key: int) -> str:
-    """A change of the neutral format."""
+    """Return a change of the neutral format."""
     fields = [{"column": "idu", "after": key}, {"column": "fname", "after": f"n{number}"}]
     line: dict[str, Any] = {"op": op, "table": table, "key": {"idu": key}}
     line |= {"position": f"20250101000000{number:021}", "transaction": str(number)}

@@ -24,7 +24,7 @@ Version = tuple[Any, ...]
 
 
 def expected(changes: list[Change], missing_rows: str) -> list[Version]:
-    """The versions that changes make, one after the other."""
+    """Return the versions that changes make, one after the other."""
     model, made, current = Model(missing_rows), list[list[Any]](), dict[Any, list[Any]]()
     for change in changes:
         left, before = len(model.refused), dict(model.rows)

@@ -120,7 +120,7 @@ def test_a_run_that_follows_applies_what_comes_and_ends_by_a_signal(tmp_path: Pa
     (tmp_path / "t.toml").write_text(NUMBERED)
 
     def capture(number: int) -> bytes:
-        """A capture of so many inserts."""
+        """Return a capture of so many inserts."""
         lines = "".join(_line(n, "usr", "insert", n) for n in range(1, number + 1))
         words = ("convert", "--from", "changes", "--to", "gbase", "--tables", "t.toml", "-")
         done = subprocess.run(

@@ -31,7 +31,7 @@ MANY = {f"c{n}": n for n in range(1_700)}
 
 
 def inserted(table: str, key: Any, after: dict[str, Any]) -> Change:
-    """An insert of a table whose key is id."""
+    """Return an insert of a table whose key is id."""
     fields = tuple(Field(name, ABSENT, value) for name, value in {"id": key, **after}.items())
     return Change(Op.INSERT, None, table, (("id", key),), fields)
 

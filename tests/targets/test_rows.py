@@ -21,7 +21,7 @@ _SOURCES = count()
 
 
 def held(engine: Engine) -> dict[Any, dict[str, Any]]:
-    """The rows of usr by key."""
+    """Return the rows of usr by key."""
     found = rows(engine, f"select {', '.join(COLUMNS)} from usr")
     return {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in found}
 

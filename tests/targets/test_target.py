@@ -31,7 +31,7 @@ FULL: dict[str, Any] = {"fname": "Jack", "lname": "Frost", "n": 1}
 
 
 def numbered(*changes: Change) -> list[Change]:
-    """The changes, each with its position and a transaction of its own."""
+    """Return the changes, each with its position and a transaction of its own."""
     return [one._replace(position=f"{n:035}", transaction=str(n)) for n, one in enumerate(changes, 1)]
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.quick
 
 
 def told(op: Op, table: str, key: int, **after: Any) -> Change:
-    """A change of a table whose key is id."""
+    """Return a change of a table whose key is id."""
     fields = tuple(Field(name, ABSENT, value) for name, value in {"id": key, **after}.items())
     return Change(op, None, table, (("id", key),), () if op is Op.DELETE else fields)
 
@@ -197,7 +197,7 @@ def test_a_key_that_the_target_computes_takes_no_changes(engine: Engine) -> None
 
 
 def moved(table: str, old: int, new: int, **after: Any) -> Change:
-    """A change of the key of a row."""
+    """Return a change of the key of a row."""
     fields = (Field("id", old, new), *(Field(name, ABSENT, value) for name, value in after.items()))
     return Change(Op.UPDATE, None, table, (("id", new),), fields)
 

@@ -72,7 +72,7 @@ def by_column(folder: Path, inputs: Inputs, rules: Rules, wanted: XdsSettings, m
 
 
 def told(records: Sequence[bytes | Refused], refused: Sequence[Refused]) -> Told:
-    """The documents, and what was refused, whatever came first."""
+    """Return the documents, and what was refused, whatever came first."""
     left = [*refused, *(record for record in records if isinstance(record, Refused))]
     documents = b"".join(record for record in records if not isinstance(record, Refused))
     return documents, sorted((bad.where, bad.reason, bad.raw) for bad in left)

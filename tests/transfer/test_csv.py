@@ -21,7 +21,7 @@ sheets = st.integers(2, 4).flatmap(
 
 
 def read(data: bytes) -> list[tuple[str | None, ...] | str]:
-    """The cells of each good row, the place and reason of each bad one."""
+    """Return the cells of each good row, the place and reason of each bad one."""
     _, rows = csv.read(io.BytesIO(data), "f")
     return [row.cells if isinstance(row, Row) else f"{row.where} {row.reason}" for row in rows]
 

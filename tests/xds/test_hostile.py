@@ -30,7 +30,7 @@ def add(value: str) -> str:
 
 
 def found(text: str | bytes) -> list[str]:
-    """Each change by its key, each refusal by its reason."""
+    """Return each change by its key, each refusal by its reason."""
     data = text.encode() if isinstance(text, str) else text
     items = read([Source("f", "f", (), [data])], Tables(), XdsFileSettings())
     return [str(c.fact("table_key")) if isinstance(c, Change) else f"{c.where} {c.reason}" for c in items]

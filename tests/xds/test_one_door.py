@@ -55,7 +55,7 @@ READERS: dict[str, Callable[[bytes], object]] = {
 
 
 def body(name: str, text: str) -> str:
-    """A document that the reader of that name likes, with a text in it."""
+    """Return a document that the reader of that name likes, with a text in it."""
     if name == "answer":
         return f'<nds><output><status level="error" event-id="{text}">{text}</status></output></nds>'
     if name == "export":
@@ -271,7 +271,7 @@ MAKER = re.compile(
 
 
 def _doors(source: str) -> Iterator[str]:
-    """The uses of what parses XML in a file."""
+    """Yield the uses of what parses XML in a file."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Attribute(value=ast.Name("etree"), attr=name) if MAKER.fullmatch(name):

@@ -27,7 +27,7 @@ VALUES = ["", "x", "true", "error", "string", "pending"]
 
 @st.composite
 def trees(draw: st.DrawFn, depth: int = 3) -> etree._Element:
-    """An element that is about as often right as wrong."""
+    """Return an element that is about as often right as wrong."""
     element = etree.Element(draw(st.sampled_from(NAMES)))
     declared = next((e for e in DTD.iterelements() if e.name == element.tag), None)
     required = [a.name for a in declared.iterattributes() if a.default == "required"] if declared else []

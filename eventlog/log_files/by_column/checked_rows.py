@@ -67,7 +67,7 @@ class Checker:
         )
 
     def checked(self, slab: RowBatch) -> CheckedRows:
-        """The rows of a slab that fits."""
+        """Return the rows of a slab that fits."""
         cells = self._cells(slab)
         record_id, status, kind, time, user, *texts = cells
         table, key, column, *_ = texts
@@ -132,7 +132,7 @@ def _text(cells: pa.Array) -> pa.Array:
 
 
 def _numbers(cells: pa.Array, pattern: str, most: int) -> tuple[Ints, Flags]:
-    """The numbers, and which of them are surely right: from 1 on to the most."""
+    """Return the numbers, and which of them are surely right: from 1 on to the most."""
     if _is_text(cells.type):
         sure = _matches(cells, pattern)
         found = np.zeros(len(cells), np.int64)
@@ -154,7 +154,7 @@ def _matches(texts: pa.Array, pattern: str) -> Flags:
 
 
 def _read(rows: Iterable[tuple[int, Sequence[Any]]]) -> tuple[list[tuple[int, Entry]], list[InvalidRow]]:
-    """The rows as entries, and those that are none."""
+    """Return the rows as entries, and those that are none."""
     entries, odd = [], []
     for where, cells in rows:
         try:

@@ -96,7 +96,7 @@ def _sound_returns(data: Bytes, quotes: Ints) -> bool:
 
 
 def _lines(data: Bytes, quotes: Ints, line: int) -> tuple[Ints, int]:
-    """The line on which each record begins, and the bytes of the longest; empty lines are none."""
+    """Return the line on which each record begins, and the bytes of the longest; empty lines are none."""
     ends = np.flatnonzero(data == _LF)
     closing = np.searchsorted(quotes, ends) % 2 == 0
     numbers = np.arange(len(ends)) + line

@@ -54,7 +54,7 @@ class RowSpool:
             self._spill(self._shares)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, those of an object together."""
+        """Yield all rows, those of an object together."""
         if self._shares is None:
             yield from _divided(_joined(self._held), self._tables)
             return
@@ -78,7 +78,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _divided(rows: pa.RecordBatch, tables: Tables) -> Iterator[pa.RecordBatch]:
-    """The rows in batches of about _ROWS that hold all rows of their objects, each by record_id."""
+    """Yield the rows in batches of about _ROWS that hold all rows of their objects, each by record_id."""
     parts = max(-(-rows.num_rows // _ROWS), -(-rows.nbytes // _BYTES))
     if parts <= 1:
         yield _by_id(rows)
@@ -96,7 +96,7 @@ def _by_id(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
-    """A number for each row, the same for all rows of one object, however they spell it."""
+    """Return a number for each row, the same for all rows of one object, however they spell it."""
     if not rows.num_rows:
         return np.empty(0, np.int64)
     table, names = codes(rows.column("table_name"))
@@ -123,7 +123,7 @@ def _forms(tables: Tables, name: str) -> list[str]:
 
 
 def _canonical(tables: Tables, name: str, key: str) -> str:
-    """The text of a key in the catalogue's spelling, without quotes; its own if it cannot be read."""
+    """Return the text of a key in the catalogue's spelling, without quotes; its own if it cannot be read."""
     try:
         pairs = identify(tables, name, key).pairs
     except EventlogError:

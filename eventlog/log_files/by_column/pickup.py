@@ -97,7 +97,7 @@ class BulkPickup:
     def _rows(
         self, number: int, name: str, container: str, advance: Advance, refusals: Refusals
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that can be understood; the others are refused."""
+        """Yield the rows of a file that can be understood; the others are refused."""
         with open_input(name, advance, self._limits) as file:
             try:
                 columns, found = row_batches.read(file, name, container, self._limits)
@@ -119,7 +119,7 @@ class BulkPickup:
                 self._refused(Refused(name, f"the rest of the file cannot be read: {fault}"))
 
     def _entries(self, source: Source[Row]) -> Iterator[tuple[int, Entry]]:
-        """The entries of rows that were read one by one."""
+        """Yield the entries of rows that were read one by one."""
         for read in log.read_entries(source, self._clock):
             if isinstance(read, Refused):
                 self._refused(read)
@@ -149,7 +149,7 @@ class BulkPickup:
         return events.unwritten
 
     def _read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
-        """The current rows of these keys."""
+        """Return the current rows of these keys."""
         objects: list[int] = []
         rows: list[CurrentRow] = []
         for number, key in enumerate(keys.to_pylist()):
@@ -162,7 +162,7 @@ class BulkPickup:
         return CurrentColumns(np.array(objects, np.int64), arrays, np.empty(0, np.int64))
 
     def _packed(self, told: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-        """The documents of events in order; the last of each step waits for what may join it."""
+        """Yield the documents of events in order; the last of each step waits for what may join it."""
         most = self._settings.batch_size
         texts, objects = pa.array([], pa.large_string()), np.empty(0, np.int64)
         for some in told:
@@ -185,7 +185,7 @@ class BulkPickup:
 
 
 def _once(rows: pa.RecordBatch, repeated: Ints, counts: Ints, refusals: Refusals) -> pa.RecordBatch:
-    """The rows whose record_id no other has."""
+    """Return the rows whose record_id no other has."""
     ids = rows.column("record_id").to_numpy()
     again = np.isin(ids, repeated)
     if not again.any():

@@ -32,7 +32,7 @@ class Refusals:
         self._found[source].append((np.array(where, np.int64), np.array(codes, np.int64)))
 
     def told(self) -> Iterator[Refused]:
-        """Each with the record as it came, file by file."""
+        """Yield each with the record as it came, file by file."""
         reasons = list(self._reasons)
         for (name, container), found in zip(self._inputs, self._found, strict=True):
             if found:
@@ -47,7 +47,7 @@ class Refusals:
 def _records(
     name: str, container: str, limits: Limits, wanted: Iterator[tuple[int, str]]
 ) -> Iterator[Refused]:
-    """The rows at these places, which ascend."""
+    """Yield the rows at these places, which ascend."""
     place, reason = next(wanted)
     for source in open_sources([name], Shape.ROWS, container, limits=limits):
         if isinstance(source, Refused):

@@ -34,7 +34,7 @@ Slabs = Iterator["RowBatch | list[Row] | Refused"]
 
 
 def read(file: IO[bytes], name: str, container: str, limits: Limits) -> tuple[tuple[str, ...], Slabs]:
-    """The column names, and the rows: by column where they are regular, else as they are."""
+    """Return the column names, and the rows: by column where they are regular, else as they are."""
     if container == "csv":
         lines = csv.Lines(file, limits.max_record)
         columns = csv.header(lines, name)
@@ -96,7 +96,7 @@ class _Begun:
         return self._at >= len(self._data)
 
     def readline(self, limit: int, /) -> bytes:
-        """The next line, up to so many bytes."""
+        """Return the next line, up to so many bytes."""
         if self.taken:
             return self._file.readline(limit)
         end = self._data.find(b"\n", self._at, self._at + limit) + 1 or min(self._at + limit, len(self._data))
@@ -108,7 +108,7 @@ class _Begun:
 
 
 def _until_taken(rows: Iterator[Row | Refused], begun: _Begun, lines: csv.Lines) -> Slabs:
-    """The rows, until what was read before is used up, and no line is to be read again."""
+    """Return the rows, until what was read before is used up, and no line is to be read again."""
     held: list[Row] = []
     for row in rows:
         if isinstance(row, Refused):

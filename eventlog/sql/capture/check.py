@@ -30,8 +30,9 @@ def check(
     patience: timedelta = timedelta(days=1),
     published: Tables | None = None,
 ) -> Iterator[Finding]:
-    """Every finding about the log and the tables that are tracked; `published` are those that rows may name,
-    if others than these."""
+    """Yield every finding about the log and the tables that are tracked; `published` are those that rows may
+    name, if others than these.
+    """
     catalogue = Catalogue(connection)
     named = f"{log.schema}.{log.table}" if log.schema else log.table
     log = catalogue.located(log)
@@ -48,7 +49,7 @@ def check(
 
 
 def tracked_tables(checked: Checked) -> Iterator[Watched]:
-    """The tables that are tracked and still what they were then, with their choices."""
+    """Yield the tables that are tracked and still what they were then, with their choices."""
     for entry in checked.record:
         relation = checked.catalogue.at(entry.place)
         if relation is not None and entry.is_still(relation.identity):

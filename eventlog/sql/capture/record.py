@@ -69,24 +69,24 @@ class TrackRecord:
         self._children = [entry for entry in found if entry.place != entry.of]
 
     def __iter__(self) -> Iterator[Recorded]:
-        """The tables that are tracked."""
+        """Yield the tables that are tracked."""
         return (entry for entry in self._own.values() if entry.choice is not None)
 
     def names(self) -> set[str]:
-        """The names of the tables that are, or were, tracked."""
+        """Return the names of the tables that are, or were, tracked."""
         return {entry.table for entry in self._own.values()}
 
     def get(self, place: Place) -> Recorded | None:
-        """The table that is tracked there."""
+        """Return the table that is tracked there."""
         entry = self._own.get(place)
         return entry if entry and entry.choice is not None else None
 
     def children(self, parent: Place) -> list[Recorded]:
-        """The tables whose rows are logged as values of that one."""
+        """Return the tables whose rows are logged as values of that one."""
         return [entry for entry in self._children if entry.of == parent]
 
     def parents(self, child: Place) -> list[str]:
-        """The names of the tables as whose values the rows of that one are logged."""
+        """Return the names of the tables as whose values the rows of that one are logged."""
         return [entry.of_table for entry in self._children if entry.place == child]
 
     def choice(self, entry: Recorded) -> Choice:
@@ -110,7 +110,7 @@ class TrackRecord:
         return name
 
     def find(self, name: str) -> Recorded | None:
-        """The table that is tracked under that name, with its schema or without."""
+        """Return the table that is tracked under that name, with its schema or without."""
         return next((entry for entry in self if name in (str(entry), entry.table)), None)
 
     def stands(self, subject: Subject) -> bool:
@@ -124,7 +124,7 @@ class TrackRecord:
 
 
 def columns_of(child: Recorded) -> tuple[str, ...]:
-    """The columns of a child that are values of its parent."""
+    """Return the columns of a child that are values of its parent."""
     return tuple(json.loads(child.choice or "[]"))
 
 
@@ -148,7 +148,7 @@ def entries_of(subject: Subject) -> Iterator[Recorded]:
 
 
 def write_record(subject: Subject) -> Iterator[str]:
-    """The statements that put a subject on record, in place of what was there."""
+    """Yield the statements that put a subject on record, in place of what was there."""
     log = subject.log
     yield from forget(log, subject.relation.place)
     constant = log.dialect.expressions.constant
@@ -165,7 +165,7 @@ def write_record(subject: Subject) -> Iterator[str]:
 
 
 def forget(log: Log, place: Place) -> Iterator[str]:
-    """The statements after which a table is tracked no longer; its name stays its own."""
+    """Yield the statements after which a table is tracked no longer; its name stays its own."""
     constant = log.dialect.expressions.constant
     holes = {"of_schema": constant(place[0]), "of_table": constant(place[1])}
     yield from templates.statements(log.dialect, "unrecord", log.names() | holes)

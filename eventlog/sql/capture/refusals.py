@@ -31,7 +31,9 @@ def _no_table(subject: Subject) -> Iterator[str]:
 
 
 def _family(subject: Subject) -> Iterator[str]:
-    """A statement fires the triggers of the table that it names, and may change rows of its relatives."""
+    """Yield a statement fires the triggers of the table that it names, and may change rows of its
+    relatives.
+    """
     for name, kin in subject.relation.family:
         if kin == "partition":
             yield f"it is a partition of {name}: track {name}, which covers all of its partitions"
@@ -127,7 +129,9 @@ def _unreadable(subject: Subject) -> Iterator[str]:
 
 
 def _broken_names(subject: Subject) -> Iterator[str]:
-    """A client that ends statements at a line of its own would take a part of a name for its commands."""
+    """Yield a client that ends statements at a line of its own would take a part of a name for its
+    commands.
+    """
     if not subject.dialect.reads_lines:
         return
     relations = (subject.relation, *(child.relation for child in subject.children))

@@ -171,7 +171,7 @@ _NAMED = {kind.__name__: kind for kind in _KEPT}
 
 
 def dump_key(table: Table, key: Key) -> str:
-    """The values of a key as text."""
+    """Return the values of a key as text."""
     values = []
     for name, value in zip(table.key, key, strict=True):
         if type(value) not in _KEPT:
@@ -181,7 +181,7 @@ def dump_key(table: Table, key: Key) -> str:
 
 
 def load_key(text: str | None) -> Key | None:
-    """The values that `dump_key` wrote."""
+    """Return the values that `dump_key` wrote."""
     if text is None:
         return None
     return tuple(_KEPT[_NAMED[name]][1](value) for name, value in json.loads(text))

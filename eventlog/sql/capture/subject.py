@@ -63,15 +63,17 @@ def is_child(relation: Relation, parent: Relation) -> bool:
 
 
 def _whole(parent: Relation, relation: Relation) -> Child:
-    """The child with all columns but those that name its parent."""
+    """Return the child with all columns but those that name its parent."""
     link = _link(parent, relation)
     keys = link.columns if link else ()
     return linked(parent, relation, [name for name in relation.table.columns if name not in keys])
 
 
 def _link(parent: Relation, relation: Relation) -> ForeignKey | None:
-    """The foreign key by which a child names its parent: of several the one in the words of the parent's
-    key, else the one that comes first in the table."""
+    """Return the foreign key by which a child names its parent.
+
+    If there are several, it is the one with the parent's key names, else the first one of the table.
+    """
     own, key = parent.table, set(parent.table.key)
     order = list(relation.table.columns)
     links = [
@@ -88,8 +90,9 @@ def _link(parent: Relation, relation: Relation) -> ForeignKey | None:
 def installed_of(
     catalogue: Catalogue, record: TrackRecord, log: Log, relation: Relation, children: Iterable[Place]
 ) -> Iterator[Installed]:
-    """The triggers of ours for a table, those on its children included, and those that it has kept from
-    when it was tracked under another name."""
+    """Yield the triggers of ours for a table, those on its children included, and those that it has kept from
+    when it was tracked under another name.
+    """
     parent = relation.table.name
     own = trigger_names(log, parent, [None])
     former = {name for table in record.names() for name in trigger_names(log, table, [None])}
@@ -100,7 +103,7 @@ def installed_of(
 
 
 def trigger_names(log: Log, table: str, parents: Iterable[str | None]) -> set[str]:
-    """The names that triggers of ours have on a table; a parent is named where it is a child."""
+    """Return the names that triggers of ours have on a table; a parent is named where it is a child."""
     writer = log.dialect.triggers
     events = (*EVENTS, *writer.more)
     return {writer.name(log, table, event, parent) for parent in parents for event in events}
@@ -111,7 +114,7 @@ def _called(relation: Relation, names: Collection[str]) -> Iterator[Installed]:
 
 
 def _columns_of_children(catalogue: Catalogue, choice: Choice) -> dict[str, list[str]]:
-    """The columns of each child table that a choice names."""
+    """Return the columns of each child table that a choice names."""
     children: dict[str, list[str]] = {}
     for name in choice.children:
         table, column = split(catalogue, name)
@@ -120,7 +123,7 @@ def _columns_of_children(catalogue: Catalogue, choice: Choice) -> dict[str, list
 
 
 def split(catalogue: Catalogue, name: str) -> tuple[str, str]:
-    """The table and the column of a name that joins them by a dot; both may hold dots themselves."""
+    """Return the table and the column of a name that joins them by a dot; both may hold dots themselves."""
     for dot in reversed([match.start() for match in re.finditer(r"\.", name)]):
         with suppress(NoSuchTable):
             if name[dot + 1 :] in catalogue.find(name[:dot]).table.columns:
@@ -136,7 +139,7 @@ def _child(catalogue: Catalogue, parent: Relation, name: str, columns: Sequence[
 
 
 def linked(parent: Relation, relation: Relation, columns: Sequence[str]) -> Child:
-    """The child with these columns of it; NoChild where it is none, or lacks one."""
+    """Return the child with these columns of it; NoChild where it is none, or lacks one."""
     table, link = relation.table, _link(parent, relation)
     if link is None:
         raise NoChild(str(table), f"it has no foreign key to the primary key of {parent.table}")

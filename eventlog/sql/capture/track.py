@@ -73,7 +73,7 @@ def remove_routines(engine: Engine, log: Log) -> None:
 
 
 def tracked(connection: Connection, log: Log) -> list[str]:
-    """The tables that carry triggers of this log, which could not be written to without it."""
+    """Return the tables that carry triggers of this log, which could not be written to without it."""
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
     marked = {place for place, ours in catalogue.marked(log).items() if ours}
@@ -117,13 +117,13 @@ def plan_untrack(connection: Connection, log: Log, name: str) -> TrackPlan:
 
 
 def script(log: Log, plan: TrackPlan) -> str:
-    """The plan as a file for the database's own client."""
+    """Return the plan as a file for the database's own client."""
     head = templates.statements(log.dialect, "session", {}) if plan.statements else ()
     return log.dialect.script([*head, *plan.statements])
 
 
 def _replacing(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> Iterator[str]:
-    """The statements after which the triggers of a subject are those that it should have."""
+    """Yield the statements after which the triggers of a subject are those that it should have."""
     relation = catalogue.relation(*subject.relation.place)
     children = [entry.place for entry in record.children(relation.place)]
     children += [child.relation.place for child in subject.children]

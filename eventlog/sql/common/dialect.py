@@ -153,7 +153,7 @@ class Dialect:
         return self.force_index.replace("{index}", index)
 
     def script(self, statements: Iterable[str]) -> str:
-        """The statements as a file for the database's own client."""
+        """Return the statements as a file for the database's own client."""
         ended = (self._ended(statement) for statement in statements)
         return "\n".join((*self.script_head, *ended, *self.script_tail, ""))
 

@@ -50,7 +50,7 @@ class Expressions(NamedTuple):
     piece: str = "{v}"  # one constant of several
 
     def of(self, type_name: str) -> Expression:
-        """The expression of a type as the catalogue writes it."""
+        """Return the expression of a type as the catalogue writes it."""
         if type_name.endswith("[]"):
             return self.other
         name, arguments = split_type(type_name)
@@ -61,11 +61,11 @@ class Expressions(NamedTuple):
         return self.other
 
     def text(self, column: Column, alias: str, quote: Quote) -> str:
-        """The text of a column's value in the row that the alias names."""
+        """Return the text of a column's value in the row that the alias names."""
         return self.of(column.type).text.format(x=f"{alias}.{quote(column.name)}")
 
     def queried(self, column: Column, alias: str, quote: Quote) -> str:
-        """The same in the result of a query."""
+        """Return the same in the result of a query."""
         expression = self.of(column.type)
         return (expression.queried or expression.text).format(x=f"{alias}.{quote(column.name)}")
 
@@ -79,11 +79,11 @@ class Expressions(NamedTuple):
         return self.texts_differ.format(**texts)
 
     def key(self, columns: Iterable[tuple[str, Column]], alias: str, quote: Quote) -> str:
-        """The table_key of a row: each column under the name that the key gives it."""
+        """Return the table_key of a row: each column under the name that the key gives it."""
         return self.key_of((n, self.of(c.type), f"{alias}.{quote(c.name)}") for n, c in columns)
 
     def key_of(self, parts: Iterable[tuple[str, Expression, str]]) -> str:
-        """The table_key of named values, each with the expression of its type."""
+        """Return the table_key of named values, each with the expression of its type."""
         joined: list[str] = []
         for number, (name, expression, value) in enumerate(parts):
             joined.append(self.constant(f"+{name}=" if number else f"{name}="))
@@ -92,7 +92,7 @@ class Expressions(NamedTuple):
         return self.wrapped.format(parts=self.joined.join(joined))
 
     def constant(self, text: str) -> str:
-        """The text as a constant that no session setting changes."""
+        """Return the text as a constant that no session setting changes."""
         if self.escape and "\\" in text:
             return "E" + literal(text.replace("\\", "\\\\"))
         size = self.longest_constant

@@ -25,13 +25,15 @@ _NAME = re.compile(r"^-- (\w+) --\n(?:-- (\S.*)\n)?", re.MULTILINE)
 
 
 def statement(dialect: Dialect, name: str, **names: str) -> str:
-    """The one statement of a name."""
+    """Return the one statement of a name."""
     (only,) = statements(dialect, name, names)
     return only
 
 
 def statements(dialect: Dialect, name: str, names: Mapping[str, str]) -> Iterator[str]:
-    """The statements of a name, each without its end; those of the dialect's first folder that has some."""
+    """Yield the statements of a name, each without its end; those of the dialect's first folder that has
+    some.
+    """
     for text in _found(dialect.folders, name):
         if text.startswith(_INCLUDE):
             yield from statements(dialect, text.removeprefix(_INCLUDE), names)
@@ -47,13 +49,13 @@ def _own_ddl(dialect: Dialect, text: str) -> Iterable[str]:
 
 
 def fill(text: str, names: Mapping[str, str]) -> str:
-    """The text with its holes filled."""
+    """Return the text with its holes filled."""
     return _HOLE.sub(lambda hole: names[hole[1]], text)
 
 
 @functools.cache
 def read(folder: str) -> dict[str, tuple[str, ...]]:
-    """The statements of all files of a folder, by their names."""
+    """Return the statements of all files of a folder, by their names."""
     files = resources.files("eventlog.sql").joinpath(folder).iterdir()
     found: dict[str, tuple[str, ...]] = {}
     for name, purpose, body in chain.from_iterable(map(_named, files)):
@@ -64,7 +66,7 @@ def read(folder: str) -> dict[str, tuple[str, ...]]:
 
 
 def _named(file: Traversable) -> Iterator[tuple[str, str | None, str]]:
-    """The names, purposes and texts of a file; none of another kind."""
+    """Yield the names, purposes and texts of a file; none of another kind."""
     if file.name.endswith(".sql"):
         before, *parts = _NAME.split(file.read_text(encoding="utf-8"))
         if before.strip():

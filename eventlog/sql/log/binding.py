@@ -44,7 +44,9 @@ class Unreadable(EventlogError):
 
 
 def bind(connection: Connection, log: Log, layout: str | None = None) -> Log:
-    """The log with its columns as the catalogue has them; what is missing or cannot be read is named."""
+    """Return the log with its columns as the catalogue has them; what is missing or cannot be read
+    is named.
+    """
     columns_of = {column.name: column for column in Catalogue(connection).log(log)}
     if not columns_of:
         raise NoLog(log.table, _alike(connection, log))
@@ -78,7 +80,7 @@ def _called(ours: str, theirs: str) -> str:
 
 
 def _alike(connection: Connection, log: Log) -> str:
-    """The tables of that name in another case, as words for the message."""
+    """Return the tables of that name in another case, as words for the message."""
     names = [name for _, name, _ in Catalogue(connection).names(log.place)]
     alike = [name for name in names if name.lower() == log.table.lower()]
     return f"; there is {', '.join(alike)}, whose case counts" if alike else ""

@@ -79,7 +79,8 @@ def grow(
     connection: Connection, queries: Queries, done: FinishedRows, old: BlockedRange, upto: int, enough: int
 ) -> BlockedRange | None:
     """Return the range made longer, up to a row at most; None if it would have fewer than `enough` pending
-    rows, because a full scan is cheaper then."""
+    rows, because a full scan is cheaper then.
+    """
     survey = _Survey(connection, queries, done)
     start = old.end if old.end > LOWEST else survey.begin()
     if start is None or survey.pending(start, upto, enough) < enough:
@@ -112,7 +113,7 @@ class _Survey(NamedTuple):
         return sum(map(int, self._pending("stretch_pending", between(after, upto), most=most)))
 
     def edges(self, after: int, upto: int) -> tuple[int, int]:
-        """The first and the last row there."""
+        """Return the first and the last row there."""
         first, last = self._run("stretch_edges", after=after, upto=upto).one()
         return int(first), int(last)
 

@@ -147,7 +147,7 @@ class FinishedRanges:
         return size_of(before) - size_of(after)
 
     def some(self, most: int) -> list[StatusRange]:
-        """The first ranges, with so many ids or a few more."""
+        """Return the first ranges, with so many ids or a few more."""
         ranges: list[StatusRange] = []
         for row in self._run("first_done", most=most):
             ranges.append(StatusRange(*row))

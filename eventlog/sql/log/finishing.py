@@ -34,7 +34,9 @@ def mode_named(name: str | None) -> FinishMode | None:
 
 
 def agreed(recorded: FinishMode | None, delete: bool | None) -> FinishMode:
-    """The mode on record, else the one that delete-from-log states; Contradiction where both differ."""
+    """Return the mode on record, else the one that delete-from-log states; Contradiction where both
+    differ.
+    """
     stated = None if delete is None else FinishMode.DELETE if delete else FinishMode.UPDATE
     if recorded is not None and delete is not None and (recorded is FinishMode.DELETE) is not delete:
         raise Contradiction(str(delete).lower(), recorded, stated)

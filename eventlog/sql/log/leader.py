@@ -58,7 +58,7 @@ class Leader:
 
     @classmethod
     def elect(cls, engine: Engine, queries: Queries, name: str) -> Leader | None:
-        """The leader, None while another session holds the lock."""
+        """Return the leader, None while another session holds the lock."""
         holder = engine.connect()
         holder.detach()  # the lock must end when it closes, so no pool may keep it
         try:

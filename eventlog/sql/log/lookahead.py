@@ -86,7 +86,7 @@ def _outline(rows: Sequence[Told], objects: Ints) -> Outline:
 
 
 def _kind(event_type: Any) -> int:
-    """The event type of a row; 0 where it is none, and the row takes no part."""
+    """Return the event type of a row; 0 where it is none, and the row takes no part."""
     try:
         return read_event_type(event_type)
     except WrongRow:

@@ -71,8 +71,9 @@ class OvertakenRows:
         self._queries = queries
 
     def overtaken(self, ids: Iterable[int]) -> set[int]:
-        """The per-field rows among these whose column was published from a later row, and the deletes whose
-        object was."""
+        """Return the per-field rows among these whose column was published from a later row, and the deletes
+        whose object was.
+        """
         overtaken_ids: set[int] = set()
         for chunk in self._queries.chunks(ids):
             overtaken_ids |= self._behind(chunk, "was_published")
@@ -81,7 +82,7 @@ class OvertakenRows:
         return overtaken_ids
 
     def undone_by(self, ids: Iterable[int], others: Iterable[int]) -> set[int]:
-        """The per-field rows and deletes among these that later ones of some other rows would undo."""
+        """Return the per-field rows and deletes among these that later ones of some other rows would undo."""
         published = Published(row for chunk in self._queries.chunks(others) for row in self._rows(chunk))
         if not published.last:
             return set()
@@ -89,12 +90,15 @@ class OvertakenRows:
         return {row.record_id for row in rows if published.overtook(row)}
 
     def to_be_overtaken(self, ids: Iterable[int]) -> set[int]:
-        """The per-field rows and deletes among these that later rows of the log, which are not done, would
-        undo."""
+        """Return the per-field rows and deletes among these that later rows of the log, which are not done,
+        would undo.
+        """
         return set().union(*(self._behind(chunk, "still_new") for chunk in self._queries.chunks(ids)))
 
     def _behind(self, chunk: str, condition: str) -> set[int]:
-        """The rows of a chunk that are undone by later rows of the log, of those that a condition finds."""
+        """Return the rows of a chunk that are undone by later rows of the log, of those that a condition
+        finds.
+        """
         holes = {"conditions": self._queries.pieces(condition)}
         first = min(json.loads(chunk))
         last = self._queries.run(self._connection, "last_of_objects", holes, ids=chunk, first=first)
@@ -113,7 +117,7 @@ class OvertakenRows:
             self._mark(self._pages(condition, first))
 
     def _first(self) -> int | None:
-        """The first failed row that may get a mark, None where there is none."""
+        """Return the first failed row that may get a mark, None where there is none."""
         record_id = self._run("first_failed", most=1).scalar()
         return None if record_id is None else int(record_id)
 
@@ -126,7 +130,7 @@ class OvertakenRows:
         self._queries.run_by_ids(self._connection, "mark_overtaken", overtaken)
 
     def objects(self, ids: Iterable[int]) -> dict[int, str]:
-        """The hash of the object that each of these rows names."""
+        """Return the hash of the object that each of these rows names."""
         hashes = dict.fromkeys(ids, NO_OBJECT)
         for chunk in self._queries.chunks(hashes):
             for row in self._rows(chunk):
@@ -142,8 +146,10 @@ class OvertakenRows:
             self._queries.run_all(self._connection, "name_failure", named)
 
     def _failed(self, objects: Iterable[ObjectName]) -> Iterator[OvertakingRow]:
-        """The failed rows of objects that are not marked yet: all of them are looked through where they are
-        not more than the objects, else the objects are looked for."""
+        """Yield the failed rows of objects that are not marked yet.
+
+        If there are fewer of them than objects, it reads all, else only those of the objects.
+        """
         hashes = [object_hash(*name) for name in objects]
         failures = self._run("unmarked_failures", most=len(hashes) + 1).all()
         if len(failures) <= len(hashes):

@@ -134,7 +134,7 @@ class Pending:
     def every_pending(
         self, choice: Selection, after: int | None = None, upto: int | None = None
     ) -> Iterator[Cells]:
-        """All pending rows that may go now, by record_id, `limit` of them with each statement."""
+        """Yield all pending rows that may go now, by record_id, `limit` of them with each statement."""
         while chunk := self._lane("pick_up", choice, between(after, upto)):
             yield from chunk
             after = chunk[-1][0]
@@ -147,7 +147,7 @@ class Pending:
             after = chunk[-1][0]
 
     def bounds(self, choice: Selection, size: int) -> Iterator[int]:
-        """Every so-many-th of them, for those who share them out."""
+        """Yield every so-many-th of them, for those who share them out."""
         after, one = None, replace(choice, limit=1)
         while found := self._lane("pending_ids", one, between(after), skip=size - 1):
             ((after,),) = found
@@ -172,7 +172,7 @@ class Pending:
         numbers: Sequence[str],
         texts: Sequence[str],
     ) -> ResultColumns:
-        """The first rows of a lane, by column; `names` are those of the statement's columns."""
+        """Return the first rows of a lane, by column; `names` are those of the statement's columns."""
         from eventlog.sql.columns import in_one, read_columns
 
         found, left = [], choice.limit
@@ -247,7 +247,7 @@ class Pending:
         return found
 
     def sizes(self, ids: Sequence[int]) -> list[int]:
-        """The bytes of keys and values of each of these rows; 0 of one that is gone."""
+        """Return the bytes of keys and values of each of these rows; 0 of one that is gone."""
         chunks = self._queries.chunks(ids)
         found = (self._queries.run(self._connection, "sizes_by_id", ids=chunk).all() for chunk in chunks)
         of = {int(row[0]): int(row[1]) for rows in found for row in rows}
@@ -263,7 +263,7 @@ def keep_first(rows: list[Any], limit: int) -> None:
 def pending_statement(
     queries: Queries, name: str, choice: Selection, lane: Lane | None = None, skip: int = 0
 ) -> tuple[TextClause, dict[str, Any]]:
-    """A statement on pending rows that may go, and its values."""
+    """Return a statement on pending rows that may go, and its values."""
     among = lane or Lane((), {})
     conditions = [among.new, *among.conditions]
     values: dict[str, Any] = among.values | {"most": choice.limit, "skip": skip}

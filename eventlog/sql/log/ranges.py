@@ -21,12 +21,12 @@ Range = tuple[int, int]  # both ends included
 
 
 def integers(ids: Ids) -> Iterable[int]:
-    """The ids as integers of Python."""
+    """Return the ids as integers of Python."""
     return ids.tolist() if isinstance(ids, Array) else ids
 
 
 def ranges_of(ids: Ids) -> list[Range]:
-    """The ranges that ids make, ascending."""
+    """Return the ranges that ids make, ascending."""
     ordered = sorted(set(integers(ids)))
     if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:  # as most do
         return [(ordered[0], ordered[-1])]

@@ -79,8 +79,9 @@ def seal(table: str, key: str, digest: str | None, values: str | None) -> str | 
 
 
 def unseal(table: str, key: str, digest: str | None, sealed: str | None) -> str | None:
-    """The values that `seal` wrote; StateLost where they are not what was kept. Those that were kept before
-    there were checksums begin with a brace."""
+    """Return the values that `seal` wrote; StateLost where they are not what was kept. Those that were kept
+    before there were checksums begin with a brace.
+    """
     if sealed is None or sealed.startswith("{"):
         return sealed
     values = sealed[_CHECKSUM:]

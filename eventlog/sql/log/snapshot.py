@@ -92,7 +92,7 @@ class Snapshot(Pending):
         return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
 
     def now(self) -> str:
-        """The database's clock, in UTC."""
+        """Return the database's clock, in UTC."""
         return str(self._queries.run(self._connection, "now").scalar())
 
     def bound(self) -> int:
@@ -100,7 +100,7 @@ class Snapshot(Pending):
         return read_sequence(self._connection, self._queries.log).bound
 
     def share(self) -> str:
-        """The name by which other sessions see what this one sees, where the dialect can do that."""
+        """Return the name by which other sessions see what this one sees, where the dialect can do that."""
         return str(self._queries.run(self._connection, "share_snapshot").scalar())
 
     def grow(self, blocked: BlockedRange, upto: int, enough: int) -> BlockedRange | None:
@@ -136,11 +136,11 @@ class Snapshot(Pending):
             self._views = view
 
     def held(self) -> HeldObjects:
-        """The objects whose later rows wait for an event of theirs."""
+        """Return the objects whose later rows wait for an event of theirs."""
         return HeldObjects(frozenset(row[0] for row in self._queries.run(self._connection, "held")))
 
     def rows_about(self, words: str) -> Iterator[Cells]:
-        """Every row whose key holds these words, handled ones too."""
+        """Yield every row whose key holds these words, handled ones too."""
         rows = self._queries.run(self._connection, "rows_about", words=containing(words))
         yield from rows
 
@@ -179,16 +179,16 @@ class Snapshot(Pending):
         return self._ids(limit, "loopback", blocked, driver_user=driver_user)
 
     def latest_notice(self) -> int | None:
-        """The notice that somebody left last."""
+        """Return the notice that somebody left last."""
         notice = self._queries.run(self._connection, "latest_notice").scalar()
         return None if notice is None else int(notice)
 
     def latest_redrive(self) -> int:
-        """The notice of the last redrive, 0 where there was none."""
+        """Return the notice of the last redrive, 0 where there was none."""
         return int(self._queries.run(self._connection, "latest_redrive").scalar())
 
     def timeless(self, limit: int) -> list[int]:
-        """The pending rows without event_time, which a pick-up by time never sees."""
+        """Return the pending rows without event_time, which a pick-up by time never sees."""
         return self._ids(limit, "timeless")
 
     def _ids(self, limit: int, condition: str, blocked: BlockedRange = NO_RANGE, **values: Any) -> list[int]:
@@ -220,8 +220,9 @@ class Snapshot(Pending):
     def current_rows(
         self, table: Readable, keys: Sequence[Sequence[str]], bound: int = NO_BOUND
     ) -> Iterator[Current]:
-        """The rows of the keys as they are in this snapshot, TooMuch if they come to so many bytes; values of
-        a key are of its columns' types."""
+        """Yield the rows of the keys as they are in this snapshot, TooMuch if they come to so many bytes;
+        values of a key are of its columns' types.
+        """
         self._expect(view=table.view)
         return current.current_rows(self._connection, self._queries, table, keys, bound)
 
@@ -233,6 +234,6 @@ class Snapshot(Pending):
         return current.current_columns(self._connection, self._queries, table, keys, bound)
 
     def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
-        """The keys, as texts in key order, of the first objects that have all these values."""
+        """Return the keys, as texts in key order, of the first objects that have all these values."""
         self._expect(view=table.view)
         return current.search(self._connection, self._queries, table, sought, most)

@@ -34,14 +34,14 @@ class RangeEdit(NamedTuple):
 
 
 def status_ranges(ids: Ids, letter: str) -> list[StatusRange]:
-    """The ranges that ids make, ascending."""
+    """Return the ranges that ids make, ascending."""
     return [
         _new(StatusRange, (*part, letter)) for low, high in ranges_of(ids) for part in _by_block(low, high)
     ]
 
 
 def blocks_of(ranges: Iterable[StatusRange]) -> list[int]:
-    """The blocks of ranges, each once."""
+    """Return the blocks of ranges, each once."""
     return list(dict.fromkeys(first // BLOCK for first, _, _ in ranges))
 
 

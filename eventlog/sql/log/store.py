@@ -114,7 +114,7 @@ class Store:
             return read_position(connection, self.log)
 
     def newest(self) -> int:
-        """The highest record_id in the log; 0 of an empty one."""
+        """Return the highest record_id in the log; 0 of an empty one."""
         with self.engine.connect() as connection:
             return int(self.queries.run(connection, "compare_newest").scalar() or 0)
 

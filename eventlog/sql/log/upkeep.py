@@ -135,24 +135,25 @@ class Upkeep:
         return [FailedRow(row, letter, read_integer(kind), *facts) for row, letter, kind, *facts in rows]
 
     def failed_groups(self, which: Which, limit: int) -> list[tuple[str | None, int]]:
-        """The beginnings of reasons (None: none is kept), with how many rows have each, most first."""
+        """Return the beginnings of reasons (None: none is kept), with how many rows have each, most first."""
         holes, values = self._failed(which)
         return [(reason, rows) for reason, rows in self._run("failed_groups", holes, most=limit, **values)]
 
     def _failed(self, which: Which, *more: str) -> tuple[dict[str, str], dict[str, Any]]:
-        """The conditions of a query for failed rows, and their values."""
+        """Return the conditions of a query for failed rows, and their values."""
         conditions = list(_conditions(which))
         values = {name: value for _, name, value in conditions}
         pieces = self._queries.pieces("has_failed", *more, *(condition for condition, *_ in conditions))
         return {"conditions": pieces}, values
 
     def overtaken(self, ids: Iterable[int]) -> set[int]:
-        """The per-field rows among these whose column was published from a later row, and the deletes whose
-        object was."""
+        """Return the per-field rows among these whose column was published from a later row, and the deletes
+        whose object was.
+        """
         return OvertakenRows(self._connection, self._queries).overtaken(ids)
 
     def undone_by(self, ids: Iterable[int], others: Iterable[int]) -> set[int]:
-        """The per-field rows and deletes among these that later ones of some other rows would undo."""
+        """Return the per-field rows and deletes among these that later ones of some other rows would undo."""
         return OvertakenRows(self._connection, self._queries).undone_by(ids, others)
 
     def read_ahead(self, ids: Iterable[int]) -> set[int]:
@@ -177,7 +178,7 @@ class Upkeep:
         return batches, waiting
 
     def together(self, ids: Iterable[int]) -> list[FailedRow]:
-        """The failed rows among these, with the others of their events."""
+        """Return the failed rows among these, with the others of their events."""
         ids_together = set(ids)
         for chunk in self._queries.chunks(ids_together.copy()):
             ids_together.update(row[0] for row in self._run("failed_together", ids=chunk))
@@ -185,7 +186,7 @@ class Upkeep:
         return [row for chunk in chunks for row in self.failures(Which(tuple(chunk)), len(chunk))]
 
     def relatives(self, ids: Iterable[int]) -> list[Relative]:
-        """Every row of the objects of these rows, whatever its status, oldest first."""
+        """Return every row of the objects of these rows, whatever its status, oldest first."""
         rows = {row for chunk in self._queries.chunks(ids) for row in self._run("relatives", ids=chunk)}
         return sorted(Relative(number, read_integer(kind), *facts) for number, kind, *facts in rows)
 
@@ -231,7 +232,7 @@ class Upkeep:
         return FinishedRanges(self._connection, self._queries)
 
     def _new(self, ids: Iterable[int]) -> Iterator[int]:
-        """The rows among these that have no letter in the log."""
+        """Yield the rows among these that have no letter in the log."""
         holes = {
             "rows": self._queries.relation("every_row"),
             "conditions": self._queries.pieces("of_ids", "pending"),
@@ -247,7 +248,9 @@ class Upkeep:
             done.drop_empty()
 
     def waiting_with(self, ids: Iterable[int]) -> dict[tuple[str, str], list[int]]:
-        """The rows of each waiting event that has one of these, by its object's hash and its event-id."""
+        """Return the rows of each waiting event that has one of these, by its object's hash and its
+        event-id.
+        """
         ids = set(ids)
         rows = chain.from_iterable(
             self._run("spelled_by_id", ids=chunk) for chunk in self._queries.chunks(ids)
@@ -265,7 +268,7 @@ class Upkeep:
         self._run("resume")
 
     def known(self) -> ReceiverState:
-        """The state that was kept when tables were compared."""
+        """Return the state that was kept when tables were compared."""
         return ReceiverState(self._connection, self._queries)
 
     def note(self, kind: str, words: str, table_name: str | None = None) -> None:
@@ -273,7 +276,7 @@ class Upkeep:
         self._run("note", kind=kind, table_name=table_name, words=keepable(self._connection, words))
 
     def notices(self, limit: int = 100) -> list[Notice]:
-        """The latest notices, newest first."""
+        """Return the latest notices, newest first."""
         return [Notice(*row) for row in self._run("notices", most=limit)]
 
     def state(self) -> LogState:
@@ -316,7 +319,7 @@ class Upkeep:
         return int(self._run("failed_count").scalar())
 
     def counts(self) -> list[Count]:
-        """The rows of each status and table."""
+        """Return the rows of each status and table."""
         return [Count(status or "", name or "", rows) for status, name, rows in self._run("counts")]
 
     def purge(

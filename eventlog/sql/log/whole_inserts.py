@@ -33,7 +33,7 @@ class Outline(NamedTuple):
         return Outline(self.ids[which], self.kinds[which], self.objects[which])
 
     def renamed(self, names: Ints) -> Outline:
-        """The same with other numbers of the objects: the one at the place of each."""
+        """Return the same with other numbers of the objects: the one at the place of each."""
         return self._replace(objects=names[self.objects])
 
 
@@ -132,14 +132,18 @@ class WholeInserts:
         return _joined(outlines)
 
     def _run_ends(self, rows: Outline, sure: int) -> Ints:
-        """The places at which runs end; of the runs that nothing ends, those among so many first rows."""
+        """Return the places at which runs end; of the runs that nothing ends, those among so many
+        first rows.
+        """
         order, first = _by_object(rows.objects, self._telling(rows.kinds))
         insert = self._inserts(rows.kinds[order])
         before_closing = ~np.append(insert, True)[1:]
         return order[insert & np.where(_lasts(first), order < sure, before_closing)]
 
     def _until_closed(self, rows: Outline, chosen: Flags) -> Ints:
-        """The places, among some, of rows of inserts before the first row that ends their object's run."""
+        """Return the places, among some, of rows of inserts before the first row that ends their object's
+        run.
+        """
         order, first = _by_object(rows.objects, self._telling(np.where(chosen, rows.kinds, 0)))
         closing = ~self._inserts(rows.kinds[order])
         closed = np.cumsum(closing)
@@ -151,7 +155,7 @@ class WholeInserts:
         return np.isin(kinds, list(self._room.inserts))
 
     def _telling(self, kinds: Ints) -> Ints:
-        """The places of the rows that are of runs, or end them."""
+        """Return the places of the rows that are of runs, or end them."""
         return np.flatnonzero(np.isin(kinds, [*self._room.inserts, *CLOSING]))
 
     def _fitting(self, ids: Ints, octets: int) -> int:
@@ -167,13 +171,15 @@ class _Ranks:
         self._ranks = np.argsort(np.argsort(first))
 
     def of(self, objects: Ints) -> Ints:
-        """The rank of each of these objects, which are all among those."""
+        """Return the rank of each of these objects, which are all among those."""
         ranks: Ints = self._ranks[np.searchsorted(self._objects, objects)]
         return ranks
 
 
 def _by_object(objects: Ints, places: Ints) -> tuple[Ints, Flags]:
-    """The places, those of an object together and in their order, and which is the first of its object."""
+    """Return the places, those of an object together and in their order, and which is the first of its
+    object.
+    """
     order = places[np.argsort(objects[places], kind="stable")]
     return order, np.diff(objects[order], prepend=objects[order[:1]] - 1) != 0
 

@@ -162,7 +162,9 @@ class Work:
         self._queries.run(self._connection, "note_highest", highest=record_id, credible=CREDIBLE)
 
     def latest_redrive(self) -> int:
-        """The notice of the last redrive, 0 where there was none; no other comes until the block ends."""
+        """Return the notice of the last redrive, 0 where there was none; no other comes until the
+        block ends.
+        """
         return int(self._queries.run(self._connection, "latest_redrive").scalar())
 
     def note(self, kind: str, words: str, table_name: str | None = None) -> None:

@@ -31,7 +31,7 @@ USER = "left(user(), char_length(user()) - locate('@', reverse(user())))"
 
 
 def write(subject: Subject) -> Iterator[Trigger]:
-    """The triggers of a subject."""
+    """Yield the triggers of a subject."""
     writer = _Writer(subject)
     for event, body in writer.bodies():
         yield writer.trigger(subject.table, event, body)

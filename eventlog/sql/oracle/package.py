@@ -69,7 +69,9 @@ class Package:
             yield "\n" + indent(templates.statement(self.log.dialect, name), 2)
 
     def _routines(self, number: int, expression: Expression) -> tuple[str, str]:
-        """The routines for values of one type: what the package's head declares, and what its body has."""
+        """Return the routines for values of one type: what the package's head declares, and what its body
+        has.
+        """
         if expression.differs:
             differ = expression.differs.format(a="old_value", b="new_value")
         else:

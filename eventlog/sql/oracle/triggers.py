@@ -43,7 +43,7 @@ class TriggerShape(NamedTuple):
 
 
 def write(subject: Subject) -> Iterator[Trigger]:
-    """The triggers of a subject: one or several, and likewise for each child."""
+    """Yield the triggers of a subject: one or several, and likewise for each child."""
     own = TriggerShape(subject.table, None, subject.relation.key, subject.columns)
     yield from _Parent(subject, own).triggers()
     for child in subject.children:
@@ -51,7 +51,7 @@ def write(subject: Subject) -> Iterator[Trigger]:
 
 
 def name_of(log: Log, table: str, event: str, parent: str | None) -> str:
-    """One trigger is for all events; it shares the names of its schema. Further ones have a number."""
+    """Return one trigger is for all events; it shares the names of its schema. Further ones have a number."""
     more = event if event.startswith("+") else None
     return object_name(log.dialect, log.dialect.fold(log.table), table, parent, more)
 
@@ -90,7 +90,7 @@ class _Writer:
         raise NotImplementedError
 
     def call(self, package: Package, kind: int, key: str, name: str, old: str, new: str, moved: str) -> str:
-        """A line that notes a column, where its texts differ."""
+        """Return a line that notes a column, where its texts differ."""
         column = self.shape.table.columns[name]
         logged_name = name if self.shape.parent is None else f"{self.shape.table.name}.{name}"
         return (

@@ -61,14 +61,14 @@ class Bodies:
         return self.log(self.rows.deleted(), "o", f"only {qualified(self.dialect, *leaf)} o")
 
     def of_child_statements(self, child: Child) -> Iterator[tuple[str, str]]:
-        """The same as of_statements, for a child table."""
+        """Yield the same as of_statements, for a child table."""
         yield "insert", self.child_given(child, _INSERTED)
         columns = (*child.link.columns, *(column.name for column in child.columns))
         yield "update", self.child_changed(child, self.pairs(columns))
         yield "delete", self.child_taken(child, _DELETED)
 
     def of_child_row(self, child: Child) -> str:
-        """The same as of_row, for a child table."""
+        """Return the same as of_row, for a child table."""
         return _by_operation(
             self.child_given(child, _NEW_ROW),
             self.child_changed(child, _ROW_PAIR),
@@ -104,7 +104,9 @@ class Bodies:
         return "\n".join(parts)
 
     def paired_updates(self) -> str:
-        """One row, as most statements change, needs no pairing: two scans of one row cost a third of it."""
+        """Return one row, as most statements change, needs no pairing: two scans of one row cost a third of
+        it.
+        """
         return "\n".join(
             (
                 f"if not exists (select from {NEW} offset 1) then",
@@ -196,7 +198,7 @@ class Bodies:
         return f"{exists} and not exists (select from {taken} t where {self._same_row('t', 'o')})"
 
     def _taken(self, pairs: str, moved: str) -> str:
-        """The new keys of rows that moved."""
+        """Return the new keys of rows that moved."""
         names = ", ".join(f"n.{self.dialect.quote(name)}" for name in self.subject.table.key)
         return f"(select {names} from {pairs} where {moved})"  # noqa: S608
 
@@ -278,7 +280,7 @@ class Bodies:
 
 
 def _by_operation(insert: str, update: str, delete: str) -> str:
-    """One function for all that can happen to a row."""
+    """Return one function for all that can happen to a row."""
     parts = (("if", "INSERT", insert), ("elsif", "UPDATE", update), ("elsif", "DELETE", delete))
     lines = [
         f"{word} tg_op operator(pg_catalog.=) '{operation}' then\n{indent(body, 2)}"

@@ -30,13 +30,13 @@ _WHEN = {"truncate": "before truncate", REPLICATED: "after insert or update or d
 
 
 def wake_key(log: Log) -> tuple[int, int]:
-    """The advisory lock that a sleeping publisher holds: while it does, a statement notifies."""
+    """Return the advisory lock that a sleeping publisher holds: while it does, a statement notifies."""
     checksum = zlib.crc32(log.table.encode())
     return _WAKE_CLASS, checksum - (1 << 32) if checksum >= 1 << 31 else checksum
 
 
 def write(subject: Subject) -> Iterator[Trigger]:
-    """The triggers of a subject."""
+    """Yield the triggers of a subject."""
     writer = _Writer(subject)
     relation, bodies = subject.relation, writer.bodies
     places = [relation.place, *relation.below]
@@ -95,7 +95,7 @@ class _Writer:
     def triggers(
         self, places: Sequence[Place], event: str, body: str, by_row: bool = False, parent: str | None = None
     ) -> Iterator[Trigger]:
-        """One function, and a trigger that calls it on each of the places."""
+        """Yield one function, and a trigger that calls it on each of the places."""
         log, own = self.subject.log, self.subject.relation.place
         fires = firing(self.subject, event)
         function = object_name(self.dialect, log.table, *own, *(places[0] if places[0] != own else ()), event)

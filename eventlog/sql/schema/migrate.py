@@ -67,14 +67,14 @@ def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
 
 
 def revision(connection: Connection, log: Log) -> str | None:
-    """The revision that the log is at, None where it is not installed."""
+    """Return the revision that the log is at, None where it is not installed."""
     if not _exists(connection, log, log.beside("version")):
         return None
     return connection.execute(text(f"select version_num from {log.names()['version']}")).scalar()  # noqa: S608
 
 
 def install_script(log: Log, *, attached: bool = False, future_events: bool = False) -> str:
-    """The DDL of a fresh install for the database's own client; an attached log is not created."""
+    """Return the DDL of a fresh install for the database's own client; an attached log is not created."""
     own = not attached
     return log.dialect.script(
         [
@@ -86,7 +86,7 @@ def install_script(log: Log, *, attached: bool = False, future_events: bool = Fa
 
 
 def uninstall_script(log: Log, *, attached: bool = False) -> str:
-    """The DDL that takes a log away again."""
+    """Return the DDL that takes a log away again."""
     statements = _offline(
         log, not attached, lambda script, run: script.module.downgrade(run), newest_first=True
     )
@@ -123,7 +123,7 @@ def has_companion(connection: Connection, log: Log, name: str) -> bool:
 
 
 def head() -> str:
-    """The newest revision."""
+    """Return the newest revision."""
     newest = _scripts().get_current_head()
     assert newest is not None
     return newest
@@ -182,7 +182,7 @@ def _statements(log: Log, name: str, own: bool, *, fresh: bool = True) -> Iterat
 
 
 def _holes(log: Log, own: bool, *, fresh: bool = True) -> dict[str, str]:
-    """The names of the log, and what is on record of it from the start."""
+    """Return the names of the log, and what is on record of it from the start."""
     return log.names() | {
         "attached": "0" if own else "1",
         "association": "canonical" if own and fresh else "as-logged",

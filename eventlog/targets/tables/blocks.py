@@ -56,7 +56,9 @@ def acts_of(goal: TableTarget, block: Block) -> Sequence[Act | None]:
 
 
 def new_rows(goal: TableTarget, block: Block) -> Sequence[Cells] | None:
-    """The columns of the rows that a block makes; None unless each of its changes makes a whole one."""
+    """Return the columns of the rows that a block makes; None unless each of its changes makes a
+    whole one.
+    """
     if block.op not in NEW or not _together(goal, block):
         return None
     reading = _Reading(goal, block)
@@ -101,17 +103,17 @@ class _Reading:
         return acts
 
     def keys(self) -> dict[int, Cells]:
-        """The columns of the key, by their places."""
+        """Return the columns of the key, by their places."""
         return {place: self._key_column(place) for place in self._goal.key}
 
     def columns(self, keys: dict[int, Cells]) -> Sequence[Cells]:
-        """The columns of the rows."""
+        """Return the columns of the rows."""
         supplied = self._supplied() | keys
         lacking = [ABSENT] * len(self._block.changes)
         return [supplied.get(place, lacking) for place in range(len(self._goal.columns))]
 
     def _cells(self, place: int, values: Sequence[Side]) -> Cells:
-        """The cells of a column; changes whose value it refuses are others' to answer."""
+        """Return the cells of a column; changes whose value it refuses are others' to answer."""
         plain = self._goal.to_columns[place](values)
         if plain is not None:
             return plain
@@ -126,7 +128,7 @@ class _Reading:
         return made
 
     def _key_column(self, place: int) -> Cells:
-        """The cells of a column of the key, from the changes' keys or else from their fields."""
+        """Return the cells of a column of the key, from the changes' keys or else from their fields."""
         block = self._block
         given = {at: number for number, at in enumerate(self._goal.key_places(block.key_names))}
         number = given.get(place)
@@ -144,7 +146,7 @@ class _Reading:
         return cells
 
     def _supplied(self) -> dict[int, Cells]:
-        """The cells that fields supply, by their places."""
+        """Return the cells that fields supply, by their places."""
         return {
             place: self._cells(place, list(map(_AFTER, fields)))
             for (place, to_cell), fields in zip(self._layout.entries, self._fields, strict=True)

@@ -49,7 +49,9 @@ def to_column(column: Column, dialect: Dialect) -> ToColumn:
 
 
 def _plain(column: Column, dialect: Dialect) -> tuple[type, _Make | None]:
-    """The type of a column's plain values, and what makes their cells; None where they are cells already."""
+    """Return the type of a column's plain values, and what makes their cells; None where they are cells
+    already.
+    """
     if column.number is Precision.EXACT:
         return str, _decimals(column)
     if column.number is not None:

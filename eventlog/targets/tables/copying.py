@@ -36,7 +36,7 @@ def copy_text(columns: Sequence[Sequence[Any]]) -> Iterator[bytes]:
 
 
 def _column(cells: Sequence[Any]) -> Iterable[str]:
-    """The texts of one column."""
+    """Return the texts of one column."""
     kinds = set(map(type, cells))
     if kinds == {int}:
         return map(str, cells)

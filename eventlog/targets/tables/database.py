@@ -168,7 +168,7 @@ class Database:
         self._connection.commit()
 
     def _new(self, blocks: Iterable[Block]) -> Sequence[tuple[TableTarget, Block]]:
-        """The blocks with their tables, if all their changes make rows; else none."""
+        """Return the blocks with their tables, if all their changes make rows; else none."""
         try:
             goals = [(self._goals.get(block), block) for block in blocks]
         except EventlogError:

@@ -199,7 +199,7 @@ class Delta:
     # --- tables
 
     def _goal(self, path: Path, changes: Sequence[Change]) -> TableTarget | None:
-        """The table for changes, made or extended if it lacks something and that is wanted."""
+        """Return the table for changes, made or extended if it lacks something and that is wanted."""
         named = changes[0].schema, changes[0].table
         source = self._tables.of(*named)
         key = tuple(self._settings.key_of(named)) or (source.key if source is not None else ())
@@ -235,7 +235,7 @@ class Delta:
             self._inform(guessed_types(name, guesses))
 
     def _schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
-        """The columns of a table that is made."""
+        """Return the columns of a table that is made."""
         if not self._settings.history:
             return pa.schema(fields)
         return pa.schema([*(f for f in fields if f.name not in SPAN), *delta_history.FIELDS])

@@ -54,8 +54,9 @@ class Versions:
     def take(
         self, steps: Sequence[Step], place: Callable[[Change], Named], refused: list[Refused]
     ) -> list[Step]:
-        """The steps in their order; those that were taken. One that would make a second version of a row at
-        one place is refused with its change."""
+        """Return the steps in their order; those that were taken. One that would make a second version of a
+        row at one place is refused with its change.
+        """
         taken: list[Step] = []
         held: list[tuple[Act | Moved, Named]] = []
         bad: set[int] = set()
@@ -85,7 +86,7 @@ class Versions:
         return taken
 
     def table(self) -> pa.Table:
-        """The versions as they are now."""
+        """Return the versions as they are now."""
         arrays = [pa.array([row[f.name] for row in self._rows], f.type) for f in self._schema]
         return pa.Table.from_arrays(arrays, schema=self._schema)
 

@@ -72,7 +72,7 @@ def write(table: Path, source: str, marks: Sequence[str]) -> str:
 
 
 def _folder(table: Path, source: str) -> Path:
-    """The files of a source, whatever it is called."""
+    """Return the files of a source, whatever it is called."""
     return table / FOLDER / hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

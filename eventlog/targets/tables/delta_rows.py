@@ -69,7 +69,7 @@ class Rewriting:
             self._write(step, self._rows.get(step.key))
 
     def table(self) -> pa.Table:
-        """The rows as they are now."""
+        """Return the rows as they are now."""
         columns = zip(*self._rows.values(), strict=True) if self._rows else [()] * len(self._schema)
         arrays = [pa.array(list(cells), f.type) for cells, f in zip(columns, self._schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=self._schema)
@@ -91,7 +91,7 @@ class Rewriting:
 
 
 def predicate_of(goal: TableTarget, first_keys: Iterable[Any]) -> str:
-    """The condition of rows whose key begins with one of some values."""
+    """Return the condition of rows whose key begins with one of some values."""
     values = ", ".join(sorted(_literal(value) for value in first_keys))
     return f"{POSTGRESQL.quote(goal.columns[goal.key[0]])} in ({values})"
 

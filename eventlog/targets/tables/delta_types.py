@@ -52,8 +52,9 @@ def _decimal_type(spec: Spec) -> pa.DataType:
 def fields_for(
     changes: Sequence[Change], source: Table | None, key: Iterable[str], described: Mapping[str, Spec]
 ) -> Iterator[pa.Field]:
-    """The columns that changes need: those of the tables file, or else those that the source described, with
-    their types, others by their values."""
+    """Yield the columns that changes need: those of the tables file, or else those that the source described,
+    with their types, others by their values.
+    """
     known = {name: ARROW_TYPES[spec.name](spec) for name, spec in described.items()}
     if source is not None and source.columns:
         known = {name: type_of(column) for name, column in source.columns.items()}
@@ -81,7 +82,7 @@ def type_of(column: Column) -> pa.DataType:
 def goal_of(
     table: Any, named: tuple[str | None, str], source: Table | None, key: Sequence[str], chosen: ApplySettings
 ) -> TableTarget:
-    """A Delta table as changes see it."""
+    """Return a Delta table as changes see it."""
     fields = list(pa.schema(table.schema().to_arrow()))
     spanned = {field.name for field in fields}.intersection(SPAN)
     if chosen.history and spanned != set(SPAN):
@@ -108,7 +109,7 @@ def _column(field: pa.Field) -> Column:
 
 
 def _sql_name(of: pa.DataType) -> str:
-    """An Arrow type in the words of SQL."""
+    """Return an Arrow type in the words of SQL."""
     if pa.types.is_decimal(of):
         return f"numeric({of.precision},{of.scale})"
     if pa.types.is_timestamp(of):

@@ -87,7 +87,7 @@ class TwoSchemas(EventlogError):
 
 
 def refuse(change: Change, fault: EventlogError) -> Refused:
-    """A change that the target does not take, by its event-id where it has no position."""
+    """Return a change that the target does not take, by its event-id where it has no position."""
     refused = neutral.refuse(change, fault)
     name = dict(change.extra).get("event_id") if change.position is None else None
     return refused if name is None else refused._replace(where=f"{refused.where}:{name}")

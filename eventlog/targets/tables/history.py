@@ -120,7 +120,7 @@ class HistoryWriter:
         self._now[key] = _GONE
 
     def _before(self, key: RowKey) -> Version | str | None:
-        """The version that a step meets; None for the one that the target has, if it has one."""
+        """Return the version that a step meets; None for the one that the target has, if it has one."""
         return self._now.get(key, _GONE if key in self._missing else None)
 
     def _close(self, key: RowKey, at: Named, *, asked: bool) -> None:

@@ -171,7 +171,7 @@ class ByStream:
         self._loading = {(schema, name) for schema, name in found["loading"]}
 
     def fresh(self, changes: Sequence[Change]) -> Fresh:
-        """All of them."""
+        """Return all of them."""
         loaded, begun = dict[Named, None](), dict[Named, None]()
         for change in changes:
             named = change.schema, change.table
@@ -224,7 +224,7 @@ def progress_of(
 
 
 def read_state(source: str, state: str | None) -> str | None:
-    """The source's own state in the target's."""
+    """Return the source's own state in the target's."""
     if state is None:
         return None
     found = progress_of(source, "", state, has_states=True)
@@ -236,7 +236,7 @@ def _digest(change: Change) -> str:
 
 
 def _name(change: Change) -> str:
-    """The name of an event as the target keeps it: a long one by its digest."""
+    """Return the name of an event as the target keeps it: a long one by its digest."""
     name = change.fact("event_id")
     if not isinstance(name, str):
         raise Unnamed

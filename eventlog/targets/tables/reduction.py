@@ -88,7 +88,7 @@ def _merge(effect: Effect, act: Act) -> None:
 
 
 def by_goal(acts: Iterable[Act]) -> dict[TableTarget, list[Act]]:
-    """The acts of each table, the tables in the order in which they come."""
+    """Return the acts of each table, the tables in the order in which they come."""
     found: dict[TableTarget, list[Act]] = {}
     for act in acts:
         found.setdefault(act.goal, []).append(act)

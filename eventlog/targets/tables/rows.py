@@ -70,7 +70,7 @@ class RowSteps:
         return True
 
     def do(self, steps: Sequence[Step]) -> StepsTold:
-        """The steps in their order, as many together as can be."""
+        """Return the steps in their order, as many together as can be."""
         told = StepsTold(Tally(), [])
         batch: list[Act] = []
         for step in steps:

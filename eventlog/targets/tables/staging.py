@@ -79,7 +79,7 @@ class Stage:
         self._check_keys(len(effects))
 
     def missing(self) -> list[int]:
-        """The staged effects whose row must be there and is not."""
+        """Return the staged effects whose row must be there and is not."""
         return [int(row[0]) for row in self._run("stage_missing")]
 
     def delete(self, effects: Sequence[Effect]) -> int:
@@ -166,7 +166,7 @@ class Stage:
         return " ".join(lacking) or _NOTHING
 
     def _settings(self, masks: Iterable[str | None]) -> str:
-        """The assignments that give existing rows what is supplied."""
+        """Return the assignments that give existing rows what is supplied."""
         whole = "1" * len(self.goal.columns)
         told = [mask or whole for mask in masks]
         made = []
@@ -221,7 +221,7 @@ def _bits(cells: Sequence[Any]) -> Iterable[str]:
 
 
 def _supplied(cells: Sequence[Any]) -> Sequence[Any]:
-    """A column as it is staged: null where nothing is supplied."""
+    """Return a column as it is staged: null where nothing is supplied."""
     if Absent not in set(map(type, cells)):
         return cells
     return [None if cell is ABSENT else cell for cell in cells]

@@ -105,7 +105,7 @@ class TableTarget:
         return {}
 
     def lacks(self, change: Change) -> tuple[str, ...]:
-        """The columns that a change supplies and the target does not have."""
+        """Return the columns that a change supplies and the target does not have."""
         if change.op in (Op.DELETE, Op.TRUNCATE) or self.lenient:
             return ()
         return self.layout_of(tuple([field[0] for field in change.fields])).unknown
@@ -155,7 +155,7 @@ class TableTarget:
             raise NotExpressible(f"{self.columns[place]}: {fault}") from None
 
     def _key_of(self, change: Change, layout: FieldLayout) -> RowKey:
-        """The cells of the target's key, from the change's key or else from its fields."""
+        """Return the cells of the target's key, from the change's key or else from its fields."""
         if not self.key:
             raise NoKnownKey(str(self))
         places = self.key_places(tuple([name for name, _ in change.key]))
@@ -176,7 +176,7 @@ class TableTarget:
         return tuple(found)
 
     def key_places(self, names: tuple[str, ...]) -> Sequence[int | None]:
-        """The columns of these names, as far as there are such."""
+        """Return the columns of these names, as far as there are such."""
         found = self._keys.get(names)
         if found is None:
             columns = [self.table.column(name) for name in names]

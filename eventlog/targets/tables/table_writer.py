@@ -105,7 +105,9 @@ class TableWriter:
         self._held, self._noted = [], self.tally.refused
 
     def _admitted(self, delivery: Delivery) -> Sequence[Change]:
-        """The changes of a delivery that are to be applied; a table that is loaded anew is emptied first."""
+        """Return the changes of a delivery that are to be applied; a table that is loaded anew is emptied
+        first.
+        """
         changes = list(delivery.changes)
         new, loaded, begun = self._progress.fresh(changes)
         self.tally.skipped += len(changes) - len(new)
@@ -146,7 +148,7 @@ class TableWriter:
         return Group(kept, state, marks)
 
     def _unmarked(self, changes: list[Change]) -> tuple[list[Change], list[str]]:
-        """The changes whose marks the target does not have, and these marks."""
+        """Return the changes whose marks the target does not have, and these marks."""
         named: dict[str, Change] = {}
         for change in changes:
             try:

@@ -43,7 +43,7 @@ class VersionStage(Stage):
         self._check_keys(len({version.key for version in told.versions} | told.closings.keys()))
 
     def missing_bases(self) -> list[int]:
-        """The staged versions for which the target has no row."""
+        """Return the staged versions for which the target has no row."""
         return [int(row[0]) for row in self._run("history_missing")]
 
     def write_told(self, told: history.HistoryTold) -> int:
@@ -63,7 +63,7 @@ class VersionStage(Stage):
         self._run("history_empty", to_seq=ended[0], to_time=ended[1])
 
     def _carried(self, place: int, made: Sequence[Version]) -> str:
-        """A column of versions: what was supplied, else what the version before has."""
+        """Return a column of versions: what was supplied, else what the version before has."""
         if place in self.goal.key or not any(version.cells[place] is ABSENT for version in made):
             return f"s.c{place}"
         return (
@@ -118,7 +118,7 @@ class VersionSteps:
         return False
 
     def do(self, steps: Sequence[Step]) -> StepsTold:
-        """The steps in their order, as many together as can be."""
+        """Return the steps in their order, as many together as can be."""
         told = StepsTold(Tally(), [])
         by_goal: dict[TableTarget, list[Act | Moved]] = {}
         for step in steps:

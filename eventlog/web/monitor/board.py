@@ -128,7 +128,9 @@ class Board:
         return read_log_status(self.store, counted=False)
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """The rows by status and table, counted anew only so often that it takes a twentieth of the time."""
+        """Return the rows by status and table, counted anew only so often that it takes a twentieth of the
+        time.
+        """
         with self._lock:
             begun = time.monotonic()
             if begun > self._counted_until:
@@ -166,7 +168,7 @@ class Board:
             return {int(str(cells[0])): cells for cells in snapshot.rows(ids)}
 
     def event(self, record_id: int) -> list[FailedRow]:
-        """The failed rows of the event of a row; none where it has not failed."""
+        """Return the failed rows of the event of a row; none where it has not failed."""
         with self.store.upkeep() as upkeep:
             return upkeep.together((record_id,))
 
@@ -219,7 +221,7 @@ class Board:
         return bool(self.config.build(MonitorSettings).monitor_token)
 
     def settings(self) -> Iterator[tuple[str, str]]:
-        """The settings that were given, without secrets."""
+        """Yield the settings that were given, without secrets."""
         for name, value in sorted(self.config.given.items()):
             yield name.replace("_", "-"), _shown(name, value, self._process.store)
 

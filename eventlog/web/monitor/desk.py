@@ -27,7 +27,7 @@ _PAGES: dict[str, Callable[[Board, Request], str]] = {
 
 
 def answer(board: Board, request: Request) -> HttpReply:
-    """The page that is asked for."""
+    """Return the page that is asked for."""
     try:
         return asset(request) or _answer(board, request)
     except NoDatabase as fault:
@@ -51,7 +51,7 @@ def _answer(board: Board, request: Request) -> HttpReply:
 
 
 def _failure(board: Board, request: Request) -> HttpReply:
-    """The event of a row that failed, which a form redrives or skips; afterwards what became of it."""
+    """Return the event of a row that failed, which a form redrives or skips; afterwards what became of it."""
     number = _number(request.path.removeprefix("/errors/"))
     event = board.event(number)
     if request.method == "GET" and event:
@@ -65,7 +65,7 @@ def _failure(board: Board, request: Request) -> HttpReply:
 
 
 def _which(query: Mapping[str, str]) -> Which:
-    """The failed rows that a filter means."""
+    """Return the failed rows that a filter means."""
     return Which(table=query.get("table") or None, reason=query.get("reason") or None)
 
 

@@ -106,21 +106,21 @@ class Archive:
         return KeptDocument(*found[0]) if found else None
 
     def events(self, number: int) -> list[EventLine]:
-        """The events of a document, in its order."""
+        """Return the events of a document, in its order."""
         return self._lines("event.document = ?", "event.part", number, limit=-1)
 
     def deliveries(self, event_id: str) -> list[int]:
-        """The documents that brought an event, oldest first; the first hundred."""
+        """Return the documents that brought an event, oldest first; the first hundred."""
         sql = "select distinct document from event where event_id = ? order by document limit ?"
         return [row[0] for row in self._rows(sql, event_id, MOST_DELIVERIES)]
 
     def history(self, association: str, limit: int) -> list[EventLine]:
-        """The latest events of an object, oldest first."""
+        """Return the latest events of an object, oldest first."""
         order = "event.document desc, event.part desc"
         return self._lines("event.association = ?", order, association, limit=limit)[::-1]
 
     def lines(self, wanted: Filter, cursor: ListPlace | None = None) -> list[EventLine]:
-        """A page of events, newest first, and one more where there are more on that way."""
+        """Return a page of events, newest first, and one more where there are more on that way."""
         conditions, values = _conditions(wanted)
         order = "event.document desc, event.part desc"
         if cursor is not None:
@@ -132,7 +132,7 @@ class Archive:
         return found if cursor is None or cursor.way == "before" else found[::-1]
 
     def choices(self, column: Literal["class", "operation", "level"]) -> list[str]:
-        """The values that a filter can have: a walk over an index, one step for each value."""
+        """Return the values that a filter can have: a walk over an index, one step for each value."""
         sql = f"""
             with recursive known (name) as (
                 select min({column}) from event

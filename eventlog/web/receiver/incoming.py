@@ -53,7 +53,7 @@ class Incoming(NamedTuple):
 
 
 def read(body: bytes) -> Incoming:
-    """The events of a body, and its first fault: hostile input, read within bounds."""
+    """Return the events of a body, and its first fault: hostile input, read within bounds."""
     events: list[ReceivedEvent] = []
     for found in split([body]):
         if isinstance(found, Broken):
@@ -67,7 +67,7 @@ def read(body: bytes) -> Incoming:
 
 
 def pretty(body: bytes) -> str:
-    """The document as people like to read it; as it came where it is no document."""
+    """Return the document as people like to read it; as it came where it is no document."""
     if read(body).fault:
         return body.decode("utf-8", "replace")
     return documents.indent(body)

@@ -44,7 +44,7 @@ MOST_EVENTS = 200  # of a document's events, of an object's history, and of an a
 
 
 def listing(archive: Archive, wanted: Filter, cursor: ListPlace | None) -> str:
-    """The events that fit, newest first."""
+    """Return the events that fit, newest first."""
     found = archive.lines(wanted, cursor)
     more = len(found) > PAGE
     newer_way = cursor is not None and cursor.way == "after"
@@ -80,7 +80,7 @@ def listing(archive: Archive, wanted: Filter, cursor: ListPlace | None) -> str:
 
 
 def document(archive: Archive, kept: KeptDocument) -> str:
-    """One document: its events and their attributes, what was answered, and its text."""
+    """Return one document: its events and their attributes, what was answered, and its text."""
     read = incoming.read(kept.body)
     lines = archive.events(kept.id)
     text = incoming.pretty(kept.body)
@@ -226,7 +226,7 @@ def _deliveries(numbers: Sequence[int]) -> Node:
 
 
 def _events(archive: Archive, lines: Iterable[EventLine]) -> Iterator[tuple[EventLine, ReceivedEvent]]:
-    """The events of these lines, each document read once."""
+    """Yield the events of these lines, each document read once."""
     number, read = 0, incoming.Incoming(())
     for line in lines:
         if line.document != number:
@@ -271,7 +271,7 @@ def _state(left: dict[str, list[str]]) -> Markup:
 
 
 def _values(values: Sequence[str]) -> Markup:
-    """The first values of an attribute, and how many more it has."""
+    """Return the first values of an attribute, and how many more it has."""
     shown: list[Node] = [clipped(value, 200) for value in values[:MOST_EVENTS]]
     if len(values) > MOST_EVENTS:
         shown.append(tag("span", f"… and {count(len(values) - MOST_EVENTS)} more.", class_="quiet"))

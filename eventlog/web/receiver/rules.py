@@ -95,7 +95,9 @@ class Verdict:
         return answers.write(self.statuses).encode()
 
     def ask(self, document: int) -> bytes:
-        """The document that asks the questions; they carry the number of the one that they are about."""
+        """Return the document that asks the questions; they carry the number of the one that they
+        are about.
+        """
         numbered = enumerate(self.questions, 1)
         named = (query._replace(event_id=f"{_ABOUT}{document}.{part}") for part, query in numbered)
         return f'<nds dtdversion="4.0"><input>{"".join(map(write_query, named))}</input></nds>'.encode()
@@ -106,7 +108,7 @@ _ANSWER = re.compile(rf"{_ABOUT}([0-9]{{1,15}})\.[0-9]+")
 
 
 def about(incoming: Incoming) -> int | None:
-    """The document about which these are answers to our questions; None where they are none."""
+    """Return the document about which these are answers to our questions; None where they are none."""
     found = (_ANSWER.fullmatch(event.event_id or "") for event in incoming.events)
     return next((int(match[1]) for match in found if match), None)
 

@@ -1,4 +1,4 @@
-"""The log rows of a batch as the columnar fold takes them, and the current rows that travel among them."""
+"""Log rows of a batch in the form of the columnar fold, and the current rows among them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BatchRows:
         self._answers: ObjectsAnswers | None = None
 
     def log_rows(self, batch: pa.RecordBatch) -> Rows:
-        """The log rows of a batch; its current rows are at hand until the next."""
+        """Return the log rows of a batch; its current rows can be read until the next call."""
         self._held = self._answers = None
         is_log = batch.column("kind").to_numpy() != CURRENT
         if is_log.all():
@@ -60,7 +60,9 @@ class BatchRows:
         return rows
 
     def read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
-        """The current rows of these objects, each asked for by the key of a row that asks."""
+        """Return the current rows of these objects; each key is that of a log row that needs its
+        current row.
+        """
         if self._held is None:
             none = np.empty(0, np.int64)
             return CurrentColumns(none, [pa.array([], pa.string())] * len(table.data), none)
@@ -73,7 +75,7 @@ class BatchRows:
         return _cells(table, number[owners[asked]], current.take(pa.array(asked)))
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
-        """The current rows of one object, for the plain fold."""
+        """Return the current rows of one object, for the plain fold."""
         if self._answers is None:
             self._answers = ObjectsAnswers(self._tables)
             for row in shuffled_rows([self._held.current] if self._held else []):
@@ -102,7 +104,7 @@ class ObjectsAnswers:
         self._rows.setdefault(name, {}).setdefault(row.object, []).append(row.current)
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
-        """The rows of one key; each spelling of it brought all of them."""
+        """Return the rows of one key; every spelling of the key has all of them."""
         if (fault := self._faults.get((str(table), key))) is not None:
             return fault
         spelled = self._rows.get((str(table), key), {})
@@ -110,7 +112,9 @@ class ObjectsAnswers:
 
 
 def _cells(table: Table, objects: Ints, rows: pa.RecordBatch) -> CurrentColumns:
-    """The cells of these current rows by column; in doubt are those that have others than the table."""
+    """Return the cells of these current rows by column; objects whose rows have other columns than the table
+    are uncertain.
+    """
     order = np.argsort(objects, kind="stable")
     found, counts = unpack_all_cells(rows.column("old_value"), rows.column("new_value"))
     begins = np.cumsum(counts) - counts
@@ -120,7 +124,7 @@ def _cells(table: Table, objects: Ints, rows: pa.RecordBatch) -> CurrentColumns:
 
 
 def log_rows(batch: pa.RecordBatch) -> Rows:
-    """The log rows of a batch that has no others, each under the names by which it was logged."""
+    """Return the log rows of a batch that has no others, each under the names by which it was logged."""
     column = batch.column
     ids, kinds = (column(name).to_numpy().astype(np.int64) for name in ("record_id", "kind"))
     tables, columns = _named(column("name"))
@@ -136,14 +140,14 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
 
 
 def _named(names: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The tables and the columns of packed names."""
+    """Return the tables and the columns of packed names."""
     numbers, packed = codes(names)
     tables, columns = zip(*map(unpack_name, packed), strict=True) if packed else ((), ())
     return _each(numbers, tables), _each(numbers, columns)
 
 
 def _each(numbers: Ints, texts: Sequence[str | None]) -> pa.Array:
-    """The text of each number."""
+    """Return the text of each number."""
     numbered = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     to = np.array([numbered[text] for text in texts], np.int64)
     return pa.DictionaryArray.from_arrays(pa.array(to[numbers]), pa.array(list(numbered), pa.string()))

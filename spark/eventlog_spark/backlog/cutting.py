@@ -52,14 +52,14 @@ class LifeFile:
             self._ends.append((self._ends[-1] if self._ends else 0) + part.num_rows)
 
     def whole(self) -> Self:
-        """The same, to be read."""
+        """Return the same, to be read."""
         self._writer.close()
         self._file = pa.OSFile(str(self._path))
         self._read = lru_cache(maxsize=2)(pa.ipc.open_file(self._file).get_batch)
         return self
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
-        """The current rows of the object."""
+        """Return the current rows of the object."""
         return self._answers.lookup(table, key)
 
     def batches(self) -> Iterator[Rows]:
@@ -73,7 +73,7 @@ class LifeFile:
         return log_rows(self._taken(places))
 
     def _taken(self, places: Ints) -> pa.RecordBatch:
-        """The rows in these places, which ascend."""
+        """Return the rows in these places, which ascend."""
         parts = []
         ends = np.searchsorted(places, self._ends)
         for number in np.unique(np.searchsorted(ends, np.arange(len(places)), "right")).tolist():
@@ -93,7 +93,7 @@ class LifeFile:
 def cut(
     tables: Tables, batches: Iterable[pa.RecordBatch], longest: int = LONGEST
 ) -> Iterator[pa.RecordBatch | LifeFile]:
-    """The rows in batches that no life crosses."""
+    """Yield the rows in batches that no life crosses."""
     return _Cutter(tables, longest).cut(batches)
 
 

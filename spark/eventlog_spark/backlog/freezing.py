@@ -60,7 +60,7 @@ def _access(source: LiveLog, snapshot: Snapshot) -> Access:
 
 
 def _freeze_remembered(source: LiveLog, snapshot: Snapshot, frozen: FrozenFolder) -> frozenset[int]:
-    """The rows that a publisher remembers; no other event may be made of them."""
+    """Return the rows that a publisher remembers; no other event may be made of them."""
     settlement, lines = settle(
         source.store.remembered(), snapshot, source.tables, source.readable, source.rules, source.config
     )
@@ -76,7 +76,7 @@ def _freeze_rows(
     without: frozenset[int],
     frozen: FrozenFolder,
 ) -> dict[str, int]:
-    """The files of the pending rows, and how many each holds."""
+    """Return the files of the pending rows, and how many each holds."""
     rules = source.rules
     user = None if rules.allow_loopback else rules.driver_user
     halted = source.tables.halted_spellings()
@@ -90,7 +90,7 @@ def _freeze_rows(
 def _freeze_current(
     spark: Any, source: LiveLog, access: Access, logs: Mapping[str, int], frozen: FrozenFolder
 ) -> list[str]:
-    """The files of the current rows of every object that a query-back row names."""
+    """Return the files of the current rows of every object that a query-back row names."""
     frame = spark.read.parquet(*spark_names(frozen.files, list(logs)))
     tasks = max(spark.sparkContext.defaultParallelism, sum(logs.values()) // _ASKING)
     return ask(frame, access, source.tables, source.readable, frozen.files, tasks)

@@ -76,7 +76,7 @@ class FrozenFolder:
         self.files.put(COMPLETE, json.dumps(files))
 
     def ids(self) -> Iterator[int]:
-        """The record_ids of all rows."""
+        """Yield the record_ids of all rows."""
         for name in self._told("logs"):
             with self.files.open(name) as file:
                 for batch in pq.ParquetFile(file).iter_batches(columns=["record_id"]):
@@ -92,7 +92,7 @@ class FrozenFolder:
 
 
 def write_parquet(folder: Files, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> tuple[str, int]:
-    """The name of a new file, no other attempt's, and how many rows it got."""
+    """Return the name of a new file, no other attempt's, and how many rows it got."""
     name, count = f"{uuid.uuid4().hex}.parquet", 0
     with folder.create(name) as file, pq.ParquetWriter(file, schema) as writer:
         for batch in batches:

@@ -117,7 +117,9 @@ def run_job(
 
 
 def _as_workers_name_it(spark: Any, backlog: Backlog) -> Backlog:
-    """The same with absolute names of files: the workers of a cluster start in folders of their own."""
+    """Return the same with absolute names of files: the workers of a cluster start in folders of
+    their own.
+    """
     if spark.sparkContext.master.partition("[")[0] == "local":
         return backlog
     job = backlog.job
@@ -127,7 +129,7 @@ def _as_workers_name_it(spark: Any, backlog: Backlog) -> Backlog:
 
 
 def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
-    """Every change as its own event."""
+    """Return every change as its own event."""
     job = backlog.job
     if job.expand_truncate and any(is_remote(file) for _, file in job.current):
         raise Misuse("--expand-truncate: every machine must reach its --current files")

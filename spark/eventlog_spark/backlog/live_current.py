@@ -100,7 +100,9 @@ class _Ask:
         yield answer(name)
 
     def _current(self, snapshot: Snapshot, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-        """The rows that the publisher would get for each object, as many at a time as memory can hold."""
+        """Yield the rows that the publisher would get for each object, as many at a time as memory
+        can hold.
+        """
         needs = dict(self._needs(batch))
         allowance = Allowance(NO_BOUND) if batch.num_rows == 1 else Allowance()
         current = CurrentRows(snapshot, self._readable, True, allowance)

@@ -43,7 +43,7 @@ class Live:
 
 
 def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
-    """The output folder of a live log."""
+    """Return the output folder of a live log."""
     leader = live.store.lead(backlog_name(os.getpid()))
     if leader is None:
         raise PublisherLeads
@@ -78,7 +78,7 @@ def _read_nothing_ahead(live: Live, leader: Leader) -> None:
 
 
 def _source(backlog: Backlog, live: Live, epoch: int) -> LiveLog:
-    """The log with the tables of a tables file, else those that the publisher publishes."""
+    """Return the log with the tables of a tables file, else those that the publisher publishes."""
     store, tables = live.store, backlog.job.tables
     if len(tables):
         tables = with_sections(store.engine, store.log, tables, live.config)
@@ -142,7 +142,7 @@ def _letter(
 
 
 def refusals(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """The rows that were refused, and why; all rows of an event that could not be written."""
+    """Yield the rows that were refused, and why; all rows of an event that could not be written."""
     for line in map(json.loads, lines):
         for record_id in line.get("record_ids", ()):
             yield record_id, line["reason"]

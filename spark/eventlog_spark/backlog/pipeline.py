@@ -36,7 +36,7 @@ class Pipeline:
     stage: Callable[[str], None]
 
     def run(self, inputs: Sequence[File], before: Sequence[Summary]) -> Summary:
-        """The parts of a log, written but not yet in their places; some were written before."""
+        """Return the parts of a log, written but not yet in their places; some were written before."""
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.partitions))
         limits = build(Limits, self.task.given)
         if limits.csv_layout("") is not None:

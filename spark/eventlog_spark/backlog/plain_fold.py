@@ -23,7 +23,7 @@ from eventlog_spark.io.task import Attempt, Task
 
 
 def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[Event]:
-    """The events of sorted rows, in order for each object."""
+    """Yield the events of sorted rows, in order for each object."""
     rows = shuffled_rows(batches)
     for chunk in whole_objects(rows, attrgetter("object"), size_of):
         yield from fold(task, attempt, chunk)
@@ -65,13 +65,13 @@ class FoldContext(Protocol):
 def folded(
     context: FoldContext, entries: Iterable[Entry], lookup: Lookup
 ) -> tuple[list[Event], Mapping[int, Outcome]]:
-    """The events of whole objects in the order of leaving, and the outcome of each row."""
+    """Return the events of whole objects in the order of leaving, and the outcome of each row."""
     planned = plan(entries, context.tables, context.rules, now=context.now, answerable=context.answerable)
     return planned.events(lookup), planned.outcomes
 
 
 def entry_of(context: FoldContext, row: ShuffledRow) -> Entry:
-    """The row as the fold takes it: its table and key as they were logged."""
+    """Return the row as the fold takes it: its table and key as they were logged."""
     name, key = (row.table_name, row.table_key) if row.logged is None else unpack_name(row.logged)
     return Entry(
         row.record_id,

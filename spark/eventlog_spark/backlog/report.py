@@ -91,7 +91,7 @@ def _phases(result: Result, done: BacklogRun, before: BacklogRun | None) -> Node
 
 
 def _largest(frame: Any, rows: int) -> Node:
-    """The objects of most rows: each is the work of one task."""
+    """Return the objects of most rows: each is the work of one task."""
     named = f.col("table_name").isNotNull()
     found = frame.where(named).groupBy("table_name", "table_key").count()
     largest = found.orderBy(f.desc("count"), "table_name", "table_key").limit(_LARGEST).collect()
@@ -132,7 +132,7 @@ def _counts(title: str, name: str, counted: Mapping[str, int]) -> Node:
 
 
 def _frame(spark: Any, backlog: Backlog, inputs: Sequence[Mapping[str, Any]]) -> Any:
-    """The rows of a log once more; None for any other source."""
+    """Return the rows of a log once more; None for any other source."""
     if backlog.job.source_format != "log":
         return None
     named = [File(**file) for file in inputs]
@@ -141,7 +141,7 @@ def _frame(spark: Any, backlog: Backlog, inputs: Sequence[Mapping[str, Any]]) ->
 
 
 def _times(frame: Any) -> Node:
-    """The rows of a log over their event_time."""
+    """Return the rows of a log over their event_time."""
     counted = _counted(frame, _HOUR[0])
     if len(counted) * 60 <= _BARS:
         counted = _counted(frame, _MINUTE[0])
@@ -149,7 +149,7 @@ def _times(frame: Any) -> Node:
 
 
 def _counted(frame: Any, length: int) -> dict[str, int]:
-    """The rows by the beginning of their event_time."""
+    """Return the rows by the beginning of their event_time."""
     when = f.translate(f.substring("event_time", 1, length), "T", " ").alias("moment")
     found = frame.where("event_time is not null").groupBy(when).count().collect()
     return {row["moment"]: row["count"] for row in found}
@@ -174,7 +174,7 @@ def over_time(counted: Mapping[str, int]) -> dict[str, int]:
 
 
 def _span(counted: Mapping[str, int], form: str) -> float:
-    """The seconds from the first to the last."""
+    """Return the seconds from the first to the last."""
     first, last = (datetime.strptime(moment, form) for moment in (min(counted), max(counted)))
     return (last - first).total_seconds()
 

@@ -106,7 +106,7 @@ class FreezeShare:
 
 
 def _sure(cells: Cells) -> Cells:
-    """The row with its time as Spark is sure of it: without noughts at the end of a fraction."""
+    """Return the row with its time as Spark is sure of it: without noughts at the end of a fraction."""
     time = cells[_EVENT_TIME]
     if not isinstance(time, str) or not time.endswith("0") or len(time) <= _SECONDS:
         return cells
@@ -124,7 +124,8 @@ def _due(time: object, now: str) -> bool:
 
 def share_out(snapshot: Snapshot, choice: Selection, shared: bool, folder: Files) -> list[Share]:
     """Return shares of about the same size, at least one; rows with ids that the log's sequence has not given
-    are left to the publisher, which refuses them."""
+    are left to the publisher, which refuses them.
+    """
     bound = snapshot.bound()
     if shared:
         ends = [end for end in snapshot.bounds(choice, SHARE) if end < bound]

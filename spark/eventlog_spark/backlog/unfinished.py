@@ -48,7 +48,7 @@ class Settlement:
         return frozenset(row for rows in self.letters.values() for row in rows)
 
     def text(self) -> str:
-        """All of it, to be read again."""
+        """Return all of it, to be read again."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -107,7 +107,7 @@ def _lines(reading: Reading) -> list[str]:
 
 
 def _known(documents: Sequence[Document], config: Config) -> set[str]:
-    """The documents that are out for sure, where the publisher's sink keeps a record of it."""
+    """Return the documents that are out for sure, where the publisher's sink keeps a record of it."""
     name = config.build(SessionSettings).sink
     if not documents or not sink_kind(name).keeps_record:
         return set()

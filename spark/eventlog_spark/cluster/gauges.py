@@ -76,7 +76,7 @@ _KNOWN: WeakKeyDictionary[Any, Gauges] = WeakKeyDictionary()
 
 
 def gauges_of(context: Any) -> Gauges:
-    """The gauges of a session: a name is registered once."""
+    """Return the gauges of a session: a name is registered once."""
     if context not in _KNOWN:
         _KNOWN[context] = Gauges(context)
     return _KNOWN[context]

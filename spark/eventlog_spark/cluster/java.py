@@ -41,7 +41,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def version(home: Path) -> int | None:
-    """The feature version of the Java at home, None where none runs."""
+    """Return the feature version of the Java at home, None where none runs."""
     try:
         told = subprocess.run(
             [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60, check=True
@@ -65,14 +65,16 @@ def _homes(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def scratch() -> Path:
-    """A folder of this process's own, gone when it ends."""
+    """Return a folder of this process's own, gone when it ends."""
     folder = Path(tempfile.mkdtemp(prefix="eventlog-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def _wrapped(home: Path) -> Path:
-    """The same home with a `java` that leaves that module out; HDFS's library looks for its other files."""
+    """Return the same home with a `java` that leaves that module out; HDFS's library looks for its other
+    files.
+    """
     wrapper = scratch()
     for part in home.iterdir():
         if part.name != "bin":

@@ -85,7 +85,7 @@ def _stop(spark: Any) -> None:
 
 
 def start(master: str, conf: Mapping[str, str]) -> Any:
-    """A new session on this master."""
+    """Return a new session on this master."""
     if not _MASTER.fullmatch(master):
         raise Misuse(f"--master {master}: it is local, local[4], local[*], spark://…, yarn or k8s://…")
     sql = _pyspark_sql()

@@ -55,7 +55,7 @@ def is_remote(name: str) -> bool:
 
 
 def plain(name: str) -> str:
-    """The name; that of a file without its scheme."""
+    """Return the name; that of a file without its scheme."""
     found = _NAMED.fullmatch(name)
     if found is None or found[1].lower() != "file":
         return name
@@ -83,23 +83,25 @@ class ObjectStore:
         return f"/{rest}" if scheme == "hdfs" else f"{host.partition('@')[0]}/{rest}".rstrip("/")
 
     def name(self, place: str) -> str:
-        """The name of what Arrow calls so."""
+        """Return the name of what Arrow calls so."""
         return f"{self.root}/{place.lstrip('/').removeprefix(self.place(self.root).lstrip('/')).lstrip('/')}"
 
     def open(self, name: str) -> IO[bytes]:
-        """A file to read, at any place of it."""
+        """Return a file to read, at any place of it."""
         with lost(name):
             file = self.files.open_input_file(self.place(name))
         return cast(IO[bytes], io.BufferedReader(_Reached(file, name), _BUFFER))
 
     def create(self, name: str) -> IO[bytes]:
-        """A file to write; it is there once it is closed."""
+        """Return a file to write; it is there once it is closed."""
         with lost(name):
             file = self.files.open_output_stream(self.place(name), compression=None)
         return cast(IO[bytes], io.BufferedWriter(_Reached(file, name), _BUFFER))
 
     def below(self, name: str) -> list[tuple[str, fs.FileInfo]]:
-        """The files under a folder, in the order of their names; none where there is no such folder."""
+        """Return the files under a folder, in the order of their names; none where there is no such
+        folder.
+        """
         with lost(name):
             chosen = fs.FileSelector(self.place(name), allow_not_found=True, recursive=True)
             found = self.files.get_file_info(chosen)
@@ -112,7 +114,7 @@ class ObjectStore:
             return self.files.get_file_info(self.place(name))
 
     def text(self, name: str) -> str | None:
-        """A small file; None where there is none."""
+        """Return a small file; None where there is none."""
         if self.look(name).type != fs.FileType.File:
             return None
         with self.open(name) as file:
@@ -209,7 +211,7 @@ class Stores:
         return cls(tuple(store_said(root, setting) for root in roots))
 
     def of(self, name: str) -> ObjectStore | None:
-        """The store of a name; None for a file that every machine has."""
+        """Return the store of a name; None for a file that every machine has."""
         if not is_remote(name):
             return None
         root = root_of(name)
@@ -230,7 +232,7 @@ class Stores:
 
 
 def root_of(name: str) -> str:
-    """The store of a name."""
+    """Return the store of a name."""
     found = _NAMED.match(name)
     assert found is not None
     told = found[2] if found[1] in _S3 else found[2].rpartition("@")[0]

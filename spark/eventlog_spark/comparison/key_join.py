@@ -41,7 +41,7 @@ class Pair(NamedTuple):
 
 
 def differing(tables: Tables, pairs: Mapping[Table, Pair]) -> Any:
-    """The differences of all pairs, in no order: rows of SCHEMA."""
+    """Return the differences of all pairs, in no order: rows of SCHEMA."""
     ranked = ranks(tables)
     numbers = {table: number for number, table in enumerate(tables)}
     found = [_differing(table, numbers[table], ranked, pair) for table, pair in pairs.items()]
@@ -56,7 +56,8 @@ def _differing(table: Table, number: int, ranked: Ranks, pair: Pair) -> Any:
 
 
 def _sieved(frame: Any, width: int) -> Any:
-    """The rows of keys that do not have one row on each side with the same values, each key's together.
+    """Return the rows of keys that do not have one row on each side with the same values, each key's
+    together.
 
     The values travel as one column: of several Spark would shuffle copies, to compare them.
     """
@@ -104,7 +105,7 @@ class _Judge:
         return pa.record_batch([column.cast(field.type) for column, field in made], schema=SCHEMA)
 
     def _as_on_one_machine(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows as `rows.schema` has them, and `side`."""
+        """Return the rows as `rows.schema` has them, and `side`."""
         side, *columns = batch.columns
         found, width = texts(columns), len(self.table.key)
         places = self._names.take(side)
@@ -117,12 +118,12 @@ class _Judge:
 
 
 def _of_side(some: pa.RecordBatch, side: int) -> pa.RecordBatch:
-    """The rows of one side."""
+    """Return the rows of one side."""
     return some.filter(pc.equal(some.column("side"), side)).drop_columns(["side"])
 
 
 def _whole_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows, all of a key in one batch."""
+    """Yield the rows, all of a key in one batch."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         if not batch.num_rows:

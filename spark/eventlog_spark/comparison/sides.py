@@ -74,7 +74,7 @@ def comparable(frame: Any, name: str) -> Any:
 
 
 def _columns(table: Table, side: TableState) -> Any:
-    """The columns of the table alone, in its order."""
+    """Return the columns of the table alone, in its order."""
     keys, data = places_of(table, tuple(side.frame.columns), side.name)
     chosen = [*keys, *data]
     fields = side.frame.schema.fields
@@ -110,7 +110,7 @@ class _Texts(NamedTuple):
 
 
 def texts(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """The texts of columns, as a log would hold them."""
+    """Return the texts of columns, as a log would hold them."""
     try:
         for column in columns:
             column.validate(full=True)

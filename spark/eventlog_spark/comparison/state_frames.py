@@ -48,7 +48,7 @@ def compare(
 
 
 def _pairs(old: Mapping[str, Any], new: Mapping[str, Any], tables: Tables) -> dict[Table, Pair]:
-    """Each table with both of its states."""
+    """Return each table with both of its states."""
     before, after = ({tables.get(name): frame for name, frame in side.items()} for side in (old, new))
     for one, other, name in ((before, after, "new"), (after, before, "old")):
         for table in one.keys() - other.keys():
@@ -62,7 +62,7 @@ def _pairs(old: Mapping[str, Any], new: Mapping[str, Any], tables: Tables) -> di
 
 
 def _told(numbered: Any, tables: list[Table], form: Changes) -> Any:
-    """The rows of `form` that numbered differences are."""
+    """Return the rows of `form` that numbered differences are."""
     there = f.col("head").isNotNull()
     table = f.col("table") + 1
     names = f.array(*(f.lit(str(one)) for one in tables))

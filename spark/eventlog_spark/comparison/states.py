@@ -22,7 +22,7 @@ from eventlog_spark.io.storage import uri
 def pairs_of(
     spark: Any, old: str, new: str, tables: Tables, only: str | None = None
 ) -> tuple[Tables, dict[Table, Pair]]:
-    """The tables of both states, with the references that they have to each other, and their rows."""
+    """Return the tables of both states, with the references that they have to each other, and their rows."""
     before, after = (_sides(spark, name, tables, only) for name in (old, new))
     for one, other, name in ((before, after, new), (after, before, old)):
         for table in one.keys() - other.keys():
@@ -32,8 +32,9 @@ def pairs_of(
 
 
 def lines(tables: Tables, pairs: dict[Table, Pair]) -> Iterator[str | Refused]:
-    """The changes that these differences are as lines of `changes`, numbered in the order in which they
-    leave, as they come from Spark."""
+    """Yield the changes that these differences are as lines of `changes`, numbered in the order in which they
+    leave, as they come from Spark.
+    """
     known, position = list(tables), 0
     found = differing(tables, pairs).persist(StorageLevel.DISK_ONLY)  # sorting looks at it twice
     try:
@@ -48,8 +49,10 @@ def lines(tables: Tables, pairs: dict[Table, Pair]) -> Iterator[str | Refused]:
 
 
 def _sides(spark: Any, name: str, tables: Tables, only: str | None) -> dict[Table, TableState]:
-    """The rows of each table of a state: a file or a folder of files of one table, or a folder in which
-    files and folders are named after theirs."""
+    """Return the rows of each table of a state.
+
+    A state is a file or folder of one table, or a folder with files and folders named after tables.
+    """
     named = _named_after(spark, name, tables)
     if only is not None or not named:
         return {table_of(name.rstrip("/"), tables, only): _side(spark, name)}
@@ -61,7 +64,7 @@ def _side(spark: Any, name: str) -> TableState:
 
 
 def _named_after(spark: Any, name: str, tables: Tables) -> dict[Table, str]:
-    """The files and folders in a folder that are named after tables."""
+    """Return the files and folders in a folder that are named after tables."""
     found: dict[Table, str] = {}
     for child in _children(spark, name):
         table = tables.find(stem_of(child)) if child.endswith(".parquet") else None

@@ -15,7 +15,7 @@ ANSWER: Final = pa.schema([("answer", pa.binary())])
 
 
 def gather(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int = SIZE) -> Iterator[pa.RecordBatch]:
-    """The rows as batches of this schema."""
+    """Yield the rows as batches of this schema."""
     rows = iter(rows)
     while chunk := list(islice(rows, size)):
         arrays = [
@@ -25,7 +25,9 @@ def gather(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int = SIZE) -
 
 
 def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with texts of the usual kind; a session with useLargeVarTypes sends all of them as large."""
+    """Return the rows with texts of the usual kind; a session with useLargeVarTypes sends all of them as
+    large.
+    """
     wide = [field for field in batch.schema if pa.types.is_large_string(field.type)]
     schema = batch.schema
     for field in wide:
@@ -34,7 +36,7 @@ def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def bounded(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The same, of rows that may hold long texts."""
+    """Yield the same, of rows that may hold long texts."""
     held: list[Sequence[Any]] = []
     size = 0
     for row in rows:

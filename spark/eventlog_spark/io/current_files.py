@@ -70,7 +70,7 @@ class _ReadCurrent:
 
 
 def asked(table: Table, key: QueryKey) -> str:
-    """The name of a current row."""
+    """Return the name of a current row."""
     return f"{table} {key!r}"
 
 
@@ -82,12 +82,14 @@ class CurrentSource(Protocol):
         """Return the tables whose current rows can be read."""
 
     def forms(self, tables: Tables) -> Mapping[str, str]:
-        """The patterns of the keys by which objects find their current rows unless these are `strays`, by the
-        name of the table."""
+        """Return the patterns of the keys by which objects find their current rows unless these are `strays`,
+        by the name of the table.
+        """
 
     def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None, strays: bool) -> Any:
-        """The rows, and the current rows of the objects that query-back rows name: by these patterns, or all
-        where there are `strays`. `log_rows` is the number of rows where it is known."""
+        """Return the rows, and the current rows of the objects that query-back rows name: by these patterns,
+        or all where there are `strays`. `log_rows` is the number of rows where it is known.
+        """
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class GivenRows:
         return {table.name: form for table, form in _forms(self._alike(tables)).items()}
 
     def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None, strays: bool) -> Any:
-        """The rows, and their current rows.
+        """Return the rows, and their current rows.
 
         Parquet whose keys Spark can spell as the log does joins the shuffle as it is; keys that the log
         spells in another way are resolved one by one.
@@ -127,12 +129,14 @@ class GivenRows:
         return rows
 
     def _alike(self, tables: Tables) -> list[CurrentFile]:
-        """The files that Spark reads."""
+        """Return the files that Spark reads."""
         return [piece for piece in self.files if _spelled_alike(piece, tables, self.stores)]
 
 
 def _resolved(spark: Any, rows: Any, tables: Tables, source: GivenRows, files: Sequence[CurrentFile]) -> Any:
-    """The current rows of some of the files, for the objects of these rows, by what their keys mean."""
+    """Return the current rows of some of the files, for the objects of these rows, by what their
+    keys mean.
+    """
     pieces = [n for n, piece in enumerate(source.files) if piece in files]
     current = load(spark, _ROWS, pieces, _ReadCurrent(source.files, source.limits, source.stores))
     return current.join(_objects_asked(rows, tables), "asked").select(
@@ -146,7 +150,7 @@ def _resolved(spark: Any, rows: Any, tables: Tables, source: GivenRows, files: S
 
 
 def _native(spark: Any, piece: CurrentFile, number: int) -> Any:
-    """The current rows of a Parquet file, their keys spelled as the log does."""
+    """Return the current rows of a Parquet file, their keys spelled as the log does."""
     table, file = piece
     frame = spark.read.parquet(uri(file.name))
     key = [part for name in table.key for part in (f.lit(f"+{name}="), frame[f"`{name}`"].cast("string"))]
@@ -204,7 +208,7 @@ def _null_keys(metadata: pq.FileMetaData, table: Table) -> bool:
 
 
 def _forms(files: Sequence[CurrentFile]) -> dict[Table, str]:
-    """The patterns of the keys of these files."""
+    """Return the patterns of the keys of these files."""
     forms = ((piece.table, key_form(piece.table, piece.table.key)) for piece in files)
     return {table: form for table, form in forms if form is not None}
 
@@ -218,12 +222,12 @@ def _spelled(files: Sequence[CurrentFile]) -> Any:
 
 
 def _asking(rows: Any) -> Any:
-    """The objects that query-back rows name."""
+    """Return the objects that query-back rows name."""
     return rows.where("kind between 5 and 8").select("table_name", "table_key")
 
 
 def _objects_asked(rows: Any, tables: Tables) -> Any:
-    """The same, each once, with the name of its current row."""
+    """Return the same, each once, with the name of its current row."""
     return _asking(rows).distinct().mapInArrow(_Ask(tables), from_arrow_schema(_OBJECTS))
 
 

@@ -87,7 +87,7 @@ class LocateEntries:
 def read_file(
     file: File, clock: str, limits: Limits = LIMITS, stores: Stores = NO_STORES
 ) -> Iterator[tuple[Entry, str, bytes] | Refused]:
-    """The entries of a file, each with its position and as it came."""
+    """Yield the entries of a file, each with its position and as it came."""
     for source in open_sources(
         [file.name], Shape.ROWS, file.container, limits=limits, opened=stores.opener(file.name)
     ):

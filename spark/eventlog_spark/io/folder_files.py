@@ -18,19 +18,19 @@ class Files(Protocol):
     """The files of a folder; names are relative to it."""
 
     def name(self, name: str) -> str:
-        """The whole name of a file."""
+        """Return the whole name of a file."""
 
     def below(self, name: str) -> Files:
-        """A folder in it."""
+        """Return a folder in it."""
 
     def create(self, name: str) -> IO[bytes]:
-        """A new file, to write."""
+        """Return a new file, to write."""
 
     def open(self, name: str) -> IO[bytes]:
-        """A file, to read."""
+        """Return a file, to read."""
 
     def text(self, name: str) -> str | None:
-        """A small file; None where there is none."""
+        """Return a small file; None where there is none."""
 
     def put(self, name: str, text: str) -> None:
         """A small file, whole or not at all."""
@@ -110,5 +110,5 @@ class StoreFiles:
 
 
 def spark_names(files: Files, names: list[str]) -> list[str]:
-    """The files as Spark reads names."""
+    """Return the files as Spark reads names."""
     return [uri(files.name(name)) for name in names]

@@ -22,13 +22,13 @@ def check_single_values(frame: Any) -> None:
 
 
 def named(frame: Any, name: str) -> Any:
-    """The column of that name in any case; None if there is none, or several."""
+    """Return the column of that name in any case; raise None if there is none, or several."""
     matches = [column for column in frame.columns if column.lower() == name]
     return frame[f"`{matches[0]}`"] if len(matches) == 1 else None
 
 
 def needed(frame: Any, name: str, required: bool) -> Any:
-    """The same; without one Misuse where it is required, else null."""
+    """Return the same; without one Misuse where it is required, else null."""
     column = named(frame, name)
     if column is None and required:
         raise Misuse(f"there is no column {name}; there are {', '.join(frame.columns)}")
@@ -36,7 +36,7 @@ def needed(frame: Any, name: str, required: bool) -> Any:
 
 
 def named_rows(batches: Iterable[pa.RecordBatch], names: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The rows of batches whose columns have these names."""
+    """Yield the rows of batches whose columns have these names."""
     return (row for batch in batches for row in batch.rename_columns(list(names)).to_pylist())
 
 
@@ -65,7 +65,7 @@ def message_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
 
 
 def source_named(row: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    """The topic and the partition of a message."""
+    """Return the topic and the partition of a message."""
     return row["topic"], row["partition"]
 
 

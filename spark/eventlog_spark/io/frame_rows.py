@@ -64,19 +64,21 @@ class FrameForm(Protocol):
     def schema(self) -> pa.Schema: ...
 
     def of_event(self, event: Event) -> Iterator[FrameRow | Refused]:
-        """The rows of an event of a log."""
+        """Yield the rows of an event of a log."""
 
     def of_change(self, change: Change, number: int) -> Iterator[FrameRow | Refused]:
-        """The rows of a change of another source, which has a number among those of the source."""
+        """Yield the rows of a change of another source, which has a number among those of the source."""
 
     def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> FrameRow:
-        """The row of what was refused."""
+        """Return the row of what was refused."""
 
 
 def batches_of_changes(
     form: FrameForm, changes_of: Callable[[Good], Iterable[Change]], first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of changes, and of what is refused meanwhile: `changes_of` gets a filter for its records."""
+    """Yield the rows of changes, and of what is refused meanwhile: `changes_of` gets a filter for its
+    records.
+    """
     refused: list[Refused] = []
 
     def good(records: Iterable[Any]) -> Iterator[Any]:
@@ -92,7 +94,7 @@ def batches_of_changes(
 def rows_of_changes(
     form: FrameForm, changes: Iterable[Change], refused: list[Refused], first: int = 0
 ) -> Iterator[FrameRow]:
-    """The rows of changes that are read, and of the records that are added to `refused` meanwhile."""
+    """Yield the rows of changes that are read, and of the records that are added to `refused` meanwhile."""
     for number, change in enumerate(changes, first):
         yield from _refusals(form, refused)
         for row in form.of_change(change, number):
@@ -101,7 +103,7 @@ def rows_of_changes(
 
 
 def _refusals(form: FrameForm, refused: list[Refused]) -> Iterator[FrameRow]:
-    """The rows of what was refused; a warning without a fault is no record."""
+    """Yield the rows of what was refused; a warning without a fault is no record."""
     for record in refused:
         if record.fault:
             yield form.refused(f"{record.where}: {record.reason}", text_of(record.raw))
@@ -109,7 +111,7 @@ def _refusals(form: FrameForm, refused: list[Refused]) -> Iterator[FrameRow]:
 
 
 def text_of(raw: bytes | None) -> str | None:
-    """A record as it came, as a column of texts holds it."""
+    """Return a record as it came, as a column of texts holds it."""
     return None if raw is None else raw.decode(errors="backslashreplace").rstrip("\n")
 
 
@@ -155,7 +157,7 @@ class Changes:
 
     @classmethod
     def of(cls, tables: Tables, typed: str | None) -> Self:
-        """The changes of all tables; or of one, whose columns get their types."""
+        """Return the changes of all tables; or of one, whose columns get their types."""
         table = tables.get(typed) if typed else None
         if table is not None and not table.columns:
             raise InvalidTables(f"table {table} has no columns with types in the tables file")
@@ -195,7 +197,7 @@ class Changes:
         return (key or None, *typed) if self.table.key else typed
 
     def _typed(self, side: Mapping[str, Value]) -> dict[str, Any]:
-        """The values that the table's columns hold."""
+        """Return the values that the table's columns hold."""
         assert self.table is not None
         found = {}
         for name, value in side.items():
@@ -224,7 +226,7 @@ class Changes:
 
 
 def _typed(table: Table) -> list[tuple[str, pa.DataType]]:
-    """The key, the row before and after, and which columns of it were supplied."""
+    """Return the key, the row before and after, and which columns of it were supplied."""
     row = pa.struct([_field(column) for column in table.columns.values()])
     key = pa.struct([_field(column) for column in table.key_columns])
     typed = [("key", key)] if table.key else []

@@ -91,7 +91,9 @@ def _beside(frame: Any, name: str) -> Any:
 
 
 def by_number(frame: Any) -> Any:
-    """The columns called c0, c1, …: names may hold a dot, differ by case alone, or not differ at all."""
+    """Return the columns called c0, c1, …: names may hold a dot, differ by case alone, or not
+    differ at all.
+    """
     return frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
 
 
@@ -106,7 +108,7 @@ def _kind(cell: Mapping[str, Any], reading: LogReading) -> Any:
 
 
 def _once(rows: Any) -> Any:
-    """The rows; of those that share a record_id none can be believed."""
+    """Return the rows; of those that share a record_id none can be believed."""
     names = rows.columns
     alone = f.when(f.col("record_id").isNull(), f.monotonically_increasing_id())
     rows = rows.withColumn("alone", alone)
@@ -150,7 +152,7 @@ class _Read:
         return lru_cache(maxsize=20_000)(self._meeting_of)
 
     def _meeting_of(self, table_name: str, table_key: str) -> str | None:
-        """The name of the current row that an object asks for; None where it asks for none."""
+        """Return the name of the current row that an object asks for; None where it asks for none."""
         try:
             found = identify(self._reading.tables, table_name, table_key)
             if found.table not in self._reading.answerable:
@@ -198,7 +200,7 @@ def _cells(entry: Entry) -> tuple[Any, ...]:
 def keyed_rows(
     table: Table, columns: tuple[str, ...], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[KeyedRow]:
-    """The current rows of batches with these columns."""
+    """Yield the current rows of batches with these columns."""
     for batch in batches:
         source = Source(f"current {table}", table.name, columns, rows_of(PlacedBatch(0, batch)))
         yield from read_current(table, source)
@@ -211,7 +213,7 @@ def check_columns(table: Table, frame: Any) -> None:
 
 
 def current_rows(frame: Any, table: Table) -> Any:
-    """The rows of a table as those of the log meet them."""
+    """Return the rows of a table as those of the log meet them."""
     check_columns(table, frame)
     return by_number(frame).mapInArrow(_ReadCurrent(table, tuple(frame.columns)), SCHEMA)
 

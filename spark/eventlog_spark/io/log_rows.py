@@ -105,7 +105,9 @@ def first(spark: Any, files: LogFiles, rules: Rules, tables: Tables) -> pa.Table
 
 
 def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
-    """The rows that were refused, by this frame of record_id and reason or by being unreadable, explained."""
+    """Return the rows that were refused, by this frame of record_id and reason or by being unreadable,
+    explained.
+    """
     frames = [_native_located(spark, group, clock, refused) for group in files.native]
     if files.own:
         rows = load(spark, LOCATED, files.own, LocateEntries(clock, files.limits, files.stores))
@@ -116,7 +118,7 @@ def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
 
 
 def _native_schema(file: File, stores: Stores) -> pa.Schema | None:
-    """The schema of a Parquet file whose types are those of a log; None for any other."""
+    """Return the schema of a Parquet file whose types are those of a log; None for any other."""
     try:
         schema = read_metadata(file, stores).schema.to_arrow_schema()
         where = log.places(schema.names, file.name)
@@ -173,7 +175,7 @@ def _path(uri: str) -> str:
 
 
 def _told_by(file: File) -> str:
-    """The same by its name."""
+    """Return the same by its name."""
     return file.name.partition("://")[2] if is_remote(file.name) else str(Path(file.name).resolve())
 
 
@@ -197,7 +199,7 @@ def _native(spark: Any, group: Sequence[File], rules: Rules, clock: str, now: st
 
 
 def _cells(frame: Any, group: Sequence[File], clock: str) -> dict[str, Any]:
-    """The ten cells as columns of the types that an entry has, and whether they surely are one."""
+    """Return the ten cells as columns of the types that an entry has, and whether they surely are one."""
     fields = frame.schema.fields
     where = log.places(frame.columns, group[0].name)
     given = {
@@ -236,7 +238,7 @@ class _Locate:
         return gather(itertools.starmap(self._explain, rows), LOCATED)
 
     def _rows(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[Cell, ...], dict[str, Any]]]:
-        """The cells of each row, and what is known of it."""
+        """Yield the cells of each row, and what is known of it."""
         logged = batch.column("cells")
         found = zip(*(parquet.cells(logged.field(name)) for name in self._columns), strict=True)
         return zip(found, batch.drop_columns(["cells"]).to_pylist(), strict=True)
@@ -292,8 +294,9 @@ def _integer(column: Any, kind: t.DataType) -> Any:
 
 
 def _time(column: Any, kind: t.DataType) -> tuple[Any, Any]:
-    """The time as text, in UTC, and whether it surely is one. A time is judged without its text, which is
-    made only where it goes on: it would be an eighth of a job."""
+    """Return the time as text, in UTC, and whether it surely is one. A time is judged without its text, which
+    is made only where it goes on: it would be an eighth of a job.
+    """
     if isinstance(kind, t.TimestampType):  # an instant; as a text it would be in the session's time zone
         micros = f.unix_micros(column)
         moment = f.timestamp_add("MICROSECOND", micros, _moment("1970-01-01 00:00:00")).cast("string")

@@ -51,7 +51,7 @@ class Delivered(EventlogError):
 
 
 def job_id(facts: Mapping[str, Any]) -> str:
-    """The name of a job: the same for the same inputs and settings."""
+    """Return the name of a job: the same for the same inputs and settings."""
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
@@ -76,7 +76,7 @@ class OutputFolder(Protocol):
         """Mark the folder as the job's before it contains anything."""
 
     def writing(self) -> Any:
-        """The folder while this process writes to it."""
+        """Return the folder while this process writes to it."""
 
     def commit(
         self, parts: Sequence[PartFile], refused: Sequence[PartFile], facts: Mapping[str, Any]
@@ -84,7 +84,7 @@ class OutputFolder(Protocol):
         """Put everything in its place, and write the manifest."""
 
     def refused(self) -> Iterator[str]:
-        """The refused records, a line each."""
+        """Yield the refused records, a line each."""
 
 
 class LocalFolder:
@@ -139,7 +139,7 @@ class LocalFolder:
         return whole
 
     def refused(self) -> Iterator[str]:
-        """The refused records, a line each."""
+        """Yield the refused records, a line each."""
         for path in sorted((self.path / REFUSED).glob("*.jsonl")):
             with path.open(encoding="utf-8") as lines:
                 yield from lines
@@ -210,7 +210,7 @@ class StoreFolder:
     def commit(
         self, parts: Sequence[PartFile], refused: Sequence[PartFile], facts: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The manifest, which puts everything in its place."""
+        """Return the manifest, which puts everything in its place."""
         listed = [self._listed(part) for part in sorted(parts, key=lambda part: part.name)]
         left_out = [self._listed(file) for file in refused]
         whole = {**facts, "job": self.job, "parts": listed, "refused": left_out}
@@ -222,7 +222,7 @@ class StoreFolder:
         return self._finish(whole, text)
 
     def refused(self) -> Iterator[str]:
-        """The refused records, a line each."""
+        """Yield the refused records, a line each."""
         told = json.loads(self.files.text(MANIFEST) or "{}")
         for file in told.get("refused", ()):
             with self.files.open(file["name"]) as lines:
@@ -279,7 +279,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def folder_of(spark: Any, output: str, job: str) -> OutputFolder:
-    """The output folder of that name."""
+    """Return the output folder of that name."""
     if not is_remote(output):
         return LocalFolder(Path(plain(output)).resolve(), job)
     (store,) = Stores.reached(spark, [output]).known

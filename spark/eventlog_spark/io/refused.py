@@ -75,7 +75,9 @@ def _record(line: dict[str, Any]) -> bytes:
 
 
 def repeated_in(folder: Files, names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Each id that the files of a folder hold more than once, and how often; those of a store are fetched."""
+    """Yield each id that the files of a folder hold more than once, and how often; those of a store are
+    fetched.
+    """
     if isinstance(folder, LocalFiles):
         yield from repeated(Path(folder.name(name)) for name in names)
         return
@@ -87,7 +89,7 @@ def repeated_in(folder: Files, names: Sequence[str]) -> Iterator[tuple[int, int]
 
 
 def repeated(files: Iterable[Path], window: int = _WINDOW) -> Iterator[tuple[int, int]]:
-    """Each id that the sorted files hold more than once, and how often."""
+    """Yield each id that the sorted files hold more than once, and how often."""
     held = [ids for ids in (np.load(file, mmap_mode="r") for file in files) if len(ids)]
     at = [0] * len(held)
     while live := [n for n, ids in enumerate(held) if at[n] < len(ids)]:

@@ -212,7 +212,7 @@ _ROW = ("record_id", "kind", "name", "table_key", *_VALUES)
 
 
 def shuffled_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ShuffledRow]:
-    """The rows of batches, as they leave the shuffle."""
+    """Yield the rows of batches, as they leave the shuffle."""
     for batch in batches:
         columns = [
             batch.column(name).to_pylist() if name in batch.schema.names else repeat(None, batch.num_rows)

@@ -37,7 +37,7 @@ class RowNames(NamedTuple):
 
 
 def spell(tables: Tables, table_name: str, table_key: str, column_name: str | None) -> RowNames:
-    """The names of a row; one that cannot be understood keeps its own."""
+    """Return the names of a row; one that cannot be understood keeps its own."""
     try:
         identity = identify(tables, table_name, table_key)
     except EventlogError:
@@ -100,7 +100,7 @@ class Watch:
 
 
 def _by_table(rows: pa.RecordBatch, at: Ints) -> Iterator[tuple[str, pa.Array]]:
-    """The keys of these rows by the name of their table."""
+    """Yield the keys of these rows by the name of their table."""
     objects = rows.take(pa.array(at))
     numbers, packed = codes(objects.column("name"))
     for number, name in enumerate(packed):
@@ -108,7 +108,7 @@ def _by_table(rows: pa.RecordBatch, at: Ints) -> Iterator[tuple[str, pa.Array]]:
 
 
 def _unlike(keys: pa.Array, form: str | None) -> pa.Array:
-    """The keys that do not have this form."""
+    """Return the keys that do not have this form."""
     return keys if form is None else keys.filter(pc.invert(pc.match_substring_regex(keys, form)))
 
 
@@ -121,7 +121,7 @@ def _asks(table: Table, key: str) -> bool:
 
 
 def respelled(rows: Any, tables: Tables) -> Any:
-    """The rows, which have at least table_name and table_key, under the names of their objects."""
+    """Return the rows, which have at least table_name and table_key, under the names of their objects."""
     odd = ~alike(tables)
     plain = rows.withColumn("logged", f.lit(None).cast("string"))
     strays = rows.where(odd)

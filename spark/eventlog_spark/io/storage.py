@@ -64,12 +64,12 @@ def partitions(files: Iterable[File], fewest: int) -> int:
 
 
 def absolute(name: str) -> str:
-    """The name as every folder understands it; - is no file."""
+    """Return the name as every folder understands it; - is no file."""
     return name if name == "-" or is_remote(name) else os.path.abspath(plain(name))
 
 
 def uri(name: str) -> str:
-    """The file as Spark reads names: as it is written, without patterns."""
+    """Return the file as Spark reads names: as it is written, without patterns."""
     return _PATTERN.sub(r"\\\g<0>", name if is_remote(name) else f"file://{Path(name).resolve()}")
 
 
@@ -140,7 +140,7 @@ def _fits(path: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def _over(reached: Iterable[int], pattern: Sequence[str]) -> set[int]:
-    """The same, and what is reached where ** is no folder at all."""
+    """Return the same, and what is reached where ** is no folder at all."""
     found = set()
     for at in reached:
         found.add(at)
@@ -151,7 +151,7 @@ def _over(reached: Iterable[int], pattern: Sequence[str]) -> set[int]:
 
 
 def _of_folder(name: str, found: Mapping[str, _Found], text: manifest.Text) -> list[_Found]:
-    """The files of a folder that are inputs."""
+    """Return the files of a folder that are inputs."""
     named = manifest.inputs(name, text, {inner: file.size for inner, file in found.items()})
     if named is not None:
         return [found[inner] for inner in named]

@@ -130,7 +130,7 @@ class Task:
         return bool(as_logged and xds.batch_size == 1 and not xds.pretty and not xds.validate)
 
     def write(self, changes: Iterable[Change]) -> Iterator[Any]:
-        """The records of changes, in the target's format and container."""
+        """Yield the records of changes, in the target's format and container."""
         write = self.format.write
         assert write is not None
         if self.layout.sheet != DOCUMENTS:
@@ -250,7 +250,7 @@ class Attempt:
             writer.write_batch(batch)
 
     def _parquet(self, name: str, schema: pa.Schema) -> pq.ParquetWriter:
-        """A file that only the job reads, closed with the attempt."""
+        """Return a file that only the job reads, closed with the attempt."""
         file = self._closing.enter_context(self._work.create(name))
         return self._closing.enter_context(pq.ParquetWriter(file, schema))
 
@@ -284,7 +284,9 @@ class Attempt:
 
 
 def numbered_apart(record: Any, part: int) -> Any:
-    """A written log row under a record_id that no other part gives: parts number apart, in their order."""
+    """Return a written log row under a record_id that no other part gives: parts number apart, in their
+    order.
+    """
     if part and isinstance(record, SheetRow) and record.sheet == LOG_SHEET:
         return record._replace(cells=(record.cells[0] + part * _APART, *record.cells[1:]))
     return record
@@ -294,14 +296,14 @@ _APART = 1 << 40
 
 
 def _rows_of(refused: Refused) -> Sequence[int]:
-    """The log rows of an event that a writer could not express: it is kept with their ids."""
+    """Return the log rows of an event that a writer could not express: it is kept with their ids."""
     change = json.loads(refused.raw) if refused.raw else {}
     found: Sequence[int] = change.get("extra", {}).get("record_ids", ())
     return found
 
 
 def refused_line(refused: Refused, record_ids: Sequence[int] = ()) -> str:
-    """A refused record as a line of the refused folder: the record as text, or in Base64."""
+    """Return a refused record as a line of the refused folder: the record as text, or in Base64."""
     line: dict[str, Any] = {"where": refused.where, "reason": refused.reason}
     if record_ids:
         line["record_ids"] = list(record_ids)

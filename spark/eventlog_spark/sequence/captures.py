@@ -57,17 +57,17 @@ class Captures:
         return settings.build(GbaseSettings, self.given)
 
     def worth_cutting(self, files: Sequence[File], apart: int) -> list[tuple[int, File]]:
-        """The files that can be cut, and are long enough for it, with their numbers."""
+        """Return the files that can be cut, and are long enough for it, with their numbers."""
         if self.reading.framed:
             return []
         return [(n, file) for n, file in enumerate(files) if file.size > apart and not _packed(file)]
 
     def cuts(self, file: File, apart: int) -> list[Cut]:
-        """The cuts of one file; of one that cannot be read, those up to there."""
+        """Return the cuts of one file; of one that cannot be read, those up to there."""
         return _cuts_of(self._chunks(file, 0, file.size), apart, self.reading)
 
     def read(self, stretch: CaptureStretch) -> Iterator[Change | Refused]:
-        """The changes of a stretch."""
+        """Yield the changes of a stretch."""
         file, cut, end = stretch
         reading = self.reading
         if (cut.offset, end) == (0, _END):
@@ -83,7 +83,7 @@ class Captures:
         yield from _read_from(cut, Source(file.name, stem_of(file.name), (), chunks), self.tables, reading)
 
     def _chunks(self, file: File, begin: int, end: int) -> Iterator[bytes | Refused]:
-        """The bytes of a file between two places."""
+        """Yield the bytes of a file between two places."""
         try:
             with self.stores.open(file.name) as stream:
                 stream.seek(begin)
@@ -110,14 +110,14 @@ def _cuts_of(chunks: Iterable[bytes | Refused], apart: int, reading: GbaseSettin
 def _read_from(
     cut: Cut, source: Source[bytes], tables: Tables, reading: GbaseSettings
 ) -> Iterator[Change | Refused]:
-    """The changes of a stream from a cut on."""
+    """Yield the changes of a stream from a cut on."""
     stream = reader(reading, tables, source)
     stream.start_at(cut)
     yield from read_source(stream, source, reading)
 
 
 def between(file: File, cuts: Iterable[Cut]) -> Iterator[CaptureStretch]:
-    """The stretches of a file."""
+    """Yield the stretches of a file."""
     begins = [Cut(0), *cuts]
     ends = [*(cut.offset for cut in begins[1:]), _END]
     return (CaptureStretch(file, cut, end) for cut, end in zip(begins, ends, strict=True))
@@ -141,7 +141,7 @@ class _FindCuts:
 def stretches(
     spark: Any, files: Sequence[File], captures: Captures, apart: int
 ) -> list[CaptureStretch] | None:
-    """The stretches of captures, in the order of the files; None where nothing is worth a cut."""
+    """Return the stretches of captures, in the order of the files; None where nothing is worth a cut."""
     large = captures.worth_cutting(files, apart)
     if not large:
         return None
@@ -172,7 +172,7 @@ def streams_of(frame: Any) -> Any:
 def changes_of(
     frame: Any, tables: Tables, reading: GbaseSettings, form: FrameForm, partitions: int, name: str
 ) -> Any:
-    """The changes of captures that are rows of a DataFrame, read in so many tasks.
+    """Return the changes of captures that are rows of a DataFrame, read in so many tasks.
 
     Each row is a stream of its own, and is cut into so many stretches, where its transactions allow it.
     """
@@ -229,5 +229,5 @@ class _Decode:
 
 
 def chunks_of(content: bytes) -> Iterator[bytes]:
-    """A stream piece by piece."""
+    """Yield a stream piece by piece."""
     return (content[at : at + _PIECE] for at in range(0, len(content), _PIECE))

@@ -27,7 +27,7 @@ class ReadRows:
     control: Control
 
     def items(self, piece: int, source: Source[Any]) -> Iterator[SequenceItem]:
-        """The rows with their places, then the facts about the source."""
+        """Yield the rows with their places, then the facts about the source."""
         sequencer = RowSequencer(self.tables, self.settings, control=self.control)
         for number, row in enumerate(sequencer.parse(0, source)):
             if isinstance(row, Refused):

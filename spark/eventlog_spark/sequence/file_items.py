@@ -57,7 +57,7 @@ class Opened:
     task: Task
 
     def sources(self, file: File) -> Iterator[Source[Any] | Refused]:
-        """The source in a file; Refused for one that cannot be read at all."""
+        """Yield the source in a file; Refused for one that cannot be read at all."""
         return open_sources(
             [file.name],
             format_named(self.source).shape,
@@ -128,6 +128,6 @@ class _ReadMetadata:
 
 
 def metadata_of(spark: Any, opened: Opened, groups: Groups, reading: ReadMessages) -> list[Metadata]:
-    """The metadata of all files, in the order of these."""
+    """Return the metadata of all files, in the order of these."""
     pieces = chain.from_iterable(answers(load(spark, ANSWER, groups, _ReadMetadata(opened, reading))))
     return [known for _, metadata in sorted(pieces, key=itemgetter(0)) for known in metadata]

@@ -55,7 +55,7 @@ def _joined(ordered: Any, join: RangeJoin, form: FrameForm) -> Any:
 def change_tables(
     frames: Mapping[str, Any], tables: Tables, settings: TableSettings, form: FrameForm, partitions: int
 ) -> Any:
-    """The changes of the change tables of a task, by their names, read in so many tasks.
+    """Return the changes of the change tables of a task, by their names, read in so many tasks.
 
     Masks whose byte order is to be found are looked at first, at once.
     """
@@ -79,7 +79,7 @@ def change_tables(
 
 
 def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> Any:
-    """The rows of one table as they are, with their places."""
+    """Return the rows of one table as they are, with their places."""
     names = [name.lower() for name in frame.columns]
     columns = [f"c{place}" for place in range(len(names))]
     header = f"{settings.header_prefix}change_seq".lower()
@@ -151,7 +151,7 @@ class _RowsOfTables:
 
 
 def _rows_of(batch: pa.RecordBatch, at: int) -> Iterator[Row]:
-    """The rows of one table among those of a batch."""
+    """Yield the rows of one table among those of a batch."""
     cells = batch.column(f"t{at}").filter(pc.equal(batch.column("source"), at))
     names = [field.name for field in cells.type]
     return iter(rows_of(PlacedBatch(0, pa.RecordBatch.from_arrays(cells.flatten(), names=names))))
@@ -180,7 +180,9 @@ _READ: Final = pa.schema(
 def messages(
     frame: Any, tables: Tables, settings: MessageSettings, form: FrameForm, partitions: int, name: str
 ) -> Any:
-    """The changes of messages, read in so many tasks. Metadata messages are looked for first, at once."""
+    """Return the changes of messages, read in so many tasks. Metadata messages are looked for
+    first, at once.
+    """
     kafka = messages_of(frame)
     way = Messages(tables, settings)
     likely = kafka.where(_may_be_metadata(settings.encoding)).repartition(1).sortWithinPartitions(*_PLACE)
@@ -205,7 +207,7 @@ def _may_be_metadata(encoding: str) -> Any:
 
 
 def _after_greatest(items: Any, partitions: int) -> Any:
-    """The items; a row of a full load has the greatest changeSequence before it in its partition."""
+    """Return the items; a row of a full load has the greatest changeSequence before it in its partition."""
     source = f.struct("topic", "partition")
     alone = (f.col("kind") != FACTS) & ~f.col("behind")
     items = items.select(

@@ -51,7 +51,7 @@ class OneTask:
 
 
 def in_one_task(frame: Any, source: str) -> Any:
-    """The records of a source in one task, in the order in which they are to be read."""
+    """Return the records of a source in one task, in the order in which they are to be read."""
     return _PREPARED[format_named(source).shape](frame)
 
 

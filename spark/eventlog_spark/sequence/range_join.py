@@ -35,7 +35,7 @@ class RangeJoin:
     def changes(
         self, batches: Iterable[pa.RecordBatch], good: Good, counted: Callable[[Any], Any] = iter
     ) -> Iterator[Change]:
-        """The changes of a range, in their order; `counted` also sees those that may not leave."""
+        """Yield the changes of a range, in their order; `counted` also sees those that may not leave."""
         joined = self.sequencer.joined(good(self.records(batches)))
         return good(allowed(counted(self._of_transactions(joined, good)), self.tables))
 

@@ -110,7 +110,7 @@ class _WritePart:
         yield answer((attempt.summary, self.join.counted))
 
     def _named(self, changes: Iterable[Change]) -> Iterator[Change]:
-        """The changes; one without a position is known by its number among all of the sequence."""
+        """Yield the changes; one without a position is known by its number among all of the sequence."""
         if self.before is None:
             yield from changes
             return
@@ -137,7 +137,7 @@ def _not_refused(records: Iterable[Any]) -> Iterator[Any]:
 
 
 def _range() -> int:
-    """The number of the range that this task has."""
+    """Return the number of the range that this task has."""
     context = TaskContext.get()
     assert context is not None
     return int(context.partitionId())

@@ -59,7 +59,7 @@ class GroupPlaces(NamedTuple):
 
 
 def placed(piece: int, group: int, place: SequencePlace, alone: bool, rest: tuple[Any, ...]) -> SequenceItem:
-    """A record with its place in its piece."""
+    """Return a record with its place in its piece."""
     return SequenceItem(
         piece, ITEM, group, place.seq, place.behind, place.source, place.number, alone, pack(rest)
     )
@@ -71,8 +71,9 @@ def refused(piece: int, number: int, record: Refused) -> SequenceItem:
 
 
 def in_sequence(spark: Any, items: Any, groups: Iterable[GroupPlaces], partitions: int) -> Any:
-    """The items in ranges of the sequence, each sorted; no range begins in the middle of a hundredth of a
-    second, so that none cuts a transaction."""
+    """Return the items in ranges of the sequence, each sorted; no range begins in the middle of a hundredth
+    of a second, so that none cuts a transaction.
+    """
     places = spark.createDataFrame(list(groups), "piece int, group int, task int, table int, first int")
     records = items.where(f.col("kind") != FACTS).join(f.broadcast(places), ["piece", "group"], "left")
     source = f.coalesce(f.col("first") + f.col("source"), "piece")
@@ -81,8 +82,9 @@ def in_sequence(spark: Any, items: Any, groups: Iterable[GroupPlaces], partition
 
 
 def in_ranges(records: Any, partitions: int, *contents: str) -> Any:
-    """The same of records whose task, table and source are numbered among all; `contents` are the columns
-    that are needed besides their place."""
+    """Return the same of records whose task, table and source are numbered among all; `contents` are the
+    columns that are needed besides their place.
+    """
     loaded = f.col("seq") == ""  # before all changes: it need not stay together
     ranged = records.select(
         f.when(f.col("kind") == REFUSED, -1).otherwise(f.col("task")).alias("task"),
@@ -96,7 +98,7 @@ def in_ranges(records: Any, partitions: int, *contents: str) -> Any:
 
 
 def unpacked(record: Callable[..., Record], batches: Iterable[pa.RecordBatch]) -> Iterator[Record | Refused]:
-    """The records of sorted items, each made of its place and the rest; and what was refused."""
+    """Yield the records of sorted items, each made of its place and the rest; and what was refused."""
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ("kind", *_ORDER, "item"))
         for kind, *place, item in zip(*columns, strict=True):

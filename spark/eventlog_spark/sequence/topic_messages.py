@@ -62,7 +62,7 @@ class ReadMessages:
     def changes(
         reader: MessageReader, source: Source[Object], stretch: WantedStretch
     ) -> Iterator[tuple[MessageTable, SequencedMessage | None] | Refused]:
-        """The changes of a source, each after its table; None is one beyond `until`."""
+        """Yield the changes of a source, each after its table; None is one beyond `until`."""
         for record in source.records:
             if isinstance(record, Refused):
                 yield record
@@ -76,7 +76,7 @@ class ReadMessages:
                 yield (reader.task, change.schema, change.table), message
 
     def metadata(self, source: Source[Object]) -> list[Metadata]:
-        """The metadata that are among the messages of a source."""
+        """Return the metadata that are among the messages of a source."""
         reader = self.reader()
         before = dict(reader.known)
         for record in source.records:
@@ -119,7 +119,7 @@ class Messages:
         return places
 
     def numbers(self, metadata: Iterable[Metadata]) -> dict[str, int]:
-        """The numbers of the tasks that metadata name, in their order."""
+        """Return the numbers of the tasks that metadata name, in their order."""
         return {known.task: self._numbers.task(_UNNAMED_TASK, known.task) for known in metadata}
 
     @property

@@ -27,7 +27,9 @@ _NOT_HERE = ("batch_size", "pretty", "validate", "status")
 
 
 def config_of(options: Mapping[str, str]) -> Config:
-    """The settings: those of the publisher as options, else from the environment and a file, as for `run`."""
+    """Return the settings: those of the publisher as options, else from the environment and a file, as for
+    `run`.
+    """
     known = {field.name for _, group in READING for field in declared(group)}.difference(_NOT_HERE)
     given = {name.replace("-", "_"): text for name, text in options.items() if name not in (FROZEN, CONFIG)}
     strange = sorted(name.replace("_", "-") for name in given.keys() - known)
@@ -41,7 +43,7 @@ def config_of(options: Mapping[str, str]) -> Config:
 
 
 def files_of(options: Mapping[str, str], said: Mapping[str, str]) -> Files:
-    """The folder of the stream."""
+    """Return the folder of the stream."""
     name = options.get(FROZEN)
     if not name:
         raise Misuse(f'option("{FROZEN}", …) names the folder of a stream, where its pick-ups are frozen')
@@ -86,11 +88,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._following.end_with_what_is_there()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """The next pick-up; what is up to `start` is out. `query-limit` bounds it, whatever the trigger."""
+        """Return the next pick-up; what is up to `start` is out. `query-limit` bounds it, whatever the
+        trigger.
+        """
         return self._following.latest(start)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPiece]:
-        """The frozen events between two offsets: one partition, for they are in an order."""
+        """Return the frozen events between two offsets: one partition, for they are in an order."""
         frozen = self._following.frozen(start, end)
         return [] if frozen is None else [InputPiece(self._folder.part(frozen.file, frozen.sha256))]
 

@@ -64,7 +64,7 @@ class BatchReading:
         self._writes: list[Callable[[], None]] = []
 
     def read(self, messages: Iterable[TopicMessage], now: int) -> Iterator[SequencedMessage | Refused]:
-        """The changes with their places, and what is refused; Incomplete where metadata do not come."""
+        """Yield the changes with their places, and what is refused; Incomplete where metadata do not come."""
         batch = {at: list(some) for at, some in groupby(sorted(messages, key=_offset), key=_partition)}
         self.count = sum(map(len, batch.values()))
         whole = self._encoding != "avro"  # messages in JSON describe themselves
@@ -115,7 +115,7 @@ class BatchReading:
     # --- partitions that halt
 
     def _readable(self, name: str, came: list[TopicMessage], now: int) -> list[TopicMessage]:
-        """The messages of a partition up to the first whose metadata are not known."""
+        """Return the messages of a partition up to the first whose metadata are not known."""
         reader, halted, kept = self._sequencer.reader, self._progress.halted.get(name), self._kept
         over = False
         if halted is not None:
@@ -174,7 +174,7 @@ def name_of(at: tuple[str, int]) -> str:
 
 
 def _asking(schema_of: Callable[[int], str]) -> Callable[[int], str]:
-    """The same, where only a schema that is not there is a fault of the message that names it."""
+    """Return the same, where only a schema that is not there is a fault of the message that names it."""
 
     def ask(number: int) -> str:
         try:
@@ -188,7 +188,7 @@ def _asking(schema_of: Callable[[int], str]) -> Callable[[int], str]:
 
 
 def _called(name: str) -> str:
-    """The name under which the state has the messages of a partition that halts: no transaction's."""
+    """Return the name under which the state has the messages of a partition that halts: no transaction's."""
     return f"halted {name}"
 
 

@@ -77,7 +77,7 @@ class FolderState:
         return 0 if self.last is None else self.last.number
 
     def text(self) -> str:
-        """All of it, to be read again."""
+        """Return all of it, to be read again."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -129,7 +129,7 @@ class StreamFolder:
         return FrozenPickUp(number, name, self.part(name, "").digest(), tuple(taken.marks), waited)
 
     def part(self, file: str, sha256: str) -> FrozenFile:
-        """A frozen file as tasks read it."""
+        """Return a frozen file as tasks read it."""
         return FrozenFile(self._rows, file, sha256)
 
 

@@ -102,7 +102,7 @@ class Following:
             self._until = store.newest()
 
     def latest(self, start: Offset) -> Offset:
-        """The next pick-up; the same offset where there is none. What is up to `start` is out."""
+        """Return the next pick-up; the same offset where there is none. What is up to `start` is out."""
         store, leader, pickups = self._lead()
         leader.ping()
         number, state = self._at(start)
@@ -121,7 +121,7 @@ class Following:
         return {**start, _PICK_UP: number + 1}
 
     def frozen(self, start: Offset, end: Offset) -> FrozenPickUp | None:
-        """The pick-up between two offsets; None where they are the same."""
+        """Return the pick-up between two offsets; None where they are the same."""
         self._lead()
         number, state = self._at(start)
         wanted = int(end[_PICK_UP])
@@ -178,7 +178,7 @@ class Following:
         return leader.epoch
 
     def _at(self, offset: Offset) -> tuple[int, FolderState]:
-        """The number of an offset that the folder can be at, and how far the stream is."""
+        """Return the number of an offset that the folder can be at, and how far the stream is."""
         state = self._folder.state()
         if state is None:
             raise NoFolder(self._folder.name)

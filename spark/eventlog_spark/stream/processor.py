@@ -31,7 +31,7 @@ _FRAME = pa.schema(
     ]
 )
 SCHEMA = from_arrow_schema(_FRAME)
-_ROWS = 10_000  # that leave together
+_ROWS = 10_000  # of one frame
 
 
 class _State:
@@ -88,9 +88,7 @@ class _State:
 
 
 class TransactionProcessor(StatefulProcessor):
-    """A processor with messages in and whole transactions out; a timer brings the next batch if something
-    waits.
-    """
+    """A processor from messages to whole transactions; a timer starts the next batch if something is held."""
 
     def __init__(self, tables: Tables, reading: MessageSettings, bounds: StreamSettings) -> None:
         self._given = tables, reading, bounds
@@ -100,7 +98,7 @@ class TransactionProcessor(StatefulProcessor):
         self._state = _State(handle)
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        """A batch with messages."""
+        """Yield a batch with messages."""
         messages = (
             TopicMessage(topic, int(partition), int(offset), value, key)
             for frame in rows
@@ -111,7 +109,7 @@ class TransactionProcessor(StatefulProcessor):
         return self._step(messages, timerValues.getCurrentProcessingTimeInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
-        """A batch without messages; one that brought some was dealt with."""
+        """Yield the result of a batch without messages; a batch with messages was already processed."""
         now = timerValues.getCurrentProcessingTimeInMs()
         found = self._state.at.get()
         if found is None or found[0] != now:
@@ -120,9 +118,9 @@ class TransactionProcessor(StatefulProcessor):
     def _step(self, messages: Iterable[TopicMessage], now: int) -> Iterator[Any]:
         self._state.at.update((now,))
         holding = Holding(*self._given, kept=self._state)
-        told = holding.step(messages, now)
-        while some := list(islice(told, _ROWS)):
-            yield _frame(some)
+        released = holding.step(messages, now)
+        while rows := list(islice(released, _ROWS)):
+            yield _frame(rows)
         if holding.waits:
             self._handle.registerTimer(now + 1)
 

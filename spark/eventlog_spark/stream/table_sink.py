@@ -129,7 +129,7 @@ class TableSink:
     # --- the target
 
     def _opened(self, here: StreamPosition) -> tuple[TableStore, TableWriter | None]:
-        """The target, and what applies this batch; none where the target has it."""
+        """Return the target, and what applies this batch; none where the target has it."""
         target = self._target or self._connected()
         self._target = target
         last = _at(self._name, target.until if target.until is not None else target.state)
@@ -171,7 +171,7 @@ class TableSink:
     # --- changes
 
     def _leaving(self, deliveries: Iterable[Delivery | Refused]) -> Iterator[Delivery]:
-        """The deliveries without the columns that their tables' lists do not let leave."""
+        """Yield the deliveries without the columns that their tables' lists do not let leave."""
         report = Report(self.tell)
         for delivery in report.good(deliveries):
             delivery.changes = report.good(allowed(delivery.changes, self.tables))

@@ -59,7 +59,7 @@ class WaitingTransaction(Waiting):
     new: list[OrderedMessage] = field(default_factory=list)  # of this round
 
     def dump(self) -> str:
-        """All but its messages, as a text."""
+        """Return all but its messages, as a text."""
         facts = self.facts
         told = {
             "first": facts.first,
@@ -77,7 +77,7 @@ class WaitingTransaction(Waiting):
 
     @classmethod
     def load(cls, text: str) -> WaitingTransaction:
-        """One that was kept."""
+        """Return one that was kept."""
         found: dict[str, Any] = json.loads(text)
         told = found.pop("facts")
         told["counters"] = Ranges(told["counters"])

@@ -53,15 +53,15 @@ class Checked:
     named: str = ""  # the log, as commands must name it; empty where they find it
 
     def command(self, words: str) -> str:
-        """A command of ours about this log, as a shell takes it."""
+        """Return a command of ours about this log, as a shell takes it."""
         return f"eventlog {words}" + (f" --log-table {quote(self.named)}" if self.named else "")
 
     def track(self, table: object, choice: Choice | None = None) -> str:
-        """The command that tracks a table with that choice."""
+        """Return the command that tracks a table with that choice."""
         return self.command(f"track {quote(str(table))}{choice.flags() if choice else ''}")
 
     def untrack(self, table: object) -> str:
-        """The command that tracks it no longer."""
+        """Return the command that tracks it no longer."""
         return self.command(f"untrack {quote(str(table))}")
 
     def ask(self, name: str, **values: Any) -> list[Any]:
@@ -77,5 +77,5 @@ class Checked:
         return Upkeep(self.connection, Queries(self.log)).backlog()
 
     def of_log(self, what: str, remedy: str, *commands: str) -> Finding:
-        """A finding about the log as a whole."""
+        """Return a finding about the log as a whole."""
         return Finding(self.log.table, what, remedy, commands=commands)

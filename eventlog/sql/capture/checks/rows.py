@@ -47,7 +47,9 @@ def _letters(checked: Checked) -> Iterator[Finding]:
 
 
 def _renewed(checked: Checked, letter: str | None) -> Iterator[str]:
-    """The statement that makes such rows new, where it cannot mean others: not by case, nor by a quote."""
+    """Yield the statement that makes such rows new, where it cannot mean others: not by case, nor
+    by a quote.
+    """
     if letter and _PLAIN.fullmatch(letter) and checked.log.stored["status"].exact:
         names = checked.log.names()
         these = f"where {names['status']} = '{letter}'"

@@ -39,7 +39,7 @@ def _drift(checked: Checked, watched: Watched) -> Iterator[Finding]:
 
 
 def _hidden(checked: Checked, subject: Subject, watched: Watched) -> list[str]:
-    """The tables whose triggers we do not see, though there may be some."""
+    """Return the tables whose triggers we do not see, though there may be some."""
     children = [child.relation.place for child in subject.children]
     installed = installed_of(checked.catalogue, checked.record, checked.log, watched.relation, children)
     shown = {(trigger.schema, trigger.table) for trigger in installed}

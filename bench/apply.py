@@ -108,8 +108,8 @@ def main() -> None:
                 copy_columns(connection, "copy bare from stdin", rows)
             bare = time.perf_counter() - begun
             ours, own = apply(engine, changes, f"inserts {begun}")
-            told = f"inserts  {count / ours:>9,.0f} a second   bare copy {count / bare:>9,.0f}"
-            print(f"{told}   {bare / ours:.0%}, {own}")
+            line = f"inserts  {count / ours:>9,.0f} a second   bare copy {count / bare:>9,.0f}"
+            print(f"{line}   {bare / ours:.0%}, {own}")
         more = list(mixed(count, count))
         seconds, own = apply(engine, more, "mixed")
         print(f"mixed    {count / seconds:>9,.0f} a second, in a table of {count:,} rows, {own}")

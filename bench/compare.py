@@ -113,8 +113,8 @@ def _measure(engine: Engine, store: Store, config: Config, leader: Leader, rows:
             _run(engine, "update eventlog set status = 'S'")
             _run(engine, "vacuum analyze eventlog_known")
         floor, poll = statistics.median(floors), statistics.median(polls)
-        told = f"floor {floor:.2f} s, poll {poll:.2f} s, {poll / floor:.2f} times the floor"
-        print(f"{share:6.1%} changed: {told}", flush=True)
+        line = f"floor {floor:.2f} s, poll {poll:.2f} s, {poll / floor:.2f} times the floor"
+        print(f"{share:6.1%} changed: {line}", flush=True)
 
 
 def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows: int) -> None:
@@ -160,8 +160,8 @@ def spark(rows: int, runs: int) -> None:
                     writer = work().write.format("noop").mode("overwrite")
                     found[name].append(_timed(writer.save))
             theirs, ours = (statistics.median(seconds[1:]) for seconds in found.values())
-            told = f"exceptAll both ways {theirs:.1f} s, compare {ours:.1f} s, {ours / theirs:.2f} of it"
-            print(f"{share:6.1%} changed on Spark: {told}", flush=True)
+            line = f"exceptAll both ways {theirs:.1f} s, compare {ours:.1f} s, {ours / theirs:.2f} of it"
+            print(f"{share:6.1%} changed on Spark: {line}", flush=True)
         session.stop()
 
 

@@ -174,8 +174,8 @@ def growth(least: int, most: int, heap: str) -> None:
     steady = {size: point.seconds / size for size, point in found.items() if size >= STEADY_FROM}
     if steady:
         median = statistics.median(steady.values())
-        told = ", ".join(f"{size:,}: {each / median:.2f}" for size, each in steady.items())
-        print(f"seconds an event beside the median from {STEADY_FROM:,} on: {told}")
+        ratios = ", ".join(f"{size:,}: {each / median:.2f}" for size, each in steady.items())
+        print(f"seconds an event beside the median from {STEADY_FROM:,} on: {ratios}")
 
 
 def by_hand(events: int, heap: str) -> None:

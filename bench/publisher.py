@@ -249,9 +249,9 @@ def beside(commit: str, arguments: list[str]) -> None:
             print(f"{case:<30} {commit} does not measure it")
             continue
         before = statistics.median(found[commit, "update"])
-        for (name, mode), told in found.items():
+        for (name, mode), values in found.items():
             if name == "now":
-                now = statistics.median(told)
+                now = statistics.median(values)
                 print(f"{case:<30} {mode:<24} {before:>9,.0f} -> {now:>9,.0f} rows/s   {now / before:.2f} x")
 
 
@@ -259,11 +259,11 @@ def _rates(root: Path, arguments: list[str]) -> Iterator[tuple[str, str, float]]
     """Yield the cases of a tree's own bench, how their rows were finished, and their rates."""
     paths = os.pathsep.join([str(root), str(root / "spark")])
     command = [sys.executable, str(root / "bench" / "publisher.py"), *arguments]
-    told = subprocess.run(
+    done = subprocess.run(
         command, cwd=root, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False
     )
     line = r"^(.*\(type \d\)) *([a-z].*?)? +([0-9,]+) rows/s"
-    for case, mode, rate in re.findall(line, told.stdout, re.MULTILINE):
+    for case, mode, rate in re.findall(line, done.stdout, re.MULTILINE):
         yield case, mode or "update", float(rate.replace(",", ""))
 
 

@@ -116,11 +116,11 @@ def _words(line: str) -> str:
 
 def _median(lines: Sequence[str]) -> Line:
     drawn = [[float(n.replace(",", "")) for n in _NUMBER.findall(line)] for line in lines]
-    told = list(zip(_NUMBER.findall(lines[0]), zip(*drawn, strict=True), strict=True))
-    differing = [numbers for _, numbers in told if len(set(numbers)) > 1]
+    figures = list(zip(_NUMBER.findall(lines[0]), zip(*drawn, strict=True), strict=True))
+    differing = [numbers for _, numbers in figures if len(set(numbers)) > 1]
     if not differing:
         return Line(lines[0], None, None)
-    made = [_like(text, statistics.median(ns)) if ns in differing else text for text, ns in told]
+    made = [_like(text, statistics.median(ns)) if ns in differing else text for text, ns in figures]
     words = iter(made)
     first = statistics.median(differing[0])
     spread = (max(differing[0]) - min(differing[0])) / first if first else None
@@ -152,21 +152,21 @@ def quote(sections: Sequence[Section], about: Mapping[str, str]) -> str:
 def markdown(sections: Sequence[Section], about: Mapping[str, str]) -> str:
     """Return the report as a page of Markdown."""
     quoted = quote(sections, about)
-    told = [
+    page = [
         "# What was measured",
         "",
         *textwrap.wrap(quoted, 100, initial_indent="> ", subsequent_indent="> "),
         "",
     ]
-    told += [f"- {name}: {value}" for name, value in about.items()]
+    page += [f"- {name}: {value}" for name, value in about.items()]
     for section in sections:
-        told += ["", f"## {section.command}", ""]
+        page += ["", f"## {section.command}", ""]
         if section.skipped is not None:
-            told.append(f"SKIPPED: {section.skipped}")
+            page.append(f"SKIPPED: {section.skipped}")
             continue
         runs = "one run" if section.runs == 1 else f"medians of {section.runs} runs"
-        told += [f"RUN: {runs}, {section.seconds:.0f} s each", "", "```text", *_block(section.lines), "```"]
-    return "\n".join(told) + "\n"
+        page += [f"RUN: {runs}, {section.seconds:.0f} s each", "", "```text", *_block(section.lines), "```"]
+    return "\n".join(page) + "\n"
 
 
 def _block(lines: Sequence[Line]) -> Iterator[str]:
@@ -230,8 +230,8 @@ def _section(name: str, size: str, heard: Sequence[tuple[str, float]], fault: st
 
 def this_machine() -> dict[str, str]:
     """Return a description of this machine."""
-    told = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    model = re.search(r"model name\s*: (.*)", told)
+    cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    model = re.search(r"model name\s*: (.*)", cpuinfo)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "date": datetime.now(UTC).date().isoformat(),

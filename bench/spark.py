@@ -144,14 +144,14 @@ class Peak:
 
     def look(self) -> None:
         """Read parent, name and memory of each process from Linux."""
-        told = {}
+        processes = {}
         for path in Path("/proc").glob("[0-9]*/status"):
             try:
                 lines = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
             except OSError:
                 continue
-            told[int(lines["Pid"])] = lines
-        held = [lines for pid, lines in told.items() if _descends(pid, told)]
+            processes[int(lines["Pid"])] = lines
+        held = [lines for pid, lines in processes.items() if _descends(pid, processes)]
         sizes = [(lines["Name"].strip(), int(lines.get("VmRSS", "0").split()[0]) << 10) for lines in held]
         self.java = max([self.java, *(size for name, size in sizes if name == "java")])
         self.python = max([self.python, *(size for name, size in sizes if name != "java")])
@@ -159,21 +159,21 @@ class Peak:
 
 def cpu_seconds() -> float:
     """Return how long this process's children have worked so far, including those that ended."""
-    told: dict[int, dict[str, Any]] = {}
+    processes: dict[int, dict[str, Any]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             facts = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        told[int(path.parent.name)] = {"PPid": facts[1], "ticks": sum(map(int, facts[11:15]))}
-    held: int = sum(facts["ticks"] for pid, facts in told.items() if _descends(pid, told))
+        processes[int(path.parent.name)] = {"PPid": facts[1], "ticks": sum(map(int, facts[11:15]))}
+    held: int = sum(facts["ticks"] for pid, facts in processes.items() if _descends(pid, processes))
     return held / os.sysconf("SC_CLK_TCK")
 
 
-def _descends(pid: int, told: dict[int, dict[str, Any]]) -> bool:
+def _descends(pid: int, processes: dict[int, dict[str, Any]]) -> bool:
     """Return whether a process descends from this one."""
-    while pid in told:
-        pid = int(told[pid]["PPid"])
+    while pid in processes:
+        pid = int(processes[pid]["PPid"])
         if pid == os.getpid():
             return True
     return False

@@ -241,13 +241,13 @@ def compare(vendor: Vendor) -> tuple[int, list[str]]:
         else:
             differ.append(f"{declared}: ours {mine!r}, theirs {theirs!r}")
     for head in HEADS:
-        told = str(vendor.build(write_head(head)).toString())
+        header = str(vendor.build(write_head(head)).toString())
         names = ("sequence", "transaction", "code", "flags")
         numbers = [getattr(head, name) for name in names if hasattr(head, name)]
-        if all(f"[{number}]" in told for number in numbers):
+        if all(f"[{number}]" in header for number in numbers):
             same += 1
         else:
-            differ.append(f"{type(head).__name__}: ours {head}, theirs {told}")
+            differ.append(f"{type(head).__name__}: ours {head}, theirs {header}")
     return same, differ
 
 

@@ -183,7 +183,7 @@ def read(
 
 
 def records(
-    told: Iterable[Change],
+    changes: Iterable[Change],
     target: str,
     *,
     tables: Tables | None = None,
@@ -201,7 +201,7 @@ def records(
     """
     form = format_named(target)
     writing: Any = settings.build(form.settings, read_given(given, form.settings))
-    for record in _report(refused).good(form.write(told, tables or Tables(), writing)):
+    for record in _report(refused).good(form.write(changes, tables or Tables(), writing)):
         if isinstance(record, SheetRow):
             names = (column.name for column in record.sheet.columns)
             yield Record(record.sheet.name, dict(zip(names, record.cells, strict=True)))
@@ -210,7 +210,7 @@ def records(
 
 
 def write(
-    told: Iterable[Change],
+    changes: Iterable[Change],
     output: FileName,
     target: str,
     *,
@@ -225,7 +225,7 @@ def write(
     with Output(os.fspath(output), form.shape, container) as out:
         if form.sheet is not None:
             out.sheet(form.sheet)
-        return _report(refused).write(form.write(told, tables or Tables(), writing), out)
+        return _report(refused).write(form.write(changes, tables or Tables(), writing), out)
 
 
 def explain(

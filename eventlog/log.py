@@ -118,8 +118,10 @@ def _place(columns: Sequence[str], names: Sequence[str], column: str, name: str)
     alike = [at for at, found in enumerate(names) if found == column]
     exact = [at for at in alike if columns[at] == column]
     if len(exact or alike) > 1:
-        told = ", ".join(columns[at] for at in alike)
-        raise Misuse(f"{name}: more than one of its columns may be {column}: {told}; leave one of them")
+        columns_alike = ", ".join(columns[at] for at in alike)
+        raise Misuse(
+            f"{name}: more than one of its columns may be {column}: {columns_alike}; leave one of them"
+        )
     return (exact or alike)[0]
 
 
@@ -159,9 +161,9 @@ def _cell(name: str, cell: Any) -> Cell:
         return format(cell, "f")
     if isinstance(cell, dt.datetime):
         return (cell.astimezone(dt.UTC) if cell.tzinfo else cell).replace(tzinfo=None).isoformat(" ")
-    for kind, told in _NO_TEXTS.items():
+    for kind, type_name in _NO_TEXTS.items():
         if isinstance(cell, kind):
-            raise WrongRow(f"{name} is {told}, not text")
+            raise WrongRow(f"{name} is {type_name}, not text")
     return str(cell)
 
 

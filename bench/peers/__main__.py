@@ -124,8 +124,8 @@ def queued(rows: int, rounds: int) -> None:
     print(f"{rows} jobs                         put in      picked up and finished")
     for name, all_of_it in took.items():
         put, finished = (rows / statistics.median(column) for column in zip(*all_of_it, strict=True))
-        told = f"{put:9,.0f}/s   {finished:9,.0f}/s   [{jobs.WAYS[name][1]}]"
-        print(f"{name:{_WIDE}} RUN {told}")
+        figures = f"{put:9,.0f}/s   {finished:9,.0f}/s   [{jobs.WAYS[name][1]}]"
+        print(f"{name:{_WIDE}} RUN {figures}")
 
 
 def converted(rows: int, rounds: int) -> None:
@@ -138,8 +138,8 @@ def converted(rows: int, rounds: int) -> None:
         try:
             for kind, who, work, lacks in messages.ways():
                 found = [messages.rate(work, kind, folder, rows, next(numbers)) for _ in range(rounds)]
-                told = f"{statistics.median(found):9,.0f}/s   {_lacks(lacks)}".rstrip()
-                print(f"{kind:18} {who:{_WIDE}} RUN {told}", flush=True)
+                figures = f"{statistics.median(found):9,.0f}/s   {_lacks(lacks)}".rstrip()
+                print(f"{kind:18} {who:{_WIDE}} RUN {figures}", flush=True)
         except EventlogError as missing:
             print(f"{'PySpark':{_WIDE}} SKIPPED: {missing}")
 

@@ -108,7 +108,7 @@ class Debezium:
 
 
 def _properties(url: URL, tables: Sequence[str]) -> str:
-    told = {
+    properties = {
         "name": NAME,
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "plugin.name": "pgoutput",
@@ -130,7 +130,7 @@ def _properties(url: URL, tables: Sequence[str]) -> str:
         "offset.flush.interval.ms": 1000,
         "converter.schemas.enable": "false",
     }
-    return "".join(f"{name}={_escaped(str(value))}\n" for name, value in told.items())
+    return "".join(f"{name}={_escaped(str(value))}\n" for name, value in properties.items())
 
 
 def _escaped(value: str) -> str:

@@ -46,8 +46,8 @@ def ours(kind: str, order: str) -> Way:
     _, source, container, given = FILES[kind]
 
     def work(path: Path, target: Path) -> None:
-        told = given | {"order": order}
-        job = Job(source, "changes", (str(path),), str(target), container, "jsonl", KNOWN, given=told)
+        settings = given | {"order": order}
+        job = Job(source, "changes", (str(path),), str(target), container, "jsonl", KNOWN, given=settings)
         convert(job, Report(_fail), CLOCK)
 
     return work

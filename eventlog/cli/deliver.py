@@ -77,8 +77,8 @@ def deliver(
         delivery.run(lambda: _chunks(source, limits))
         sink.close()
         kept.close()
-    told = ", ".join(f"{count} {level}" for level, count in delivery.levels.items())
-    print_sentence(told or "nothing was left to send")
+    levels = ", ".join(f"{count} {level}" for level, count in delivery.levels.items())
+    print_sentence(levels or "nothing was left to send")
     if delivery.levels.keys() - {"success", "warning"}:
         sys.exit(1)
 

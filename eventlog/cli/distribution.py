@@ -16,5 +16,7 @@ def warning() -> str | None:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             return None
-    told = f"{OTHER} {found[OTHER]} is installed too: another project, whose files are in the same package."
-    return f"{told} Remove both and install ours again: pip uninstall {OTHER} {NAME}"
+    problem = (
+        f"{OTHER} {found[OTHER]} is installed too: another project, whose files are in the same package."
+    )
+    return f"{problem} Remove both and install ours again: pip uninstall {OTHER} {NAME}"

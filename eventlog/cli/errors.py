@@ -59,8 +59,8 @@ def _line(failed: FailedRow) -> tuple[str, Shade, str]:
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
     row = f" {cell_as_text(failed.event_type)}  {_short(_where(failed))}"
     of = f", of {failed.event_id}" if has_several_rows(failed.event_id) else ""
-    told = f"{row:<29}  {failed.reason or 'no reason is kept'}{tries}{of}"
-    return f"{failed.record_id:>8}  ", Shade(failed.status, "red"), told
+    line = f"{row:<29}  {failed.reason or 'no reason is kept'}{tries}{of}"
+    return f"{failed.record_id:>8}  ", Shade(failed.status, "red"), line
 
 
 def _where(row: FailedRow | Unusable) -> str:

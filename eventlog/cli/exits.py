@@ -100,13 +100,13 @@ class CommandExit:
         others.addFilter(lambda record: wanted and not record.name.startswith("eventlog"))
         logging.getLogger().handlers[:] = [others]
 
-    def _tell_of_thread(self, told: threading.ExceptHookArgs) -> None:
-        if told.exc_value is not None:
-            self._tell(told.exc_value)
+    def _tell_of_thread(self, raised: threading.ExceptHookArgs) -> None:
+        if raised.exc_value is not None:
+            self._tell(raised.exc_value)
 
-    def _meet_lost(self, told: sys.UnraisableHookArgs) -> None:
+    def _meet_lost(self, raised: sys.UnraisableHookArgs) -> None:
         """Report what was raised where no caller can catch it, such as in a destructor."""
-        self._trace(told.exc_value)
+        self._trace(raised.exc_value)
 
     def _trace(self, fault: BaseException | None) -> None:
         if self._tracebacks and fault is not None:
@@ -219,8 +219,8 @@ def _help(fault: click.exceptions.NoArgsIsHelpError) -> Iterator[str]:
 
 
 def _unforeseen(fault: BaseException) -> Iterator[str]:
-    told = f"{type(fault).__name__}: {fault}"
-    yield f"this is a bug in eventlog, please report it: {told} (-v shows where)"
+    text = f"{type(fault).__name__}: {fault}"
+    yield f"this is a bug in eventlog, please report it: {text} (-v shows where)"
 
 
 def _nothing(fault: BaseException) -> Iterator[str]:

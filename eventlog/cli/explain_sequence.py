@@ -61,8 +61,8 @@ def _sent(placed: Placed, as_json: bool) -> None:
         return
     key = tablekey.write((column, str(value)) for column, value in change.key) if change.key else ""
     with_image = f", with its before row at {beside}" if beside else ""
-    told = f": {change.op} {change.table} {key} at {change.position or 'no position'}{with_image}"
-    show(f"{placed.where:<30}  ", Shade("sent", _COLOURS["sent"]), told)
+    description = f": {change.op} {change.table} {key} at {change.position or 'no position'}{with_image}"
+    show(f"{placed.where:<30}  ", Shade("sent", _COLOURS["sent"]), description)
 
 
 def _left_out(refused: Refused, as_json: bool) -> None:

@@ -187,14 +187,14 @@ def _named(more: dict[str, Any]) -> dict[str, Any]:
 
 
 def _help(field: dataclasses.Field[Any]) -> str:
-    told = str(field.metadata["help"])
+    text = str(field.metadata["help"])
     if field.metadata["choices"]:
-        told += f" ({', '.join(field.metadata['choices'])})"
+        text += f" ({', '.join(field.metadata['choices'])})"
     default = field.default
     if default not in (None, "", False, ()):
         shown = ",".join(default) if isinstance(default, tuple) else default
-        told += f"  [default: {'yes' if default is True else shown}]"
-    return f"{told}  [env: {variable(field.name)}]"
+        text += f"  [default: {'yes' if default is True else shown}]"
+    return f"{text}  [env: {variable(field.name)}]"
 
 
 class _SettingType(click.ParamType[Any]):

@@ -53,12 +53,12 @@ def receive(host: str, port: int, answers: Path | None, file: Path | None, keep:
 
     The page is not protected: everyone who reaches the address sees what came.
     """
-    told = rules.read(read_text(answers)) if answers else ()
+    answer_rules = rules.read(read_text(answers)) if answers else ()
     with ExitStack() as stack:
         place = file or Path(stack.enter_context(TemporaryDirectory(prefix="eventlog-receive-"))) / FILE
         archive = stack.enter_context(closing(Archive(place, keep)))
         try:
-            server = PageServer(host, port, receiver(archive, told, clock), LARGEST)
+            server = PageServer(host, port, receiver(archive, answer_rules, clock), LARGEST)
         except OSError as fault:
             raise NoPort(host, port, fault.strerror) from fault
         stack.callback(server.server_close)

@@ -162,5 +162,5 @@ def _differences(
 ) -> Iterator[tuple[Table, DifferenceLine]]:
     for table, old, new in pairs:
         own = model.get(str(table))
-        for told in differences(model, own, old(), new(), memory):
-            yield own, told
+        for line in differences(model, own, old(), new(), memory):
+            yield own, line

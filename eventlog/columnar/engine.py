@@ -127,25 +127,29 @@ class Engine:
         found = row_fates.find_fates(batch, known, said, answers, left)
         doubt |= row_fates.uncertain_objects(batch, known, left, found, columns, self._rules.max_changes)
         speaks = found.speaks & ~doubt[batch.objects[left.rows]]
-        told = runs.gathered(batch, left, speaks, found.ops, found.widths)
-        told = runs.cut(batch, told, self._rules.max_changes)
+        runs_of_rows = runs.gathered(batch, left, speaks, found.ops, found.widths)
+        runs_of_rows = runs.cut(batch, runs_of_rows, self._rules.max_changes)
         plain = PlainEvents([], {})
         if doubt.any():
             places = np.sort(batch.places[doubt[batch.objects]])
             plain = self._plainly(rows.some(places).entries(self._rules.status))
-        sets = runs.settled(batch, told, left)
+        sets = runs.settled(batch, runs_of_rows, left)
         codes = np.unique(said.codes[~doubt[batch.objects]]).tolist()
         self.unknown.update(filter(None, (said.parts[code].unknown for code in codes)), plain.unknown)
-        filled = assembly.assemble(batch, known, said, answers, told, sets, pool, plain.texts)
+        filled = assembly.assemble(batch, known, said, answers, runs_of_rows, sets, pool, plain.texts)
         fates = row_fates.all_fates(batch, left, found)
-        counted = _counted(batch, known, told, plain)
-        return _ordered(rows, batch, told, sets, filled, plain, treated, fates, counted)
+        counted = _counted(batch, known, runs_of_rows, plain)
+        return _ordered(rows, batch, runs_of_rows, sets, filled, plain, treated, fates, counted)
 
 
-def _counted(batch: Batch, known: Templates, told: Runs, plain: PlainEvents) -> Counter[tuple[str, str]]:
+def _counted(
+    batch: Batch, known: Templates, runs_of_rows: Runs, plain: PlainEvents
+) -> Counter[tuple[str, str]]:
     """Return how many events each class and element has."""
     counted = Counter((one.event.change.table, one.element) for one in plain.written)
-    found, times = np.unique(batch.table_of[told.owners] * len(OPS) + told.ops, return_counts=True)
+    found, times = np.unique(
+        batch.table_of[runs_of_rows.owners] * len(OPS) + runs_of_rows.ops, return_counts=True
+    )
     for at, count in zip(found.tolist(), times.tolist(), strict=True):
         of = known.spelled(batch.tables[at // len(OPS)]).object
         assert of is not None
@@ -156,7 +160,7 @@ def _counted(batch: Batch, known: Templates, told: Runs, plain: PlainEvents) -> 
 def _ordered(
     rows: Rows,
     batch: Batch,
-    told: Runs,
+    runs_of_rows: Runs,
     sets: Settled,
     filled: Assembled,
     plain: PlainEvents,
@@ -174,13 +178,13 @@ def _ordered(
     associations: dict[str, int] = {}
     numbers = [associations.setdefault(one.association, len(associations)) for one in written]
     places = np.concatenate(
-        [batch.places[told.places], _ints(place_of[one.event.place[1]] for one in written)]
+        [batch.places[runs_of_rows.places], _ints(place_of[one.event.place[1]] for one in written)]
     )
-    parts = np.concatenate([told.parts, _ints(one.event.part for one in written)])
-    of_parts = np.concatenate([told.of_parts, _ints(one.event.parts for one in written)])
+    parts = np.concatenate([runs_of_rows.parts, _ints(one.event.part for one in written)])
+    of_parts = np.concatenate([runs_of_rows.of_parts, _ints(one.event.parts for one in written)])
     order = np.lexsort((parts, places))
-    owners = np.concatenate([told.owners, _ints(numbers) + len(batch.keys)])
-    whole = told.wholes
+    owners = np.concatenate([runs_of_rows.owners, _ints(numbers) + len(batch.keys)])
+    whole = runs_of_rows.wholes
     by_plain = {one.event.settles[0]: one.event.settles for one in written}
     starts = dict(
         zip(by_plain, accumulate(map(len, by_plain.values()), initial=len(sets.rows)), strict=False)

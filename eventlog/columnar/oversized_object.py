@@ -145,8 +145,8 @@ class OversizedObject:
         self._begins = np.append(
             starts, len(ops)
         )  # the first element of each run, and the one after the last
-        told = rows[speaks].astype(np.int32)
-        return elements(told, ops, values[speaks], sure[speaks], facts["column"][told])
+        written = rows[speaks].astype(np.int32)
+        return elements(written, ops, values[speaks], sure[speaks], facts["column"][written])
 
     def _ask(self, row: int, others: Ints) -> _Spokesman | None:
         """Return the content of a query-back row for itself and for others."""

@@ -63,18 +63,18 @@ def uncertain_objects(
     no known frame.
     """
     speaks = found.speaks
-    told = runs.gathered(batch, left, speaks, found.ops, found.widths)
-    atoms = np.bincount(told.of_row, told.widths, len(told.first))
+    runs_of_rows = runs.gathered(batch, left, speaks, found.ops, found.widths)
+    atoms = np.bincount(runs_of_rows.of_row, runs_of_rows.widths, len(runs_of_rows.first))
     wrong = atoms * 2 > max_changes
     if wrong.any():
-        wrong &= runs.severed(batch, told, max_changes)
-    wrong[runs.repeated(told, columns)] = True
-    frame = batch.table_of[told.owners] * len(OPS) + told.ops
+        wrong &= runs.severed(batch, runs_of_rows, max_changes)
+    wrong[runs.repeated(runs_of_rows, columns)] = True
+    frame = batch.table_of[runs_of_rows.owners] * len(OPS) + runs_of_rows.ops
     kinds, kind = np.unique(frame, return_inverse=True)
     frames = [known.frame(batch.tables[at // len(OPS)], at % len(OPS)) for at in kinds.tolist()]
     wrong |= np.array([found is None for found in frames], np.bool_)[kind]
     doubt = np.zeros(len(batch.keys), np.bool_)
-    doubt[told.owners[wrong]] = True
+    doubt[runs_of_rows.owners[wrong]] = True
     return doubt
 
 

@@ -29,8 +29,8 @@ def change_of(table: Table, one: Difference) -> Change | None:
     key = table.load_pairs(tablekey.read(one.key))
     old, new = _sides(table, one.before), _sides(table, one.after)
     if old is not None and new is not None:
-        told = zip(table.data, old, new, strict=True)
-        old = [after if _same(column, before, after) else before for column, before, after in told]
+        cells = zip(table.data, old, new, strict=True)
+        old = [after if _same(column, before, after) else before for column, before, after in cells]
         if old == new:
             return None
     return build_change(table, key, old, new)
@@ -41,8 +41,8 @@ def build_change(table: Table, key: Key, old: Sides | None, new: Sides | None) -
     op = Op.INSERT if old is None else Op.DELETE if new is None else Op.UPDATE
     keyed = [Field(name, *(ABSENT if side is None else value for side in (old, new))) for name, value in key]
     absent = [ABSENT] * len(table.data)
-    told = zip(table.data, absent if old is None else old, absent if new is None else new, strict=True)
-    fields = [Field(column.name, before, after) for column, before, after in told]
+    cells = zip(table.data, absent if old is None else old, absent if new is None else new, strict=True)
+    fields = [Field(column.name, before, after) for column, before, after in cells]
     return Change(op, table.schema, table.name, key, (*keyed, *fields))
 
 

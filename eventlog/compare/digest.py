@@ -48,8 +48,8 @@ def heading(columns: Sequence[Column]) -> str:
 
 @lru_cache(maxsize=1024)
 def _heading(names: tuple[str, ...]) -> str:
-    told = (f"{len(name.encode('utf-8', 'surrogatepass'))}:{name};" for name in names)
-    return f"{FORMAT};{short(''.join(told)).hex()};"
+    names_with_lengths = (f"{len(name.encode('utf-8', 'surrogatepass'))}:{name};" for name in names)
+    return f"{FORMAT};{short(''.join(names_with_lengths)).hex()};"
 
 
 def short(text: str) -> bytes:

@@ -127,8 +127,10 @@ class DifferenceLines:
             heads = pc.replace_with_mask(heads, at, pa.array([head for head, _ in plain], pa.string()))
             refused = pc.replace_with_mask(refused, at, pa.array([why for _, why in plain], pa.string()))
             tells[doubtful] = [one != _NOTHING for one in plain]
-        told = pa.array(tells)
-        return DifferenceLine(phase, keys.filter(told), heads.filter(told), refused.filter(told))
+        operations = pa.array(tells)
+        return DifferenceLine(
+            phase, keys.filter(operations), heads.filter(operations), refused.filter(operations)
+        )
 
     def _sides(
         self, before: Columns | None, after: Columns | None, count: int

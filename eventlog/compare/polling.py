@@ -325,11 +325,11 @@ def _batches(connection: Connection, queries: Queries, name: str) -> Iterator[pa
     """Yield the state of a table, some objects at a time."""
     held: list[list[str | None]] = []
     for key, key_hash, own, values, failed, coming, first in read_receiver_state(connection, queries, name):
-        told = [
+        cells = [
             None if cell is None else str(cell)
             for cell in (key, key_hash, own, values, failed, coming, first)
         ]
-        held.append(told)
+        held.append(cells)
         if len(held) >= _FETCHED:
             yield _packed(held)
             held = []

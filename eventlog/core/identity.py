@@ -37,8 +37,8 @@ def object_of(tables: Tables, table_name: str, table_key: str) -> ObjectName:
 
 def object_hash(table_name: str, table_key: str) -> str:
     """Return the name of an object that an index can hold, however long its key."""
-    told = f"{table_name}\0{table_key}"
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+    text = f"{table_name}\0{table_key}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def names_object(tables: Tables, table_name: str, table_key: str, table: str | None, key: str | None) -> bool:

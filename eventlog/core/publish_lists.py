@@ -173,9 +173,9 @@ def column_filter(tables: Tables) -> Callable[[Change], Change | None]:
         if not (table.closed if table else tables.shuts(change.table)):
             return change
         kept = tuple(field for field in change.fields if _leaves(table, field.column))
-        told = change._replace(fields=kept, raw=None)
-        silenced = told != change and change.op is Op.UPDATE
-        return None if silenced and all(field.before == field.after for field in kept) else told
+        published = change._replace(fields=kept, raw=None)
+        silenced = published != change and change.op is Op.UPDATE
+        return None if silenced and all(field.before == field.after for field in kept) else published
 
     return leaving if tables.shut else lambda change: change
 

@@ -30,13 +30,13 @@ class Narrator:
         self.pauses = not fast and sys.stdin.isatty() and sys.stdout.isatty()
         self._begun = False
 
-    def section(self, title: str, told: str) -> None:
+    def section(self, title: str, text: str) -> None:
         if self._begun:
             self.pause("Press any key to continue")
         self._begun = True
         click.echo()
         click.secho(f"== {title}", bold=True, fg="magenta")
-        paragraph(told)
+        paragraph(text)
 
     def pause(self, words: str) -> None:
         """Wait for a key; Ctrl-C ends the demo, and so does the end of what is typed."""

@@ -148,9 +148,9 @@ def _scene(folder: Path, teller: Narrator) -> Iterator[tuple[Play, str]]:
         engine = connect(server.url, keep_open=2)
         publishing = Publishing(folder, server.url, receiver.server.url, engine)
         try:
-            told = Play(teller, engine, receiver, publishing)
+            play = Play(teller, engine, receiver, publishing)
             publishing.start()
-            yield told, server.url
+            yield play, server.url
         finally:
             publishing.stop()
             engine.dispose()

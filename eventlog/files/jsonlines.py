@@ -41,8 +41,8 @@ def read(
         try:
             value, raw = lines.value(line)
         except (ValueError, RecursionError) as wrong:
-            told = seems(line) if number == 1 else ""
-            yield Refused(f"{name}:{number}", told or why_none(wrong), line)
+            hint = seems(line) if number == 1 else ""
+            yield Refused(f"{name}:{number}", hint or why_none(wrong), line)
             continue
         if isinstance(value, list):
             yield from (Object(number, element, dump_line(element)) for element in value)

@@ -57,8 +57,8 @@ class Parts:
         files = sorted(path.iterdir()) if path.is_dir() else [path]
         for folder in {path.parent, self._folder, path} if path.is_dir() else {self._folder}:
             sync(folder)
-        told = {str(file.relative_to(self._folder)): _facts(file) for file in files}
-        self.last = {"number": self._number, "files": told}
+        facts = {str(file.relative_to(self._folder)): _facts(file) for file in files}
+        self.last = {"number": self._number, "files": facts}
 
     def _check(self) -> None:
         for name, facts in self.last["files"].items():

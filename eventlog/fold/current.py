@@ -15,7 +15,7 @@ _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 
 def current_fields(of: SpelledObject, step: Step, answer: Answer) -> tuple[Field, ...] | None:
-    """Return the fields that a query-back step brings; raise None if its object is gone."""
+    """Return the fields that a query-back step brings, or None if its object is gone."""
     if isinstance(answer, EventlogError):
         raise answer
     if not answer:
@@ -28,7 +28,8 @@ def current_fields(of: SpelledObject, step: Step, answer: Answer) -> tuple[Field
         return _fields(wanted, answer[0])
     if not any(column.multivalued for column in of.table.data):
         raise WrongRow(f"{len(answer)} rows of {of.table} have this key, and no column is multi-valued")
-    return tuple(Field(told[0].name, ABSENT, _side(told, texts)) for told, *texts in zip(wanted, *answer))  # noqa: B905
+    cells = zip(wanted, *answer, strict=False)
+    return tuple(Field(own[0].name, ABSENT, _side(own, texts)) for own, *texts in cells)
 
 
 def _fields(wanted: Sequence[tuple[Column, Loader]], texts: CurrentRow) -> tuple[Field, ...]:
@@ -42,9 +43,9 @@ def _fields(wanted: Sequence[tuple[Column, Loader]], texts: CurrentRow) -> tuple
     return tuple(fields)
 
 
-def _side(told: tuple[Column, Loader], texts: Sequence[str | None]) -> Side:
+def _side(own: tuple[Column, Loader], texts: Sequence[str | None]) -> Side:
     """Return the values of a column in all the rows, each once."""
-    column, load = told
+    column, load = own
     try:
         found = tuple(load(text) for text in dict.fromkeys(texts))
     except EventlogError as fault:

@@ -39,8 +39,8 @@ class Frames:
                     return
                 reason = self._stale(data, at, *known)
                 if reason:
-                    told = f"{reason}, so it and the records after it count as the rest of an earlier read"
-                    yield Fault(Corrupt(at, "record", known[0].number.name, told), note=True)
+                    note = f"{reason}, so it and the records after it count as the rest of an earlier read"
+                    yield Fault(Corrupt(at, "record", known[0].number.name, note), note=True)
                     return
             end = len(data) if known is None else at + known[1]
             yield from self._stream.frame(data[at:end], at)

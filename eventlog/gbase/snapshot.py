@@ -148,13 +148,13 @@ def _selected(column: CapturedColumn) -> str:
 def _value(column: CapturedColumn, cell: object) -> Value:
     """Return the value as the stream would contain it: written as the stream writes it, and read again."""
     plain = cell is None or isinstance(cell, bool | int | float | str | bytes)
-    told: Scalar | None = cast("Scalar | None", cell) if plain else str(cell)
-    if isinstance(told, str) and column.declared.startswith(_AS_TEXT):
-        told = told.strip()
+    value: Scalar | None = cast("Scalar | None", cell) if plain else str(cell)
+    if isinstance(value, str) and column.declared.startswith(_AS_TEXT):
+        value = value.strip()
         if column.declared.startswith("datetime year"):
-            told = told.replace(" ", "T", 1)
-    elif column.declared == "boolean" and told is not None:
-        told = told in (True, "t", "T", "true")
-    elif isinstance(told, float | int) and column.declared.startswith(("decimal", "money")):
-        told = str(told)
-    return column.type.load(column.type.dump(told))
+            value = value.replace(" ", "T", 1)
+    elif column.declared == "boolean" and value is not None:
+        value = value in (True, "t", "T", "true")
+    elif isinstance(value, float | int) and column.declared.startswith(("decimal", "money")):
+        value = str(value)
+    return column.type.load(column.type.dump(value))

@@ -39,12 +39,12 @@ def allowed(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refu
     leaving = column_filter(tables)
     for change in changes:
         try:
-            told = leaving(change)
+            published = leaving(change)
         except EventlogError as fault:
             yield refuse(change, fault)
             continue
-        if told is not None:
-            yield told
+        if published is not None:
+            yield published
 
 
 def expand_truncates(

@@ -206,7 +206,7 @@ class QueueReader:
             raise WrongRow(f"TYP is {part.typ}, {typ.name}, but {missing}")
         named = self._name(part)
         before, after = (None, first) if typ is Typ.INSERT and not second else (first, second or None)
-        told = Change(
+        change = Change(
             _OPS.get(typ, Op.UPDATE),
             named.owner,
             named.name,
@@ -217,9 +217,9 @@ class QueueReader:
         )
         rows = None if typ in BLOBS or contradicts else _decode(named.layout, before, after)
         if rows is None:
-            return told._replace(raw=Raw(before, after), extra=(*told.extra, ("decoded", False)))
+            return change._replace(raw=Raw(before, after), extra=(*change.extra, ("decoded", False)))
         fields = tuple(Field(name, *_sides(rows, name)) for name in rows[0] or rows[1] or ())
-        return told._replace(key=_key(named.table, rows[1] or rows[0] or {}), fields=fields)
+        return change._replace(key=_key(named.table, rows[1] or rows[0] or {}), fields=fields)
 
     def _facts(self, typ: Typ, part: QueueRow, commit: QueueRow) -> Facts:
         facts: dict[str, Fact] = {

@@ -102,7 +102,7 @@ def _order(table: Table) -> Order[StateStep]:
 
 
 def _sort(
-    told: Order[StateStep],
+    steps: Order[StateStep],
     missed: Order[StateStep],
     table: Table,
     found: Iterable[PolledChange],
@@ -119,7 +119,7 @@ def _sort(
         phase = Phase.GONE if one.texts is None else Phase.CHANGED if one.known else Phase.NEW
         step = current_row_step(str(table), table, one, keep=dump_nothing)
         if silent or one.renewed or one.key in explained:
-            told.add(phase, table, one.key, step)
+            steps.add(phase, table, one.key, step)
             continue
         differ += 1
         shown += [one.key] if len(shown) < _SHOWN else []

@@ -77,11 +77,11 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
         "loopback": lambda of: _tell_loopback(of, rules),
         "future": lambda of: f"{_rows(of.rows)} future: the first is due at {of.first}",
     }
-    told = [tell(fates[fate]) for fate, tell in tellers.items() if fate in fates]
+    lines = [tell(fates[fate]) for fate, tell in tellers.items() if fate in fates]
     if "free" in fates and (beyond := fates["free"].rows - choice.limit) > 0:
         rows = quantity(beyond, "row is", "rows or fewer are")
-        told.append(f"{rows} beyond the next cycle: query-limit is {choice.limit}")
-    return told
+        lines.append(f"{rows} beyond the next cycle: query-limit is {choice.limit}")
+    return lines
 
 
 def _tell_held(held: Fates, waiting: Iterable[WaitingEvent]) -> str:

@@ -112,13 +112,13 @@ def _name(options: etree._Element) -> str:
 
 
 def _is_secret(element: etree._Element) -> bool:
-    told = (
+    texts = (
         element.get("type", ""),
         element.get("name", ""),
         element.get("display-name", ""),
         str(element.tag),
     )
-    return element.get("is-sensitive", "").lower() in ("1", "yes", "true") or any(map(looks_secret, told))
+    return element.get("is-sensitive", "").lower() in ("1", "yes", "true") or any(map(looks_secret, texts))
 
 
 def _resolve(said: StatedParameter, all_said: dict[str, StatedParameter]) -> StatedParameter:

@@ -105,9 +105,9 @@ class _Draft:
 
     def assumed(self) -> Iterator[SettingLine]:
         """Return the original's defaults for missing parameters."""
-        told = {line.name for line in self.lines.values()}
+        names = {line.name for line in self.lines.values()}
         for known in PARAMETERS:
-            if known.default != "none" and not known.ours and known.tag not in told | self.doubtful:
+            if known.default != "none" and not known.ours and known.tag not in names | self.doubtful:
                 value = known.read(known.default)
                 assert value is not None
                 yield SettingLine(known.tag, value)
@@ -256,12 +256,12 @@ def _disabled(draft: _Draft) -> None:
         "sync-filter": "sync-filter is empty: the original published nothing",
     }
     off = {"disable": True, "sync-filter": "empty"}
-    told = [reasons[tag] for tag, value in off.items() if draft.value(tag) == value]
+    reasons_given = [reasons[tag] for tag, value in off.items() if draft.value(tag) == value]
     needed = (*off, "publication-mode")
-    told += [f"{tag} could not be read: look it up" for tag in needed if tag in draft.doubtful]
+    reasons_given += [f"{tag} could not be read: look it up" for tag in needed if tag in draft.doubtful]
     draft.lines.pop("sync-filter", None)
-    if told:
-        draft.lines["disable"] = SettingLine("disable", True, "; ".join(told))
+    if reasons_given:
+        draft.lines["disable"] = SettingLine("disable", True, "; ".join(reasons_given))
 
 
 def _mode(draft: _Draft) -> None:

@@ -49,8 +49,8 @@ def check_control(name: str, sources: Iterable[Source[Row]]) -> Iterator[Refused
         return
     for source in sources:
         rows = quantity(sum(1 for _ in source.records), "row")
-        told = f"skipped: a control table with {CONTROL[name]} ({rows}), no changes of a table"
-        yield Refused(source.name, told, fault=False)
+        warning = f"skipped: a control table with {CONTROL[name]} ({rows}), no changes of a table"
+        yield Refused(source.name, warning, fault=False)
 
 
 class Control:
@@ -111,7 +111,7 @@ class Control:
         return found[1] if found else ""
 
     def closed(self, schema: str | None, table: str, now: dt.datetime) -> dt.datetime | None:
-        """Return the end of the last partition of a table that is listed and over; raise None if there is
+        """Return the end of the last partition of a table that is listed and over, or None if there is
         none.
         """
         known = (_found(self._ends, schema, name) or () for name in (table, table + self._suffix))

@@ -86,7 +86,7 @@ def _columns(details: Any) -> Iterator[AlteredColumn]:
 def structure_told(
     schema: str | None, table: str, names: Sequence[str], history: Sequence[Ddl]
 ) -> Structure | None:
-    """Return the structure that the history leads to, of the columns with these names; raise None if it names
+    """Return the structure that the history leads to, of the columns with these names, or None if it names
     none.
     """
     known: dict[str, DataColumn] = {}

@@ -62,24 +62,24 @@ def layout(text: str) -> Layout:
     document = json.loads(text)
     info, form = document["dataInfo"], document.get("formatInfo") or {}
     options = form.get("options") if isinstance(form, dict) else None
-    told = (
+    options_of_file = (
         {str(name): str(value) for name, value in (options or {}).items()}
         if isinstance(options, dict)
         else {}
     )
-    delimiter = _mark(told.get("fieldDelimiter", ","))
-    if not delimiter or _mark(told.get("recordDelimiter", "\n")) not in _LINE_ENDS:
+    delimiter = _mark(options_of_file.get("fieldDelimiter", ","))
+    if not delimiter or _mark(options_of_file.get("recordDelimiter", "\n")) not in _LINE_ENDS:
         raise InvalidDfm(
             "formatInfo: rows that do not end with their line, or have no delimiter, are not read"
         )
-    quote, escape = told.get("quoteChar", '"'), told.get("escapeChar", "")
+    quote, escape = options_of_file.get("quoteChar", '"'), options_of_file.get("escapeChar", "")
     if len(quote) > 1 or len(escape) > 1:
         raise InvalidDfm("formatInfo: quoteChar and escapeChar are one character, or none")
     columns = sorted(info["columns"], key=lambda column: int(column["ordinal"]))
     schema, table = str(info["sourceSchema"]), str(info["sourceTable"])
     stem = f"{schema}.{table}" if schema else table
     names = tuple(str(column["name"]) for column in columns)
-    return Layout(stem, names, delimiter, quote, escape or quote, told.get("nullValue", ""))
+    return Layout(stem, names, delimiter, quote, escape or quote, options_of_file.get("nullValue", ""))
 
 
 def _mark(text: str) -> str:

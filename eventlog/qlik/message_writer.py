@@ -131,8 +131,8 @@ class MessageWriter:
             return RecordWriter(structure, None, self._style), False
         if last is not None and last.structure == structure:
             return RecordWriter(structure, last, self._style), False
-        told = change.fact("table_version") if change.extra else None
-        new = self._following(last, structure, told if isinstance(told, int) else 0)
+        version = change.fact("table_version") if change.extra else None
+        new = self._following(last, structure, version if isinstance(version, int) else 0)
         return RecordWriter(structure, new, self._style), True
 
     def _known(
@@ -145,11 +145,13 @@ class MessageWriter:
             return Structure(*at, shown(structure_of(table)).columns)
         return last.structure if last else None
 
-    def _following(self, last: Metadata | None, structure: Structure, told: int) -> Metadata:
+    def _following(self, last: Metadata | None, structure: Structure, version: int) -> Metadata:
         settings, style = self._settings, self._style
         made = utc_millis(settings.now) if settings.now else ""
         lineage = Metadata("", structure, 0, "", None, settings.server, settings.task, made)
-        return metadata.following(last, structure, style.logical, style.names, style.external, lineage, told)
+        return metadata.following(
+            last, structure, style.logical, style.names, style.external, lineage, version
+        )
 
     def _encoding(self, known: Metadata | None) -> Callable[[dict[str, Any]], Message]:
         """Return what makes a message of a data message's payload."""

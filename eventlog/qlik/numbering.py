@@ -182,7 +182,7 @@ def utc_millis(time: str) -> str:
 
 def stream_position(change: Change) -> str:
     """Return the position in the source: what was read, else a position that is no change_seq."""
-    told = change.fact("stream_position") if change.extra else None
-    if isinstance(told, str):
-        return told
+    position = change.fact("stream_position") if change.extra else None
+    if isinstance(position, str):
+        return position
     return "" if change.position is None or sequence.legal(change.position) else change.position

@@ -262,8 +262,8 @@ def _facts(headers: Mapping[str, Any]) -> Facts:
         return (("stream_position", stream),) if stream else ()
     if type(counter) is not int or type(last) is not bool:
         raise InvalidMessage(f"transactionEventCounter {counter!r}, transactionLastEvent {last!r}")
-    told: Facts = (("event_counter", counter), ("last_event", last))
-    return (("stream_position", stream), *told) if stream else told
+    facts: Facts = (("event_counter", counter), ("last_event", last))
+    return (("stream_position", stream), *facts) if stream else facts
 
 
 class Style(NamedTuple):

@@ -257,13 +257,13 @@ class RowReader:
         return self._plan.one(place, old), ABSENT
 
     def _before(self, image: ChangeRow) -> Sequence[Side]:
-        told = zip(image.data, self._plan(image.data), strict=True)
-        return [ABSENT if cell is ABSENT else value for cell, value in told]
+        cells = zip(image.data, self._plan(image.data), strict=True)
+        return [ABSENT if cell is ABSENT else value for cell, value in cells]
 
     def _made_update(self, row: ChangeRow, before: Sequence[Side], after: Sequence[Side]) -> Change:
         lacks = ABSENT in after
-        told = [b if a is ABSENT else a for b, a in zip(before, after, strict=True)] if lacks else after
-        return self._make(Op.UPDATE, row, self.structure.key_of(told), self._fields(before, after, lacks))
+        values = [b if a is ABSENT else a for b, a in zip(before, after, strict=True)] if lacks else after
+        return self._make(Op.UPDATE, row, self.structure.key_of(values), self._fields(before, after, lacks))
 
     def _fields(self, before: Any, after: Any, lacking: bool) -> tuple[Field, ...]:
         return make_fields(self.structure.names, before, after, lacking)
@@ -292,7 +292,7 @@ def _bound(kept: dict[Any, Any]) -> None:
 
 def make_fields(names: Sequence[str], before: Any, after: Any, lacking: bool) -> tuple[Field, ...]:
     """Return the fields of columns; one that was captured on neither side is none."""
-    made = [_new(Field, told) for told in zip(names, before, after, strict=False)]
+    made = [_new(Field, cells) for cells in zip(names, before, after, strict=False)]
     if lacking:
         made = [f for f in made if f[1] is not ABSENT or f[2] is not ABSENT]
     return tuple(made)
@@ -363,7 +363,7 @@ class RowWriter:
         stream = stream_position(change)
         if len(stream) > _STREAM_WIDTH:
             raise NotExpressible(f"a stream position of {len(stream)} characters: at most {_STREAM_WIDTH}")
-        told = (
+        facts = (
             numbered.sequence,
             stream,
             numbered.transaction,
@@ -371,14 +371,14 @@ class RowWriter:
             (change.extra and change.fact("partition_name")) or partition,
         )
         if change.op is Op.TRUNCATE:
-            return [self._row("T", 0, told, (None,) * len(self.structure.columns))]
+            return [self._row("T", 0, facts, (None,) * len(self.structure.columns))]
         before, after = sides(self.structure, change)
         if change.op is Op.DELETE:
-            return [self._row("D", self.structure.key_bits, told, self._plan(before))]
+            return [self._row("D", self.structure.key_bits, facts, self._plan(before))]
         if change.op is Op.UPDATE:
-            return self._update(told, before, after)
+            return self._update(facts, before, after)
         bits = join(i for i, value in enumerate(after) if value is not ABSENT)
-        return [self._row("I", bits, told, self._plan(after))]
+        return [self._row("I", bits, facts, self._plan(after))]
 
     def _update(self, told: Told, before: Sequence[Side], after: Sequence[Side]) -> list[Cells]:
         row = self._plan(after)

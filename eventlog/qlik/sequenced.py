@@ -70,7 +70,7 @@ class WantedStretch:
         return SequenceMark(self._number, self._greatest)
 
     def place(self, seq: str | None, table: int) -> SequencePlace | None:
-        """Return the place of the next record; raise None if it lies outside what is read."""
+        """Return the place of the next record, or None if it lies outside what is read."""
         mark = self.mark()
         self._greatest = max(self._greatest, seq or "")
         return self._placed(mark, seq, table)

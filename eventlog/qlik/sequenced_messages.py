@@ -59,15 +59,15 @@ class Numbers:
         """Return the number of a task that was named, or of the inputs of none."""
         return self._tasks.setdefault(given, len(self._tasks))
 
-    def task(self, given: tuple[int, str], told: str) -> int:
+    def task(self, given: tuple[int, str], named: str) -> int:
         """Return the task of a message: as given, else from metadata.
 
         If metadata do not name it, it is the first task that they do name.
         """
         number = self._tasks[given]
-        if given[1] or not told or self._first.setdefault(number, told) == told:
+        if given[1] or not named or self._first.setdefault(number, named) == named:
             return number
-        return self._tasks.setdefault((given[0], told), len(self._tasks))
+        return self._tasks.setdefault((given[0], named), len(self._tasks))
 
     def table(self, task: int, schema: str | None, table: str) -> int:
         """Return the number of a table of a task."""

@@ -131,8 +131,8 @@ def observe(known: Structure | None, change: Change) -> Structure:
     places = {name: position for position, (name, _) in enumerate(change.key, 1)}
     captured = _captured(str(change.fact("columns") or ""))
     named = {field.column for field in change.fields}
-    told = [Field(name, ABSENT, value) for name, value in change.key if name not in named]
-    for name, before, after in (*told, *change.fields):
+    keys = [Field(name, ABSENT, value) for name, value in change.key if name not in named]
+    for name, before, after in (*keys, *change.fields):
         for side in (before, after):
             column = columns.get(name)
             if side is not ABSENT and (column is None or not _fits(column, side)):

@@ -18,8 +18,8 @@ class SequenceMemory:
 
     def dump(self) -> dict[str, Any]:
         """Return the same as JSON holds it."""
-        told = [[metadata.payload(m), m.message_schema] for m in self.published.values()]
-        return {"last_sequence": self.last, "published": told}
+        messages = [[metadata.payload(m), m.message_schema] for m in self.published.values()]
+        return {"last_sequence": self.last, "published": messages}
 
     @classmethod
     def load(cls, found: Mapping[str, Any]) -> SequenceMemory:

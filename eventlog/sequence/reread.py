@@ -99,15 +99,15 @@ class Reread:
 
     def _compare(self, table: str, now: HandedOut, first: str) -> None:
         known = self._known.get(table)
-        told = known[0] if known and known[0].until == now.until else HandedOut(now.until, single={})
-        if now == told:
+        delivered = known[0] if known and known[0].until == now.until else HandedOut(now.until, single={})
+        if now == delivered:
             return
-        if self._accept and told.single is not None:
+        if self._accept and delivered.single is not None:
             self.lacking[table] = now.until
             return
         stand = quantity(now.count, "change is", "changes are")
         raise Changed(
-            f"{table}: {stand} there from {first} up to {now.until}, where {told.count}"
+            f"{table}: {stand} there from {first} up to {now.until}, where {delivered.count}"
             f" were delivered, and everything up to {self._progress.done} was: some became visible late,"
             " or are gone"
         )

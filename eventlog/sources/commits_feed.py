@@ -162,7 +162,7 @@ class CommitsFeed:
         """
         if not self._commits.shared or len(self._names) == 1:
             return ([whole] for whole in wholes)
-        return (list(told) for _, told in groupby(wholes, key=lambda whole: whole.order[:2]))
+        return (list(group) for _, group in groupby(wholes, key=lambda whole: whole.order[:2]))
 
     def _joined(self, wholes: Sequence[_Whole], repeated: Counter[str]) -> StoredItems[Placed]:
         """Return the changes of one transaction from several streams, by their sequence, each once."""
@@ -216,9 +216,9 @@ def _load(state: str | None) -> tuple[dict[str, Any], Last]:
     if state is None:
         return {}, _NONE
     try:
-        told = json.loads(state)
-        found = told["streams"]
-        commit, transaction = told.get("last", _NONE)  # states of older versions do not contain it
+        loaded = json.loads(state)
+        found = loaded["streams"]
+        commit, transaction = loaded.get("last", _NONE)  # states of older versions do not contain it
         last = int(commit), str(transaction)
     except (ValueError, KeyError, TypeError, AttributeError):
         found, last = None, _NONE

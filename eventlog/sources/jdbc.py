@@ -30,9 +30,11 @@ class Jdbc:
             import jpype
         missing = [jar for jar in jars if not Path(jar).is_file()]
         if not jars or missing:
-            told = f"there is no {missing[0]}" if missing else "the vendor's driver is not part of eventlog"
+            problem = (
+                f"there is no {missing[0]}" if missing else "the vendor's driver is not part of eventlog"
+            )
             raise Misuse(
-                f"{told}: name its file with --jar (com.ibm.informix:jdbc of Maven Central, GBase's own)"
+                f"{problem}: name its file with --jar (com.ibm.informix:jdbc of Maven Central, GBase's own)"
             )
         if not jpype.isJVMStarted():
             _start(jpype, jars)
@@ -46,8 +48,8 @@ class Jdbc:
         except TypeError as fault:
             raise Misuse(f"the driver {address.vendor.driver} is in none of the jars: {fault}") from fault
         except jpype.JException as fault:  # a class that its jar refers to
-            told = f"the driver lacks {fault.getMessage()}: name the jar that has it too, after a comma"
-            raise Misuse(f"{told} (org.bson is in org.mongodb:bson of Maven Central)") from None
+            problem = f"the driver lacks {fault.getMessage()}: name the jar that has it too, after a comma"
+            raise Misuse(f"{problem} (org.bson is in org.mongodb:bson of Maven Central)") from None
 
     def connect(self, database: str, *, transactions: bool) -> CapturedDatabase:
         """Return a connection to a database."""
@@ -82,10 +84,10 @@ class Jdbc:
             return call()
         except self._jpype.JException as fault:
             code = fault.getErrorCode() if hasattr(fault, "getErrorCode") else 0
-            told = str(fault.getMessage() or fault)
+            message = str(fault.getMessage() or fault)
             if self._password:
-                told = told.replace(self._password, "***")
-            raise ServerError(f"[{code}] {told}" if code else told) from None
+                message = message.replace(self._password, "***")
+            raise ServerError(f"[{code}] {message}" if code else message) from None
 
 
 class _Connection:
@@ -180,8 +182,8 @@ def _start(jpype: Any, jars: Sequence[str]) -> None:
     try:
         jpype.startJVM(library and str(library), *options, classpath=list(jars), convertStrings=False)
     except (OSError, jpype.JVMNotFoundException) as fault:
-        told = "set JAVA_HOME, or install eventlog-publisher[java]"
-        raise Misuse(f"no Java was found ({fault}): {told}") from fault
+        remedy = "set JAVA_HOME, or install eventlog-publisher[java]"
+        raise Misuse(f"no Java was found ({fault}): {remedy}") from fault
 
 
 def _java_home() -> Path | None:

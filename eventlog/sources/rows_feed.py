@@ -112,8 +112,8 @@ class RowsFeed:
         found: dict[str, _Part] = {}
         for name in inputs.names:
             schema, table = table_name(self._reading.table or name, self._tables, self._reading.suffix)
-            told = inputs.name or control.task_of(schema, table)
-            found.setdefault(told, _Part(told, inputs)).names[name] = schema, table
+            task = inputs.name or control.task_of(schema, table)
+            found.setdefault(task, _Part(task, inputs)).names[name] = schema, table
         if len(found) == 1:  # whatever it is called, so that a state is not bound to a name that changes
             return [_Part(inputs.name, inputs, part.names) for part in found.values()]
         return list(found.values())
@@ -253,9 +253,9 @@ class _Round:
             self._progress.close(f"{int(time) - 1:016}")
             self._progress.hand_out(whole.identity, len(whole.changes))
         for placed in whole.changes if not time else ():
-            told = placed.change
-            table = f"{told.schema}.{told.table}" if told.schema else told.table
-            self._progress.loaded.setdefault(placed.source, Loaded(table=table)).add(repr(told))
+            change = placed.change
+            table = f"{change.schema}.{change.table}" if change.schema else change.table
+            self._progress.loaded.setdefault(placed.source, Loaded(table=table)).add(repr(change))
         overtaken = None if self._late is None else self._late.overtaken(whole.changes, time)
         return self._feed.delivery(whole, overtaken)
 

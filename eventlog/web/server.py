@@ -90,7 +90,7 @@ def sorry(status: HTTPStatus, sentence: str, **headers: str) -> HttpReply:
 
 
 def asset(request: Request) -> HttpReply | None:
-    """Return the style or the script; raise None if it is neither."""
+    """Return the style or the script, or None if it is neither."""
     kind = {"/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8"}
     if request.path not in kind:
         return None
@@ -315,9 +315,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _length(self) -> int:
         """Return the length of the body; -1 if it is missing, or given twice differently."""
-        told = {value.strip() for value in self.headers.get_all("Content-Length", ["0"])}
-        given = told.pop()
-        return int(given) if not told and given.isascii() and given.isdigit() and len(given) < 16 else -1
+        lengths = {value.strip() for value in self.headers.get_all("Content-Length", ["0"])}
+        given = lengths.pop()
+        return int(given) if not lengths and given.isascii() and given.isdigit() and len(given) < 16 else -1
 
     def _is_of_another_site(self) -> bool:
         """Return whether another site's page sends this.

@@ -34,8 +34,8 @@ def document(events: Iterable[str]) -> str:
 
 def answer_document(parts: Iterable[str | Status]) -> str:
     """Return the document that answers queries: the text of instances, and statuses."""
-    told = (part if isinstance(part, str) else write_status(part) for part in parts)
-    return f"{_SOURCE}<output>{''.join(told)}</output></nds>"
+    elements = (part if isinstance(part, str) else write_status(part) for part in parts)
+    return f"{_SOURCE}<output>{''.join(elements)}</output></nds>"
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> Iterator[bytes | Refused]:

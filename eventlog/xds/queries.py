@@ -235,5 +235,5 @@ def _kind(value: Value) -> str:
 def _read_attrs(names: Iterable[str] | None) -> Iterator[str]:
     if names is None:
         return
-    told = [f'<read-attr attr-name="{attribute(name)}"/>' for name in names]
-    yield from told or ["<read-attr/>"]
+    elements = [f'<read-attr attr-name="{attribute(name)}"/>' for name in names]
+    yield from elements or ["<read-attr/>"]

@@ -113,11 +113,11 @@ class _TableWriter:
         """Return the element of an object as it is now; null gives no attr."""
         key = [Field(name, ABSENT, value) for name, value in change.key if name in keys]
         attributes = self._joint.within(change.fields, change.key) if self._joint else self._attributes
-        told = [attributes[f.column].tell(f.after) for f in (*key, *change.fields) if f.after is not None]
+        elements = [attributes[f.column].tell(f.after) for f in (*key, *change.fields) if f.after is not None]
         event_id = "" if query_id is None else f' event-id="{attribute(query_id)}"'
         return (
             f'<instance class-name="{attribute(change.table)}"{event_id}><association>'
-            f"{content(self.table_key(change))}{self._association_end}{''.join(told)}</instance>"
+            f"{content(self.table_key(change))}{self._association_end}{''.join(elements)}</instance>"
         )
 
     def table_key(self, change: Change) -> str:

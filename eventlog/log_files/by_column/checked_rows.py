@@ -79,8 +79,8 @@ class Checker:
         if self._mine is not None:
             takes_part &= ~flags(pc.equal(user, self._mine))
         at = np.flatnonzero(sure)
-        told = np.where(takes_part, kinds, TAKES_NO_PART)[at]
-        numbers = [ids[at], told, np.full(len(at), self._source), slab.where[at]]
+        taken_kinds = np.where(takes_part, kinds, TAKES_NO_PART)[at]
+        numbers = [ids[at], taken_kinds, np.full(len(at), self._source), slab.where[at]]
         whole = len(at) == len(ids)
         kept = texts if whole else [text.take(pa.array(at)) for text in texts]
         rows = pa.record_batch([*map(pa.array, numbers), *kept], schema=SCHEMA)

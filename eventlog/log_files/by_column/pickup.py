@@ -143,7 +143,7 @@ class BulkPickup:
         self._objects += 1 + int(events.objects.max(initial=-1))
         written = [ids[events.places], numbers, events.texts.cast(pa.large_string())]
         leaving.add(pa.record_batch(written, schema=_EVENTS))
-        wrong = {row: told.reason for row, told in events.reasons.items() if told.fate is Fate.REFUSED}
+        wrong = {row: reason.reason for row, reason in events.reasons.items() if reason.fate is Fate.REFUSED}
         at = np.flatnonzero(np.isin(ids, list(wrong)))
         _note(rows, at, [wrong[record_id] for record_id in ids[at].tolist()], refusals)
         return events.unwritten
@@ -192,8 +192,8 @@ def _once(rows: pa.RecordBatch, repeated: Ints, counts: Ints, refusals: Refusals
         return rows
     at = np.flatnonzero(again)
     times = counts[np.searchsorted(repeated, ids[at])].tolist()
-    told = zip(ids[at].tolist(), times, strict=True)
-    _note(rows, at, [f"{count} rows have record_id {record_id}" for record_id, count in told], refusals)
+    pairs = zip(ids[at].tolist(), times, strict=True)
+    _note(rows, at, [f"{count} rows have record_id {record_id}" for record_id, count in pairs], refusals)
     return rows.filter(pa.array(~again))
 
 

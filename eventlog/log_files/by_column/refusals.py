@@ -24,10 +24,10 @@ class Refusals:
 
     def add(self, source: int, found: Iterable[tuple[int, str]]) -> None:
         """Remember rows of one file, and why they were refused."""
-        told = list(found)
-        if not told:
+        refused = list(found)
+        if not refused:
             return
-        where, reasons = zip(*told, strict=True)
+        where, reasons = zip(*refused, strict=True)
         codes = [self._reasons.setdefault(reason, len(self._reasons)) for reason in reasons]
         self._found[source].append((np.array(where, np.int64), np.array(codes, np.int64)))
 

@@ -28,7 +28,7 @@ from eventlog.targets.tables.source_schema import SourceSchema
 from eventlog.targets.tables.staging import Collision
 from eventlog.targets.tables.table_store import Group
 from eventlog.targets.tables.table_target import Act, Step, TableTarget
-from eventlog.targets.tables.tally import StepsTold, Tally
+from eventlog.targets.tables.tally import StepsResult, Tally
 from eventlog.targets.tables.validity import check_position
 from eventlog.targets.tables.versions import VersionSteps
 
@@ -89,7 +89,7 @@ class Database:
         pauses = iter(PAUSES)
         while True:
             try:
-                told = self._write(group, blocks)
+                result = self._write(group, blocks)
                 break
             except DatabaseFailed as fault:
                 pause = next(pauses, None)
@@ -99,29 +99,29 @@ class Database:
                 time.sleep(pause)
         self._rounds += 1
         self.state = group.state if group.state is not None else self.state
-        return told.tally
+        return result.tally
 
-    def _write(self, group: Group, blocks: Sequence[Block]) -> StepsTold:
+    def _write(self, group: Group, blocks: Sequence[Block]) -> StepsResult:
         """Make rows of a group in one transaction; what came of it."""
-        told = StepsTold(Tally(), [])
+        result = StepsResult(Tally(), [])
         new = self._new(blocks)
-        steps = None if new else list(self._steps(blocks, len(group.changes), told))
+        steps = None if new else list(self._steps(blocks, len(group.changes), result))
         self._doer.open(dict.fromkeys([*(goal for goal, _ in new), *(step.goal for step in steps or ())]))
         self._connection.commit()
         self._lock()
         if new and self._doer.copy(new):
-            told.tally.count_all(change.op for change in group.changes)
+            result.tally.count_all(change.op for change in group.changes)
         else:
-            steps = list(self._steps(blocks, len(group.changes), told)) if steps is None else steps
+            steps = list(self._steps(blocks, len(group.changes), result)) if steps is None else steps
             self._doer.begin((step.change for step in steps), self._rounds)
-            self._settle(steps, told)
-        for refused in told.refused:
+            self._settle(steps, result)
+        for refused in result.refused:
             self._refused(refused)
-        told.tally.refused = len(told.refused)
+        result.tally.refused = len(result.refused)
         self._keep(group)
         self._flush()  # what is passed over is never reported again
         self._connection.commit()
-        return told
+        return result
 
     # --- what the target remembers
 
@@ -176,7 +176,7 @@ class Database:
         new = [(goal, block) for goal, block in goals if goal is not None and block.op in NEW]
         return new if len(new) == len(goals) else ()
 
-    def _steps(self, blocks: Iterable[Block], number: int, told: StepsTold) -> Iterator[Step]:
+    def _steps(self, blocks: Iterable[Block], number: int, result: StepsResult) -> Iterator[Step]:
         """Yield what so many changes do, in their order; refuse each change that is impossible by itself."""
         found: list[Act | tuple[Step, ...]] = [()] * number
         refused: dict[int, Refused] = {}
@@ -187,7 +187,7 @@ class Database:
                 refused |= {at: refuse(c, fault) for at, c in zip(block.numbers, block.changes, strict=True)}
                 continue
             if goal is None:
-                told.tally.ignored += len(block.changes)
+                result.tally.ignored += len(block.changes)
                 continue
             for at, change, act in zip(block.numbers, block.changes, acts_of(goal, block), strict=True):
                 try:
@@ -196,7 +196,7 @@ class Database:
                     found[at] = goal.steps(change) if act is None else act
                 except EventlogError as fault:
                     refused[at] = refuse(change, fault)
-        told.refused.extend(refused[at] for at in sorted(refused))
+        result.refused.extend(refused[at] for at in sorted(refused))
         for one in found:
             if isinstance(one, Act):
                 yield one
@@ -205,25 +205,25 @@ class Database:
 
     # --- rows
 
-    def _settle(self, steps: Sequence[Step], told: StepsTold) -> None:
+    def _settle(self, steps: Sequence[Step], result: StepsResult) -> None:
         """Do the steps except those that the database refuses.
 
         Deferred constraints are checked after all steps; only if they fail, after each piece.
         """
-        if self._tried(lambda: self._settled(steps), told) is not None:
-            self._do(steps, told, checked=True)
+        if self._tried(lambda: self._settled(steps), result) is not None:
+            self._do(steps, result, checked=True)
 
-    def _settled(self, steps: Sequence[Step]) -> StepsTold:
-        told = StepsTold(Tally(), [])
-        self._do(steps, told, checked=False)
+    def _settled(self, steps: Sequence[Step]) -> StepsResult:
+        result = StepsResult(Tally(), [])
+        self._do(steps, result, checked=False)
         self._check()
-        return told
+        return result
 
     def _check(self) -> None:
         for statement in templates.statements(self._dialect, "apply_check", {}):
             self._connection.execute(text(statement))
 
-    def _do(self, steps: Sequence[Step], told: StepsTold, *, checked: bool) -> None:
+    def _do(self, steps: Sequence[Step], result: StepsResult, *, checked: bool) -> None:
         """Do the steps. If the database refuses some, halve them until the change at fault is found, and
         refuse it.
 
@@ -232,17 +232,17 @@ class Database:
         if not steps:
             return
 
-        def done() -> StepsTold:
+        def done() -> StepsResult:
             found = self._doer.do(steps)
             if checked:
                 self._check()
             return found
 
-        fault = self._tried(done, told)
+        fault = self._tried(done, result)
         if fault is not None:
-            self._halve(steps, fault, told, checked=checked)
+            self._halve(steps, fault, result, checked=checked)
 
-    def _tried(self, work: Callable[[], StepsTold], told: StepsTold) -> Blaming | None:
+    def _tried(self, work: Callable[[], StepsResult], result: StepsResult) -> Blaming | None:
         """Do some work as a whole, or nothing of it. Return the error of the database about its rows."""
         point = self._connection.begin_nested()
         try:
@@ -255,28 +255,28 @@ class Database:
                 raise
             return fault
         point.commit()
-        told.tally.add(done.tally)
-        told.refused.extend(done.refused)
+        result.tally.add(done.tally)
+        result.refused.extend(done.refused)
         return None
 
-    def _halve(self, steps: Sequence[Step], fault: Blaming, told: StepsTold, *, checked: bool) -> None:
+    def _halve(self, steps: Sequence[Step], fault: Blaming, result: StepsResult, *, checked: bool) -> None:
         middle = len(steps) // 2
         while middle and steps[middle].change is steps[middle - 1].change:
             middle -= 1
         if middle:
-            self._do(steps[:middle], told, checked=checked)
-            self._do(steps[middle:], told, checked=checked)
+            self._do(steps[:middle], result, checked=checked)
+            self._do(steps[middle:], result, checked=checked)
         elif len(steps) > 1:
-            self._one_by_one(steps, told, checked=checked)
+            self._one_by_one(steps, result, checked=checked)
         else:
-            told.refused.append(refuse(steps[0].change, _as_error(fault)))
+            result.refused.append(refuse(steps[0].change, _as_error(fault)))
 
-    def _one_by_one(self, steps: Sequence[Step], told: StepsTold, *, checked: bool) -> None:
+    def _one_by_one(self, steps: Sequence[Step], result: StepsResult, *, checked: bool) -> None:
         """The steps of the first change, and then the others: all of its steps are done, or none."""
         own = [step for step in steps if step.change is steps[0].change]
 
-        def done() -> StepsTold:
-            found = StepsTold(Tally(), [])
+        def done() -> StepsResult:
+            found = StepsResult(Tally(), [])
             for step in own:
                 one = self._doer.do([step])
                 found.tally.add(one.tally)
@@ -285,10 +285,10 @@ class Database:
                 self._check()
             return found
 
-        fault = self._tried(done, told)
+        fault = self._tried(done, result)
         if fault is not None:
-            told.refused.append(refuse(own[0].change, _as_error(fault)))
-        self._do(steps[len(own) :], told, checked=checked)
+            result.refused.append(refuse(own[0].change, _as_error(fault)))
+        self._do(steps[len(own) :], result, checked=checked)
 
     # --- statements
 

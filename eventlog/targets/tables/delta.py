@@ -35,7 +35,7 @@ from eventlog.targets.tables.settings import ApplySettings, Named
 from eventlog.targets.tables.source_schema import SourceSchema
 from eventlog.targets.tables.table_store import Group
 from eventlog.targets.tables.table_target import Act, Emptied, RowKey, Step, TableTarget
-from eventlog.targets.tables.tally import StepsTold, Tally, unmet
+from eventlog.targets.tables.tally import StepsResult, Tally, unmet
 from eventlog.targets.tables.type_guesses import guessed_types
 from eventlog.targets.tables.validity import SPAN, check_position, sequence_of, time_of
 
@@ -105,7 +105,7 @@ class Delta:
 
     def apply(self, group: Group) -> Tally:
         """Make rows of a group, in a commit of each of its tables; one that fails keeps no other from it."""
-        told = StepsTold(Tally(), [])
+        result = StepsResult(Tally(), [])
         by_table: dict[Path, list[Change]] = {}
         marks: dict[Path, list[str]] = {}
         self._numbers = {id(change): number for number, change in enumerate(group.changes)}
@@ -115,7 +115,7 @@ class Delta:
                 if self._settings.history:
                     check_position(change)
             except EventlogError as fault:
-                self._refuse([refuse(change, fault)], told)
+                self._refuse([refuse(change, fault)], result)
                 continue
             by_table.setdefault(path, []).append(change)
             if group.marks:
@@ -126,19 +126,19 @@ class Delta:
         faults: list[EventlogError] = []
         for path, changes in by_table.items():
             if again and path in self._done:
-                told.tally.skipped += len(changes)
+                result.tally.skipped += len(changes)
                 continue
             try:
                 with _faults_of(path):
-                    self._apply_table(path, changes, group.state, marks.get(path, ()), told)
+                    self._apply_table(path, changes, group.state, marks.get(path, ()), result)
             except EventlogError as fault:
                 faults.append(fault)
         if not faults:
             self.state, self.until = group.state, None
         if faults:
             raise faults[0]
-        told.tally.refused = len(told.refused)
-        return told.tally
+        result.tally.refused = len(result.refused)
+        return result.tally
 
     # --- what a table remembers
 
@@ -176,13 +176,13 @@ class Delta:
                 raise ForgottenState(str(path))
 
     def _commit(self, path: Path, state: str | None, marks: Sequence[str]) -> CommitProperties:
-        told = {"rounds": self._rounds, "before": self.state, "state": state}
+        facts = {"rounds": self._rounds, "before": self.state, "state": state}
         names = [self._name(path)]
         if marks:
-            told["parts"] = self._parts.get(path, 0) + 1
+            facts["parts"] = self._parts.get(path, 0) + 1
             names.append(f"{names[0]}/{delta_marks.write(path, self._source, marks)}")
         return CommitProperties(
-            custom_metadata={"eventlog.source": self._source, "eventlog.rounds": json.dumps(told)},
+            custom_metadata={"eventlog.source": self._source, "eventlog.rounds": json.dumps(facts)},
             app_transactions=[Transaction(name, self._rounds) for name in names],
         )
 
@@ -243,17 +243,22 @@ class Delta:
     # --- rows
 
     def _apply_table(
-        self, path: Path, changes: Sequence[Change], state: str | None, marks: Sequence[str], told: StepsTold
+        self,
+        path: Path,
+        changes: Sequence[Change],
+        state: str | None,
+        marks: Sequence[str],
+        result: StepsResult,
     ) -> None:
         changes, poisonous = nameable(changes)
-        self._refuse(poisonous, told)
+        self._refuse(poisonous, result)
         try:
             goal = self._goal(path, changes) if changes else None
         except NoKnownKey as fault:
-            self._refuse([refuse(change, fault) for change in changes], told)
+            self._refuse([refuse(change, fault) for change in changes], result)
             return
         if goal is None:
-            self._no_table(changes, told)
+            self._no_table(changes, result)
             return
         steps: list[Step] = []
         refused: list[Refused] = []
@@ -262,24 +267,29 @@ class Delta:
                 steps += goal.steps(change)
             except EventlogError as fault:
                 refused.append(refuse(change, fault))
-        self._refuse(refused, told)
+        self._refuse(refused, result)
         commit = self._commit(path, state, marks)
         if self._settings.history:
-            self._keep_versions(path, goal, steps, commit, told)
+            self._keep_versions(path, goal, steps, commit, result)
         elif all(isinstance(step, Act) for step in steps):
-            self._merge(path, goal, [step for step in steps if isinstance(step, Act)], commit, told)
+            self._merge(path, goal, [step for step in steps if isinstance(step, Act)], commit, result)
         else:
-            self._rewrite(path, goal, steps, commit, told)
+            self._rewrite(path, goal, steps, commit, result)
         self._note(path, commit, marks)
 
-    def _no_table(self, changes: Sequence[Change], told: StepsTold) -> None:
+    def _no_table(self, changes: Sequence[Change], result: StepsResult) -> None:
         if self._settings.schema_changes == "ignore":
-            told.tally.ignored += len(changes)
+            result.tally.ignored += len(changes)
         else:
-            self._refuse([refuse(change, NoTable(change.table)) for change in changes], told)
+            self._refuse([refuse(change, NoTable(change.table)) for change in changes], result)
 
     def _merge(
-        self, path: Path, goal: TableTarget, acts: Sequence[Act], commit: CommitProperties, told: StepsTold
+        self,
+        path: Path,
+        goal: TableTarget,
+        acts: Sequence[Act],
+        commit: CommitProperties,
+        result: StepsResult,
     ) -> None:
         """Merge acts as one row for each key; if merge fails, write the rows anew."""
         table = DeltaTable(path)
@@ -299,9 +309,9 @@ class Delta:
             except DeltaError as fault:
                 if _MANY not in str(fault):
                     raise
-                self._rewrite(path, goal, acts, commit, told, counted.refused)
+                self._rewrite(path, goal, acts, commit, result, counted.refused)
                 return
-        _add(told, counted)
+        _add(result, counted)
 
     def _reduced(self, acts: Sequence[Act], missing: Iterable[RowKey] = ()) -> Reduced:
         return reduce(acts, set(missing), insert=self._settings.missing_rows == "insert")
@@ -312,7 +322,7 @@ class Delta:
         goal: TableTarget,
         steps: Sequence[Step],
         commit: CommitProperties,
-        told: StepsTold,
+        result: StepsResult,
         known: Sequence[Refused] = (),
     ) -> None:
         """Replace the rows of some steps by their new versions, in one commit.
@@ -334,10 +344,15 @@ class Delta:
             predicate=None if whole else predicate_of(goal, rewriting.first_keys),
             commit_properties=commit,
         )
-        _add(told, counted)
+        _add(result, counted)
 
     def _keep_versions(
-        self, path: Path, goal: TableTarget, steps: Sequence[Step], commit: CommitProperties, told: StepsTold
+        self,
+        path: Path,
+        goal: TableTarget,
+        steps: Sequence[Step],
+        commit: CommitProperties,
+        result: StepsResult,
     ) -> None:
         """Put the versions that steps make and end in place of those that their rows have, in one commit."""
         table = DeltaTable(path)
@@ -352,25 +367,25 @@ class Delta:
             write_deltalake(
                 table, made.table(), mode="overwrite", predicate=predicate, commit_properties=commit
             )
-        _add(told, counted)
+        _add(result, counted)
 
     def _place(self, change: Change) -> tuple[str, str | None]:
         return sequence_of(change, self._rounds, self._numbers[id(change)]), time_of(change)
 
-    def _counted(self, steps: Sequence[Step], left_out: Sequence[Change], absent: int) -> StepsTold:
+    def _counted(self, steps: Sequence[Step], left_out: Sequence[Change], absent: int) -> StepsResult:
         """Count what steps do, without some changes that are left out."""
-        told = StepsTold(Tally(), [])
-        told.tally.absent(absent)
+        result = StepsResult(Tally(), [])
+        result.tally.absent(absent)
         without = set(map(id, left_out))
         for change in {id(step.change): step.change for step in steps}.values():
             if id(change) not in without:
-                told.tally.count(change)
-        unmet(left_out, self._settings, told)
-        return told
+                result.tally.count(change)
+        unmet(left_out, self._settings, result)
+        return result
 
-    def _refuse(self, refused: Sequence[Refused], told: StepsTold) -> None:
+    def _refuse(self, refused: Sequence[Refused], result: StepsResult) -> None:
         self._tell(refused)
-        told.refused.extend(refused)
+        result.refused.extend(refused)
 
     def _tell(self, refused: Sequence[Refused]) -> None:
         """Report changes that are refused, because what a commit has passed over is never reported again."""
@@ -379,9 +394,9 @@ class Delta:
         self._flush()
 
 
-def _add(told: StepsTold, more: StepsTold) -> None:
-    told.tally.add(more.tally)
-    told.refused.extend(more.refused)
+def _add(result: StepsResult, more: StepsResult) -> None:
+    result.tally.add(more.tally)
+    result.refused.extend(more.refused)
 
 
 @contextmanager

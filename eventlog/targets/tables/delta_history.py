@@ -119,5 +119,5 @@ def _end(row: Row, at: Named) -> None:
     row[TO_SEQ], row[TO_TIME] = at[0], _moment(at[1])
 
 
-def _moment(told: str | None) -> dt.datetime | None:
-    return None if told is None else dt.datetime.fromisoformat(told).replace(tzinfo=dt.UTC)
+def _moment(text: str | None) -> dt.datetime | None:
+    return None if text is None else dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)

@@ -22,7 +22,7 @@ from eventlog.targets.tables.reduction import Effect, Reduced, by_goal, reduce
 from eventlog.targets.tables.settings import ApplySettings
 from eventlog.targets.tables.staging import Stage
 from eventlog.targets.tables.table_target import Act, Emptied, Moved, RowAction, RowKey, Step, TableTarget
-from eventlog.targets.tables.tally import StepsTold, Tally, unmet
+from eventlog.targets.tables.tally import StepsResult, Tally, unmet
 
 
 class RowSteps:
@@ -49,53 +49,53 @@ class RowSteps:
         """Copy new rows straight into their tables; whether that was done, with all of them."""
         if not all(self._stages[goal].may_copy() for goal, _ in new):
             return False
-        told: list[tuple[Stage, Sequence[Cells]]] = []
+        stages: list[tuple[Stage, Sequence[Cells]]] = []
         for goal, block in new:
             columns = new_rows(goal, block)
             if columns is None:
                 return False
-            told.append((self._stages[goal], columns))
+            stages.append((self._stages[goal], columns))
         point = self._connection.begin_nested()
         try:
-            for stage, columns in told:
+            for stage, columns in stages:
                 stage.copy(columns)
             for statement in templates.statements(self._dialect, "apply_check", {}):
                 self._connection.execute(text(statement))
         except DatabaseFailed:
             point.rollback()
-            for stage, _ in told:
+            for stage, _ in stages:
                 stage.crowd()
             return False
         point.commit()
         return True
 
-    def do(self, steps: Sequence[Step]) -> StepsTold:
+    def do(self, steps: Sequence[Step]) -> StepsResult:
         """Return the steps in their order, as many together as can be."""
-        told = StepsTold(Tally(), [])
+        result = StepsResult(Tally(), [])
         batch: list[Act] = []
         for step in steps:
             if isinstance(step, Act):
                 batch.append(step)
                 continue
-            self._do_batch(batch, told)
+            self._do_batch(batch, result)
             batch = []
             if isinstance(step, Emptied):
                 self._run("apply_empty", {"table": unbound(step.goal.name)})
-                told.tally.count(step.change)
+                result.tally.count(step.change)
             else:
-                self._move(step, told)
-        self._do_batch(batch, told)
-        return told
+                self._move(step, result)
+        self._do_batch(batch, result)
+        return result
 
-    def _do_batch(self, acts: Sequence[Act], told: StepsTold) -> None:
+    def _do_batch(self, acts: Sequence[Act], result: StepsResult) -> None:
         """Do acts on rows: in each table first the deletes, then the writes."""
         filled: list[Stage] = []
         for goal, own in by_goal(acts).items():
             stage = self._stages[goal]
             reduced, effects = self._stage(stage, own)
             filled.append(stage)
-            told.tally.absent(reduced.absent + stage.delete(effects))
-            self._count(own, reduced, told)
+            result.tally.absent(reduced.absent + stage.delete(effects))
+            self._count(own, reduced, result)
         for stage in filled:
             stage.write()
 
@@ -113,17 +113,17 @@ class RowSteps:
     def _reduced(self, acts: Sequence[Act], missing: Iterable[RowKey] = ()) -> Reduced:
         return reduce(acts, set(missing), insert=self._settings.missing_rows == "insert")
 
-    def _count(self, acts: Sequence[Act], reduced: Reduced, told: StepsTold) -> None:
+    def _count(self, acts: Sequence[Act], reduced: Reduced, result: StepsResult) -> None:
         """Count the changes of acts; one that moves a complete row is counted where it is inserted."""
         left_out = {id(act) for act in reduced.unmet}
-        told.tally.count_all(
+        result.tally.count_all(
             act.change.op
             for act in acts
             if not (act.deed is RowAction.DELETE and act.change.op is Op.UPDATE) and id(act) not in left_out
         )
-        unmet([act.change for act in reduced.unmet], self._settings, told)
+        unmet([act.change for act in reduced.unmet], self._settings, result)
 
-    def _move(self, step: Moved, told: StepsTold) -> None:
+    def _move(self, step: Moved, result: StepsResult) -> None:
         """Give a row another key; a row that has this key is deleted first."""
         goal = step.goal
         supplied = {place: cell for place, cell in enumerate(step.cells) if cell is not ABSENT}
@@ -134,18 +134,18 @@ class RowSteps:
         settings = ", ".join(f"{self._name(goal, place)} = :c{place}" for place in supplied)
         holes = {"table": unbound(goal.name), "found": found, "settings": settings}
         if self._run("apply_exists", holes, **old).first() is None:
-            self._unmoved(step, told)
+            self._unmoved(step, result)
             return
         self._run("apply_forget", holes, **at_new)
         self._run("apply_move", holes, **old, **new)
-        told.tally.count(step.change)
+        result.tally.count(step.change)
 
-    def _unmoved(self, step: Moved, told: StepsTold) -> None:
+    def _unmoved(self, step: Moved, result: StepsResult) -> None:
         """Handle a change of a key whose row is missing."""
         if self._settings.missing_rows == "insert":
-            self._do_batch([Act(RowAction.WRITE, step.goal, step.key, step.cells, step.change)], told)
+            self._do_batch([Act(RowAction.WRITE, step.goal, step.key, step.cells, step.change)], result)
         else:
-            unmet([step.change], self._settings, told)
+            unmet([step.change], self._settings, result)
 
     def _name(self, goal: TableTarget, place: int) -> str:
         return unbound(self._dialect.quote(goal.columns[place]))

@@ -26,8 +26,8 @@ class SourceSchema:
             oldest = next(iter(self._columns))
             del self._columns[oldest]
             self._keys.pop(oldest, None)
-        told = {column.name: column.spec for column in structure.columns if column.spec is not None}
-        self._columns[named] = self._columns.get(named, {}) | told
+        specs = {column.name: column.spec for column in structure.columns if column.spec is not None}
+        self._columns[named] = self._columns.get(named, {}) | specs
         if structure.key:
             self._keys[named] = tuple(structure.columns[place].name for place in structure.key)
 

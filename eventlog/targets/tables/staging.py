@@ -168,10 +168,10 @@ class Stage:
     def _settings(self, masks: Iterable[str | None]) -> str:
         """Return the assignments that give existing rows what is supplied."""
         whole = "1" * len(self.goal.columns)
-        told = [mask or whole for mask in masks]
+        masks_of_columns = [mask or whole for mask in masks]
         made = []
         for place in range(len(self.goal.columns)):
-            supplied = {mask[place] for mask in told}
+            supplied = {mask[place] for mask in masks_of_columns}
             if place in self.goal.key or place in self.goal.fixed or "1" not in supplied:
                 continue
             name, new = self._name(place), f"s.c{place}"

@@ -185,11 +185,11 @@ class TableTarget:
 
     def _old_key(self, key: RowKey, change: Change, layout: FieldLayout) -> RowKey:
         """Return the key before the change, from old values among the fields."""
-        told = [(place, change.fields[number][1]) for number, place in layout.keyed]
-        if all(before is ABSENT or before is None for _, before in told):
+        values = [(place, change.fields[number][1]) for number, place in layout.keyed]
+        if all(before is ABSENT or before is None for _, before in values):
             return key
         old = dict(zip(self.key, key, strict=True))
-        for place, before in told:
+        for place, before in values:
             if before is not ABSENT and before is not None:
                 old[place] = self._cell(place, self.to_cells[place], before)
         return tuple(old.values())

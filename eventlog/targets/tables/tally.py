@@ -49,13 +49,13 @@ class Tally:
             setattr(self, name, getattr(self, name) + number)
 
     def __str__(self) -> str:
-        told = [f"{self.inserted} inserted", f"{self.updated} updated", f"{self.deleted} deleted"]
+        counts = [f"{self.inserted} inserted", f"{self.updated} updated", f"{self.deleted} deleted"]
         more = ("truncated", "missing", "ignored", "refused", "skipped")
-        told += [f"{getattr(self, name)} {name}" for name in more if getattr(self, name)]
-        return ", ".join(told)
+        counts += [f"{getattr(self, name)} {name}" for name in more if getattr(self, name)]
+        return ", ".join(counts)
 
 
-class StepsTold(NamedTuple):
+class StepsResult(NamedTuple):
     """The result of some steps, which counts once they are done; steps that fail are divided and counted
     anew.
     """
@@ -64,9 +64,9 @@ class StepsTold(NamedTuple):
     refused: list[Refused]
 
 
-def unmet(changes: Sequence[Change], settings: ApplySettings, told: StepsTold) -> None:
+def unmet(changes: Sequence[Change], settings: ApplySettings, result: StepsResult) -> None:
     """Report changes whose row is missing, as --missing-rows asks."""
     if settings.missing_rows == "ignore":
-        told.tally.ignored += len(changes)
+        result.tally.ignored += len(changes)
     else:
-        told.refused.extend(refuse(change, NoRow()) for change in changes)
+        result.refused.extend(refuse(change, NoRow()) for change in changes)

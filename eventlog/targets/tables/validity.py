@@ -43,7 +43,7 @@ def check_position(change: Change) -> None:
 
 
 def time_of(change: Change) -> str | None:
-    """Return the source's commit time in UTC; raise None if it is not known."""
+    """Return the source's commit time in UTC, or None if it is not known."""
     if change.time is None:
         return None
     try:

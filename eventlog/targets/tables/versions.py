@@ -16,7 +16,7 @@ from eventlog.targets.tables.reduction import ASKED, UNASKED
 from eventlog.targets.tables.settings import ApplySettings
 from eventlog.targets.tables.staging import Stage
 from eventlog.targets.tables.table_target import Act, Emptied, Moved, RowKey, Step, TableTarget
-from eventlog.targets.tables.tally import StepsTold, Tally, unmet
+from eventlog.targets.tables.tally import StepsResult, Tally, unmet
 from eventlog.targets.tables.validity import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME, sequence_of, time_of
 
 _COLUMNS = {"from_seq": FROM_SEQ, "to_seq": TO_SEQ, "from_time": FROM_TIME, "to_time": TO_TIME, "op": OP}
@@ -117,22 +117,22 @@ class VersionSteps:
         """Return False: a new row may end an existing version."""
         return False
 
-    def do(self, steps: Sequence[Step]) -> StepsTold:
+    def do(self, steps: Sequence[Step]) -> StepsResult:
         """Return the steps in their order, as many together as can be."""
-        told = StepsTold(Tally(), [])
+        result = StepsResult(Tally(), [])
         by_goal: dict[TableTarget, list[Act | Moved]] = {}
         for step in steps:
             if isinstance(step, Emptied):
-                self._do_table(step.goal, by_goal.pop(step.goal, []), told)
+                self._do_table(step.goal, by_goal.pop(step.goal, []), result)
                 self._stages[step.goal].empty(self._place(step.change))
-                told.tally.count(step.change)
+                result.tally.count(step.change)
             else:
                 by_goal.setdefault(step.goal, []).append(step)
         for goal, own in by_goal.items():
-            self._do_table(goal, own, told)
-        return told
+            self._do_table(goal, own, result)
+        return result
 
-    def _do_table(self, goal: TableTarget, steps: Sequence[Act | Moved], told: StepsTold) -> None:
+    def _do_table(self, goal: TableTarget, steps: Sequence[Act | Moved], result: StepsResult) -> None:
         if not steps:
             return
         stage = self._stages[goal]
@@ -144,12 +144,12 @@ class VersionSteps:
             missing |= {base for n in found if (base := made.versions[n].base) is not None}
             made = self._versions(goal, steps, missing)
             stage.fill_told(made)
-        told.tally.absent(made.absent + stage.write_told(made))
+        result.tally.absent(made.absent + stage.write_told(made))
         left_out = set(map(id, made.unmet))
         for change in {id(step.change): step.change for step in steps}.values():
             if id(change) not in left_out:
-                told.tally.count(change)
-        unmet(made.unmet, self._settings, told)
+                result.tally.count(change)
+        unmet(made.unmet, self._settings, result)
 
     def _versions(
         self, goal: TableTarget, steps: Iterable[Act | Moved], missing: Collection[RowKey] = ()

@@ -57,11 +57,11 @@ def _failure(board: Board, request: Request) -> HttpReply:
     if request.method == "GET" and event:
         return HttpReply(failed.failure(board, event))
     ids = [row.record_id for row in event] or [number]
-    told = _act(board, Which((number,)), request) if request.method == "POST" and event else []
+    messages = _act(board, Which((number,)), request) if request.method == "POST" and event else []
     rows = board.rows(ids)
-    if not rows and not told:
+    if not rows and not messages:
         return sorry(HTTPStatus.NOT_FOUND, f"there is no row {number}")
-    return HttpReply(failed.became(number, rows, board.skipped(), told))
+    return HttpReply(failed.became(number, rows, board.skipped(), messages))
 
 
 def _which(query: Mapping[str, str]) -> Which:
@@ -78,7 +78,7 @@ def _act(board: Board, which: Which, request: Request) -> list[str]:
         return [f"{are(skipped.rows, 'row')} skipped, and will not be published."]
     done = board.redrive(which, token)
     new = [f"{are(done.rows, 'row')} new again, to go with the next cycle."] if done.rows else []
-    return [*new, *(f"{told}." for told in map(str, done.told))]
+    return [*new, *(f"{message}." for message in map(str, done.told))]
 
 
 def _number(text: str) -> int:

@@ -34,7 +34,7 @@ class NotARun(EventlogError):
 
 
 def last(path: Path, source: str, target: str) -> BacklogRun | None:
-    """Return the last run between these formats; raise None if there is none, or no file yet."""
+    """Return the last run between these formats, or None if there is none, or no file yet."""
     if not path.exists():
         return None
     found = None

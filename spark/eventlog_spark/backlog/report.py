@@ -95,25 +95,28 @@ def _largest(frame: Any, rows: int) -> Node:
     named = f.col("table_name").isNotNull()
     found = frame.where(named).groupBy("table_name", "table_key").count()
     largest = found.orderBy(f.desc("count"), "table_name", "table_key").limit(_LARGEST).collect()
-    told = [
+    rows_of_table = [
         (name, clipped(key or "", _SHOWN), count(number), f"{number / max(rows, 1):.1%}")
         for name, key, number in largest
     ]
     columns = ("Table", "Key", PageColumn("Rows", "number"), PageColumn("Share", "number"))
-    return [tag("h2", "Largest objects"), table("One object is the work of one task.", columns, told)]
+    return [
+        tag("h2", "Largest objects"),
+        table("One object is the work of one task.", columns, rows_of_table),
+    ]
 
 
 def _parts(parts: Sequence[Mapping[str, Any]]) -> Node:
     """Show how evenly the parts are filled."""
     if not parts:
         return None
-    told = [
+    rows = [
         (name, *(count(round(of(part[key] for part in parts))) for of in (min, median, max)))
         for name, key in (("Records", "records"), ("Bytes", "bytes"))
     ]
     numbers = [PageColumn(name, "number") for name in ("Smallest", "Median", "Largest")]
     columns = [PageColumn(""), *numbers]
-    return [tag("h2", "Parts"), table(f"{count(len(parts))} files", columns, told)]
+    return [tag("h2", "Parts"), table(f"{count(len(parts))} files", columns, rows)]
 
 
 def _inputs(inputs: Sequence[Mapping[str, Any]]) -> Markup:
@@ -211,8 +214,8 @@ def reasons(lines: Iterable[str]) -> dict[str, Reason]:
 def _refusals(found: Mapping[str, Reason]) -> Node:
     if not found:
         return None
-    summed = [(reason, count(told.number)) for reason, told in found.items()]
-    samples = [sample for told in found.values() for sample in told.samples]
-    caption = f"{count(sum(told.number for told in found.values()))} in all"
+    summed = [(reason, count(counted.number)) for reason, counted in found.items()]
+    samples = [sample for counted in found.values() for sample in counted.samples]
+    caption = f"{count(sum(counted.number for counted in found.values()))} in all"
     shown = table("Some of them", ("Where", "Reason", "Record"), samples)
     return [tag("h2", "Refused"), table(caption, ("Reason", _NUMBER), summed), shown]

@@ -43,12 +43,12 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Path:
 def version(home: Path) -> int | None:
     """Return the feature version of the Java at home, None where none runs."""
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
     return int(match[1]) if match else None
 
 

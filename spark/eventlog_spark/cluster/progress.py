@@ -85,8 +85,8 @@ def _stages(context: Any, earlier: Collection[int]) -> Iterator[_Stage]:
         over = job is not None and job.status != "RUNNING"
         for stage in set(job.stageIds if job else ()) - seen:
             seen.add(stage)
-            told = tracker.getStageInfo(stage)
-            if told is not None:
+            info = tracker.getStageInfo(stage)
+            if info is not None:
                 facts = store.lastStageAttempt(stage)
-                done = told.numTasks if over else told.numCompletedTasks
-                yield _Stage(told.numTasks, done, facts.shuffleWriteRecords(), facts.shuffleReadRecords())
+                done = info.numTasks if over else info.numCompletedTasks
+                yield _Stage(info.numTasks, done, facts.shuffleWriteRecords(), facts.shuffleReadRecords())

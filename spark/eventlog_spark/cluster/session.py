@@ -124,14 +124,14 @@ def translated() -> Iterator[None]:
     except StoreLost as fault:
         raise EventlogError(str(fault)) from None
     except (PySparkException, Py4JError) as fault:
-        told = _OWN_ERROR.findall(str(fault))
+        messages = _OWN_ERROR.findall(str(fault))
         raised = [f"a worker of Spark failed: {words}" for words in _RAISED.findall(str(fault))]
-        raise EventlogError((told or raised or [f"Spark: {_first_words(str(fault))}"])[-1]) from None
+        raise EventlogError((messages or raised or [f"Spark: {_first_words(str(fault))}"])[-1]) from None
 
 
-def _first_words(told: str) -> str:
+def _first_words(text: str) -> str:
     """Return the first line, or the message of a Java exception in it."""
-    lines = told.splitlines() or ["it is gone"]
+    lines = text.splitlines() or ["it is gone"]
     return next((line[2:] for line in lines if line.startswith(": ")), lines[0])
 
 

@@ -235,8 +235,8 @@ def root_of(name: str) -> str:
     """Return the store of a name."""
     found = _NAMED.match(name)
     assert found is not None
-    told = found[2] if found[1] in _S3 else found[2].rpartition("@")[0]
-    if ":" in told or (found[1] in _S3 and "@" in told):
+    root = found[2] if found[1] in _S3 else found[2].rpartition("@")[0]
+    if ":" in root or (found[1] in _S3 and "@" in root):
         raise Misuse("a name of a store holds no key: give it to Hadoop's configuration, for names are shown")
     if found[1] not in _SCHEMES or not (found[2] or found[1] == "hdfs"):
         raise Misuse(f"{name}: names begin with {', '.join(f'{one}://' for one in _SCHEMES)} or file:///")
@@ -249,13 +249,13 @@ def s3_settings(spark: Any) -> dict[str, str]:
     if context is None:
         return {}
     configured = context._jsc.hadoopConfiguration()
-    told = {f"{_PREFIX}{name}": text for name, text in configured.getPropsWithPrefix(_PREFIX).items()}
+    settings = {f"{_PREFIX}{name}": text for name, text in configured.getPropsWithPrefix(_PREFIX).items()}
     factory = context._jvm.org.apache.hadoop.security.alias.CredentialProviderFactory
     kept = {name for provider in factory.getProviders(configured) for name in provider.getAliases()}
     for name in kept:  # in files of credentials, for one bucket or for all
         if name.startswith(_PREFIX) and (found := configured.getPassword(name)):
-            told[name] = "".join(found)
-    return told
+            settings[name] = "".join(found)
+    return settings
 
 
 def store_said(root: str, setting: Setting) -> ObjectStore:

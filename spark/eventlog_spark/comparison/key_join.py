@@ -68,7 +68,7 @@ def _sieved(frame: Any, width: int) -> Any:
     kept = [*names[:width], *(name for name in names[width:] if made[name] is not None)]
     packed = frame.select("side", *kept, (f.struct(*data) if data else f.lit(0)).alias("values"))
     of_key = Window.partitionBy(*(compared[name] for name in names[:width]))
-    told = packed.withColumns(
+    counted = packed.withColumns(
         {
             "rows": f.count(f.lit(1)).over(of_key),
             "of_new": f.sum("side").over(of_key),
@@ -78,7 +78,7 @@ def _sieved(frame: Any, width: int) -> Any:
     without_key = reduce(lambda one, other: one | other, (f.col(name).isNull() for name in names[:width]))
     same = (f.col("rows") == 2) & (f.col("of_new") == 1) & f.col("same")
     values = (f.col(name if name in kept else f"values.{name}").alias(name) for name in names)
-    return told.where(~same | without_key).select("side", *values)
+    return counted.where(~same | without_key).select("side", *values)
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,14 @@ class _Judge:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         lines = DifferenceLines(self.ranks, self.table)
         for some in _whole_keys(map(self._as_on_one_machine, batches)):
-            for told in lines.differences(*(_of_side(some, side) for side in (OLD, NEW))):
-                yield self._row_of_each(told)
+            for line in lines.differences(*(_of_side(some, side) for side in (OLD, NEW))):
+                yield self._row_of_each(line)
 
-    def _row_of_each(self, told: DifferenceLine) -> pa.RecordBatch:
+    def _row_of_each(self, line: DifferenceLine) -> pa.RecordBatch:
         """Yield differences as rows of SCHEMA."""
-        same = (int(told.phase), self.ranks.place(told.phase, self.table), self.number)
-        phase, rank, number = (pa.repeat(pa.scalar(value), len(told.keys)) for value in same)
-        columns = [phase, rank, told.keys, number, told.heads, told.refused]
+        same = (int(line.phase), self.ranks.place(line.phase, self.table), self.number)
+        phase, rank, number = (pa.repeat(pa.scalar(value), len(line.keys)) for value in same)
+        columns = [phase, rank, line.keys, number, line.heads, line.refused]
         made = zip(columns, SCHEMA, strict=True)
         return pa.record_batch([column.cast(field.type) for column, field in made], schema=SCHEMA)
 

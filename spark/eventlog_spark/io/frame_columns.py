@@ -22,7 +22,7 @@ def check_single_values(frame: Any) -> None:
 
 
 def named(frame: Any, name: str) -> Any:
-    """Return the column of that name in any case; raise None if there is none, or several."""
+    """Return the column of that name in any case, or None if there is none, or several."""
     matches = [column for column in frame.columns if column.lower() == name]
     return frame[f"`{matches[0]}`"] if len(matches) == 1 else None
 

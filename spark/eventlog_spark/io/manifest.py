@@ -59,7 +59,7 @@ def read(folder: str, text: str | None, sealed: str, sizes: Mapping[str, int]) -
 
 
 def inputs(folder: str, text: Text, sizes: Mapping[str, int]) -> Sequence[str] | None:
-    """Return the files of a folder that count, if it is a backlog's; raise None if it is any other."""
+    """Return the files of a folder that count, if it is a backlog's, or None if it is any other."""
     if MARKER not in sizes:
         return None
     facts = delivered(folder, text, sizes)

@@ -190,11 +190,11 @@ class StoreFolder:
     def manifest(self) -> dict[str, Any] | None:
         """Return what this job delivered before; None if it has not."""
         sizes = self._check()
-        told = manifest.delivered(self._path, self.files.text, sizes)
-        if told is None and MANIFEST in sizes:  # a driver ended between the two
+        finished = manifest.delivered(self._path, self.files.text, sizes)
+        if finished is None and MANIFEST in sizes:  # a driver ended between the two
             text = self.files.text(MANIFEST) or ""
-            told = self._finish(manifest.read(self._path, text, "", sizes), text)
-        return told
+            finished = self._finish(manifest.read(self._path, text, "", sizes), text)
+        return finished
 
     def claim(self) -> None:
         """Mark the folder as the job's before it contains anything."""
@@ -223,8 +223,8 @@ class StoreFolder:
 
     def refused(self) -> Iterator[str]:
         """Yield the refused records, a line each."""
-        told = json.loads(self.files.text(MANIFEST) or "{}")
-        for file in told.get("refused", ()):
+        facts = json.loads(self.files.text(MANIFEST) or "{}")
+        for file in facts.get("refused", ()):
             with self.files.open(file["name"]) as lines:
                 yield from (line.decode() for line in lines)
 

@@ -91,15 +91,18 @@ def _local(name: str) -> list[_Found]:
     if path.is_dir():
         files = {str(file.relative_to(path)): file for file in path.rglob("*") if file.is_file()}
         facts = {inner: (str(file), file.stat()) for inner, file in files.items()}
-        found = {inner: _Found(file, told.st_size, told.st_mtime_ns) for inner, (file, told) in facts.items()}
+        found = {
+            inner: _Found(file, file_facts.st_size, file_facts.st_mtime_ns)
+            for inner, (file, file_facts) in facts.items()
+        }
 
         def text(inner: str) -> str | None:
             return files[inner].read_text("utf-8") if inner in files else None
 
         return _of_folder(name, found, text)
     named = [name] if path.is_file() else sorted(glob.glob(name, recursive=True))
-    told = [(file, Path(file).stat()) for file in named if Path(file).is_file()]
-    return [_Found(file, facts.st_size, facts.st_mtime_ns) for file, facts in told]
+    file_facts = [(file, Path(file).stat()) for file in named if Path(file).is_file()]
+    return [_Found(file, facts.st_size, facts.st_mtime_ns) for file, facts in file_facts]
 
 
 def _remote(store: ObjectStore, name: str) -> list[_Found]:

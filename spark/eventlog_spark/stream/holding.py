@@ -93,8 +93,8 @@ class Holding:
         yield from self._release(ready, stuck)
         for schema_id in sorted(self._used & self._reading.known.keys()):
             yield Released(METADATA, reason=self._reading.known[schema_id])
-        for told in self._repeats.warnings():
-            yield Released(SAID, where=told.where, reason=told.reason)
+        for warning in self._repeats.warnings():
+            yield Released(SAID, where=warning.where, reason=warning.reason)
         yield from self._open()
         self._keep()
 

@@ -109,8 +109,8 @@ class BatchReading:
         for schema_id, known in now.items():
             if known != self._before.get(schema_id):
                 text = self.known[schema_id] = dump_metadata(known)
-                told = schema_id, text
-                self._writes.append(lambda told=told: self._kept.keep_metadata(*told))  # type: ignore[misc]
+                entry = schema_id, text
+                self._writes.append(lambda entry=entry: self._kept.keep_metadata(*entry))  # type: ignore[misc]
 
     # --- partitions that halt
 

@@ -82,12 +82,12 @@ class FolderState:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        told: dict[str, Any] = json.loads(text)
-        last = told["last"]
+        facts: dict[str, Any] = json.loads(text)
+        last = facts["last"]
         if last is not None:
             waited = tuple((event_id, table, key) for event_id, table, key in last["waited"])
             last = FrozenPickUp(**last | {"marks": tuple(last["marks"]), "waited": waited})
-        return cls(**told | {"last": last})
+        return cls(**facts | {"last": last})
 
 
 class StreamFolder:
@@ -163,5 +163,5 @@ class FrozenFile:
 
 def _rows(number: int, events: Sequence[LeavingEvent]) -> Iterator[tuple[Any, ...]]:
     for place, (sending, association) in enumerate(events):
-        told = (document([sending.text]), sending.event_id, association, *sending.object)
-        yield (*told, _OPERATIONS[sending.text[1]], list(sending.settles), number, place)
+        row = (document([sending.text]), sending.event_id, association, *sending.object)
+        yield (*row, _OPERATIONS[sending.text[1]], list(sending.settles), number, place)

@@ -151,13 +151,8 @@ def quote(sections: Sequence[Section], about: Mapping[str, str]) -> str:
 
 def markdown(sections: Sequence[Section], about: Mapping[str, str]) -> str:
     """Return the report as a page of Markdown."""
-    quoted = quote(sections, about)
-    page = [
-        "# What was measured",
-        "",
-        *textwrap.wrap(quoted, 100, initial_indent="> ", subsequent_indent="> "),
-        "",
-    ]
+    quoted = textwrap.wrap(quote(sections, about), 98)
+    page = ["# What was measured", "", *(f"> {line}" for line in quoted), *([""] if quoted else [])]
     page += [f"- {name}: {value}" for name, value in about.items()]
     for section in sections:
         page += ["", f"## {section.command}", ""]

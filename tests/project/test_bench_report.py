@@ -73,10 +73,11 @@ PEERS = "eventlog, query-back (5, 6)  RUN  1.42 x  24,418/s\nPgQ 3, pgq.logutrig
 def test_the_report_begins_with_a_paragraph_of_what_was_measured() -> None:
     section = Section("eventlog bench peers 2000", 1, 9.0, medians([PEERS]), None)
     told = markdown([section], {"machine": "2 cores", "date": "2026-11-21"}).splitlines()
-    assert told[2] == (
-        "> On 2 cores, 2026-11-21, one run: with its triggers the same writes take 1.42 times as long as"
-        " without; with PgQ's trigger in C 1.90 times."
-    )
+    assert told[2:5] == [
+        "> Measured on 2 cores, 2026-11-21, one run. With its triggers the same writes take 1.42 times as",
+        "> long as without. With PgQ's trigger in C they take 1.90 times as long.",
+        "",
+    ]
 
 
 def test_a_page_has_the_report_between_its_marks() -> None:

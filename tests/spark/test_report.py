@@ -49,7 +49,7 @@ def test_reasons_are_told_apart_without_their_values() -> None:
     found = reasons(lines)
     assert [(reason, told.number) for reason, told in found.items()] == [
         ("unknown table …", 5),
-        ("record_id … stands … times", 2),
+        ("… rows have record_id …", 2),
     ]
     assert [sample[:2] for sample in found["unknown table …"].samples] == [
         ("log.csv:0", "unknown table 'x0'"),

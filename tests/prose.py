@@ -49,7 +49,9 @@ _NOTICE = re.compile(r"# (noqa|type:|ruff|pragma|fmt)|#!")  # for tools
 _PACKAGES: Final = ("eventlog/", "spark/")  # whose texts users see
 _FEWEST_WORDS: Final = 4  # of a text that is a message
 _STATEMENT = re.compile(  # of a database, of PL/SQL or of a logging system
-    r"\s*(CODE\.|select|insert|update|delete|create|alter|drop|with|from|where|and|case|set|merge|\w+Logger)\b",
+    r"\s*(CODE\.|\w+Logger|select\b|insert into\b|delete from\b|merge into\b|with recursive\b"
+    r"|update \S+ set\b"
+    r"|create (or replace|table|index|view|function|procedure|trigger|package|user|type)\b)",
     re.IGNORECASE,
 )
 _NO_FUNCTION = re.compile(r"property|setter|fixture|contextmanager|command|group")  # decorators

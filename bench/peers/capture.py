@@ -50,7 +50,7 @@ class Capture(Protocol):
     lacks: str  # what it does not do
 
     def capturing(self, engine: Engine) -> AbstractContextManager[None]:
-        """Return the table's changes are captured, as long as the block."""
+        """Return a context in which the table's changes are captured."""
 
     def rate(self, engine: Engine, changes: int) -> float | None:
         """Return changes a second, of those that were captured; None if nothing is read."""

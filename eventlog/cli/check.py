@@ -61,8 +61,8 @@ _MEND = "write it so, or use eventlog purge: no publisher starts with it"
 @click.option(
     "--advance-sequence",
     is_flag=True,
-    help="set the log's sequence past every record_id that went out, where such come again, and forget what"
-    " is on record as done of other rows",
+    help="set the log's sequence past every record_id that was sent, if it would repeat them, and remove the"
+    " record of finished rows that belongs to other rows",
 )
 @click.option(
     "--deep", is_flag=True, help="also compare the tables with the states that resync --compare kept"

@@ -24,19 +24,17 @@ def canonical(known: Templates, tables: pa.Array, keys: pa.Array) -> pa.Array:
     spelled = [known.spelled(str(name)) for name in names]
     named = zip(names, (one.table for one in spelled), strict=True)
     catalogued = [str(name) if table is None else known.tables.name_of(table) for name, table in named]
-    associations = pc.binary_join_element_wise(
-        pa.array(catalogued, pa.string()).take(pa.array(own)), keys, "\0"
-    )
+    texts = pc.binary_join_element_wise(pa.array(catalogued, pa.string()).take(pa.array(own)), keys, "\0")
     plain = (
         one.sure if one.table and one.object and one.key == tuple(one.table.key) else None for one in spelled
     )
     odd = ~matched(keys, own, list(plain))
     some = np.flatnonzero(odd)
     if not len(some):
-        return associations
+        return texts
     pairs = zip(own[some].tolist(), keys.take(pa.array(some)).to_pylist(), strict=True)
     read = ["\0".join(object_of(known.tables, str(names[at]), str(key))) for at, key in pairs]
-    return pc.replace_with_mask(associations, pa.array(odd), pa.array(read, pa.string()))
+    return pc.replace_with_mask(texts, pa.array(odd), pa.array(read, pa.string()))
 
 
 def matched(keys: pa.Array, kinds: Ints, patterns: Sequence[str | None]) -> Flags:

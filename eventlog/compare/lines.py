@@ -116,7 +116,7 @@ class DifferenceLines:
         self, phase: Phase, keys: pa.Array, before: Columns | None, after: Columns | None
     ) -> DifferenceLine:
         """Return the lines of differences; objects with equal values have none."""
-        sides, tells = self._sides(before, after, len(keys))
+        sides, differ = self._sides(before, after, len(keys))
         heads = self._filled(keys, *sides)
         refused = pa.nulls(len(keys), pa.string())
         doubtful = flags(heads.is_null())
@@ -126,10 +126,10 @@ class DifferenceLines:
             plain = [self._plainly(Difference(*one)) for one in zip(*some, strict=True)]
             heads = pc.replace_with_mask(heads, at, pa.array([head for head, _ in plain], pa.string()))
             refused = pc.replace_with_mask(refused, at, pa.array([why for _, why in plain], pa.string()))
-            tells[doubtful] = [one != _NOTHING for one in plain]
-        operations = pa.array(tells)
+            differ[doubtful] = [one != _NOTHING for one in plain]
+        differing = pa.array(differ)
         return DifferenceLine(
-            phase, keys.filter(operations), heads.filter(operations), refused.filter(operations)
+            phase, keys.filter(differing), heads.filter(differing), refused.filter(differing)
         )
 
     def _sides(

@@ -137,7 +137,7 @@ def why_here(dialect: Dialect, table: Table) -> str | None:
     if not dialect.digest:
         return f"{dialect.title} makes no such digests without a right of its own"
     if table.view:
-        return "the keys of a view may not be unique"
+        return "the keys of a view are perhaps not unique"
     if any(column.multivalued for column in table.data):
         return "its objects have attributes of many values"
     return None

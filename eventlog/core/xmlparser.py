@@ -37,9 +37,7 @@ class Parser:
         """Return the elements that begin and end in a piece."""
         self._markup += _count_markup(piece)
         if self._markup > MAX_MARKUP:
-            raise InvalidDocument(
-                f"more than {MAX_MARKUP} tags and attributes follow each other without text"
-            )
+            raise InvalidDocument(f"the document has more than {MAX_MARKUP} tags and attributes")
         try:
             self._parser.feed(piece)
         except etree.XMLSyntaxError as fault:

@@ -21,7 +21,7 @@ _SAID = 10  # last lines that are shown when it fails
 
 
 class PublisherFailed(EventlogError):
-    """the publisher stopped; its output: {0}"""
+    """the publisher did not finish its work; its output: {0}"""
 
 
 class Publishing:

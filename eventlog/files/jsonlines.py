@@ -142,7 +142,7 @@ class _Lines:
     def _over_marks(self, text: bytes) -> str:
         most = self._limits.max_marks
         if len(text) > most and len(_STRING.sub(b"", text)) > most:
-            return f"without its texts it has over {most} characters (1/64 of the setting max-record)"
+            return f"apart from its texts it has over {most} characters (1/64 of the setting max-record)"
         return ""
 
 

@@ -16,7 +16,7 @@ _JSON = jsonlines.decoder()
 
 
 class NoBytes(Misuse):
-    """messages with a length before each are in Avro: use jsonl for values in JSON, a line each"""
+    """messages with a length before each must be in Avro: use jsonl for values in JSON, a line each"""
 
 
 def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object | Refused]:

@@ -283,7 +283,7 @@ class Plan:
             parts = cut(fields, first.op, self._rules.max_changes)
         for number, part in enumerate(parts, 1):
             part_id = name if number == 1 else f"{name}.{number}"
-            shape = (
+            change = (
                 op if number == 1 or first.op is _UPDATE else _UPDATE,
                 of.reader.schema,
                 of.reader.name,
@@ -298,7 +298,7 @@ class Plan:
                 None,
             )
             place = (*first.place, number)
-            event = (_new(Change, shape), part_id, place, of.name, settles, number, len(parts))
+            event = (_new(Change, change), part_id, place, of.name, settles, number, len(parts))
             events.append(_new(Event, event))
 
     def _settle(self, step: Step, outcome: Outcome) -> None:

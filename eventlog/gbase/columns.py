@@ -281,7 +281,7 @@ def _interval(declared: Declared, text: Text) -> ColumnType:
 
 
 def _locator(declared: Declared, text: Text) -> ColumnType:
-    """Return a BLOB or CLOB travels as its locator, a handle of the server; the data is not in the stream."""
+    """Return the type of a BLOB or CLOB. The stream has its locator, a handle of the server, and no data."""
 
     def load(data: bytes) -> Value:
         return data if any(data[4:]) else None

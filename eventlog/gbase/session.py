@@ -46,8 +46,8 @@ class CaptureError(EventlogError):
 
 
 class MissingCatalogue(CaptureError):
-    """{0} failed: {1}; the database syscdcv1 is missing: run `dbaccess - syscdcv1.sql`
-    in $GBASEDBTDIR/etc as gbasedbt (Informix: in $INFORMIXDIR/etc as informix)"""
+    """{0} failed: {1}; the database syscdcv1 is missing: run `dbaccess - syscdcv1.sql` \
+in $GBASEDBTDIR/etc as gbasedbt (Informix: in $INFORMIXDIR/etc as informix)"""
 
 
 class Cursor(Protocol):

@@ -99,7 +99,7 @@ class Transactions:
         return Position(min(begun, default=self._last), self._delivered)
 
     def begin(self, begin: BeginTx) -> Complaint | None:
-        """Return a transaction opens; one of the same number that never ended is left out."""
+        """Open a transaction; return a complaint about one of the same number that never ended."""
         self._pass(begin.sequence)
         self._strangers.discard(begin.transaction)
         left = self._close(begin.transaction)

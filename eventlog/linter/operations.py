@@ -126,13 +126,13 @@ def assemble(typ: Typ, pending: PendingOperation, lengths: str) -> Operation:
 
 
 def _by_row(parts: Sequence[QueueRow]) -> tuple[bytes, bytes]:
-    """Return the lengths of each row are of its own data."""
+    """Return both records, if the lengths in each row are those of its own data."""
     cuts = [_cut(part.data, part.len1, part.len2) for part in parts]
     return b"".join(first for first, _ in cuts), b"".join(second for _, second in cuts)
 
 
 def _by_operation(first: QueueRow, others: Sequence[QueueRow]) -> tuple[bytes, bytes]:
-    """Return the lengths are those of the operation, repeated in each row or left 0."""
+    """Return both records, if the lengths are those of the operation, repeated in each row or left 0."""
     for part in others:
         if (part.len1, part.len2) not in ((first.len1, first.len2), (0, 0)):
             stated = f"LEN1 {part.len1} and LEN2 {part.len2} of part {part.extdata}"

@@ -86,7 +86,7 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
 
 def _tell_held(held: Fates, waiting: Iterable[WaitingEvent]) -> str:
     first = min(waiting, key=lambda one: one.next_at, default=None)
-    until = "" if first is None else f": the first is sent again at {first.next_at}, with {first.event_id}"
+    until = "" if first is None else f": the first until {first.event_id} is sent again at {first.next_at}"
     return f"{_rows(held.rows)} held{until}"
 
 

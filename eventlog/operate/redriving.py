@@ -127,8 +127,8 @@ def redrive(store: Store, which: Which, how: How) -> Redriven:
     if others := sorted({*which.ids} - done):
         said["did not fail like that" if which.table or which.reason else "did not fail"] = others
         refused += others
-    refusals = tuple(RedriveTold(words, tuple(ids)) for words, ids in said.items())
-    return Redriven(rows, refusals, tuple(sorted(refused)))
+    reports = tuple(RedriveTold(words, tuple(ids)) for words, ids in said.items())
+    return Redriven(rows, reports, tuple(sorted(refused)))
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class Translation(NamedTuple):
 
 
 def translate(export: Export) -> Translation:
-    """Return each parameter has a counterpart or a reason why not."""
+    """Return the counterpart of each parameter, or the reason why it has none."""
     draft = _Draft()
     for said in export.parameters:
         draft.take(said)

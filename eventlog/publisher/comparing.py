@@ -24,12 +24,12 @@ class ComparingSettings:
     )
     startup_option: str = setting(
         "all",
-        "with compare, what a start publishes: every object again, only what changes from now on, or all"
-        " that changed since it was told",
+        "with compare, what a start publishes: every object again, only later changes, or all changes since"
+        " the last event",
         choices=STARTS,
     )
     state_values: bool = setting(
-        True, "with compare, keep values beside digests; else what changed is cleared and set anew"
+        True, "with compare, keep values and not only digests; else changed columns are cleared and set again"
     )
     compare_by: str = setting(
         "values",
@@ -39,21 +39,21 @@ class ComparingSettings:
     )
     snapshot: str = setting(
         "one",
-        "with compare, one: all tables are read at one moment; none: a database that cannot do that is read"
-        " table after table, and what differs once more",
+        "with compare, one: read all tables at one moment; none: if a database cannot do that, read table"
+        " after table, and each difference once more",
         choices=SNAPSHOTS,
     )
     on_dropped_table: str = setting(
         "keep",
-        "with compare, what becomes of the objects of a table that is gone: the receiver keeps them, or they"
-        " are deleted",
+        "with compare, the objects of a missing table: the receiver keeps them, or they are deleted",
         choices=DROPPED,
     )
     compare_memory: int = compare_memory()
 
 
 class SourceOfTriggers(Misuse):
-    """source-url names a database without the log, so its tables can only be compared (publication-mode)"""
+    """source-url names a database without the log, whose tables can only be compared: set publication-mode \
+to `compare`"""
 
 
 class NoVersions(Misuse):

@@ -207,7 +207,9 @@ def _once(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -
 
 def _unsaid(events: Events) -> list[tuple[int, str]]:
     """Return the rows that took part and were refused, and why."""
-    refused = [(row, reason.reason) for row, reason in events.reasons.items() if reason.fate is Fate.REFUSED]
+    refused = [
+        (row, outcome.reason) for row, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED
+    ]
     faults = {
         one.event.settles[0]: one for one in reversed(events.unwritten)
     }  # the first of a change's parts

@@ -21,8 +21,8 @@ _JOINED: Final = object()  # the key of the changes of a transaction in several 
 
 
 class BehindOthers(EventlogError):
-    """{0}: it is not in the state, and its commit {1} is not after {2}, up to which other files were \
-delivered. Give --since {2} to skip everything up to there, or --since 0 to take all of it"""
+    """{0}: it is not in the state, and its commit {1} is not after {2}, up to which others were delivered. \
+Give --since {2} to skip everything up to there, or --since 0 to take all of it"""
 
 
 Last = tuple[int, str]  # the position of a commit, and its transaction

@@ -41,8 +41,8 @@ _LEVELS = {"mssql": "SNAPSHOT"}
 
 
 class NoSnapshot(Misuse):
-    """eventlog cannot read all tables of {0} at one moment. With snapshot = "none" it reads one after \
-another, and sends what changes meanwhile in the next cycle"""
+    """eventlog cannot read all tables of {0} at one moment. With snapshot = "none" it reads one \
+after another, and reads each difference once more before it is sent"""
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def _apply_once(
 ) -> Tally:
     """Apply the changes of a source that is read from its beginning, without those that were applied."""
     if job.place and place_of(job.source_format, job.place).read is None:
-        raise Misuse(f"--{job.place}: it has no {job.source_format}")
+        raise Misuse(f"--{job.place} is no place for {job.source_format}")
     rows = TableWriter(tables, _name(job, chosen), job.source_format, chosen, report.refuse)
     with load_current(job) as current:
         heard = partial(_advance, rows, advance)

@@ -143,7 +143,7 @@ def _whole_target(job: Job, report: Report) -> ChangeTarget:
     if write is not None:
         return AtPlace(write, job, report)
     if job.place and not at_source:
-        raise Misuse(f"--{job.place}: it has neither {job.source_format} nor {job.target_format}")
+        raise Misuse(f"--{job.place} is no place for {job.source_format} or {job.target_format}")
     return OneOutput(job, report)
 
 

@@ -221,9 +221,7 @@ def one_life(
     given: dict[str, Any],
     holds: Callable[[Mortal, set[str]], None],
 ) -> str | None:
-    """Return a publisher from its start to its end; by what the next one compares, None where there
-    is none.
-    """
+    """Run a publisher to its end; return the setting of the next one, None if there is none."""
     with contextlib.suppress(Crash, ReceiverFatal), life(world, replica, "ver", **given) as publisher:
         for name, *values in coming:
             if name == "start":

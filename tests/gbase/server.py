@@ -94,7 +94,7 @@ class Server:
         self.sent += write_head(Error(1, -83790))
 
     def read(self, session: int, size: int) -> bytes:
-        """Return a read returns at once: what there is, cut anywhere, else a TIMEOUT record."""
+        """Return what there is, cut anywhere, or a TIMEOUT record."""
         assert session == self.session
         piece, self.sent = self.sent[: min(size, 50)], self.sent[min(size, 50) :]
         return piece or write_head(Timeout(self.log[-1][0] if self.log else 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import json
 import re
@@ -20,7 +21,7 @@ from eventlog.original.parameters import PARAMETERS
 from eventlog.publisher.config import read_config
 from eventlog.publisher.metrics import METRICS
 from eventlog.web.receiver import rules
-from tests.people.generated import GENERATED, ROOT, context_of
+from tests.people.generated import GENERATED, ROOT, SOURCES, context_of
 
 pytestmark = pytest.mark.quick
 
@@ -32,6 +33,18 @@ PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name != "c
 @pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.name)
 def test_what_is_made_from_the_program_is_up_to_date(path: Path) -> None:
     assert path.read_text("utf-8") == GENERATED[path](), "run: python -m tests.people.generated"
+
+
+def test_the_message_of_an_error_has_no_line_break() -> None:
+    classes = (
+        node
+        for source in SOURCES
+        for path in source.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    texts = {node.name: ast.get_docstring(node, clean=False) or "" for node in classes}
+    assert [name for name, text in texts.items() if not text[:1].isupper() and "\n " in text] == []
 
 
 def uncommented() -> str:

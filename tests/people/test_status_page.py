@@ -78,7 +78,7 @@ def test_the_whole_stands_in_a_word_at_the_top(watched: Watched, facts: dict[str
 def test_who_is_paused_or_stands_by_says_so(watched: Watched) -> None:
     assert "Idle</strong> · every row that may go is published" in watched.client.get()
     watched.process.leads = False
-    assert "Standing by</strong> · test leads this log" in watched.client.get()
+    assert "On standby</strong> · test leads this log" in watched.client.get()
     with watched.store.upkeep() as upkeep:
         upkeep.pause("Ann", "the engine moves")
     assert "Paused</strong> · by Ann: the engine moves" in watched.client.get()

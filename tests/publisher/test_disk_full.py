@@ -79,7 +79,7 @@ def test_a_full_disk_delays_and_loses_nothing(world: World, small_disk: Path, tm
     taken.mkdir()
 
     def taken_all() -> bool:
-        """Return a reader takes files away, which makes room."""
+        """Take files away, which makes room; return whether all rows are finished."""
         for path in folder.glob("*.xml"):
             shutil.move(path, taken / path.name)
         return world.counts() == {"S": EVENTS}

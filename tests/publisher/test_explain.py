@@ -42,8 +42,7 @@ def test_the_others_are_summed_up(world: World) -> None:
     result = call(world, "explain", **FUTURE)
     assert [line.split()[0] for line in result.stdout.splitlines()] == ["5", "6"]
     for words in (
-        "2 rows are held: the first is sent again at",
-        "with eventlog:1",
+        "2 rows are held: the first until eventlog:1 is sent again at",
         "1 row of idm is loopback: finished without being sent",
         "1 row is future: the first is due at 2999-01-01",
         "1 row is beyond the next cycle: query-limit is 2",

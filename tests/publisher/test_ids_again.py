@@ -40,7 +40,7 @@ def test_a_leader_that_starts_finds_them_and_check_sets_the_sequence_past_them(w
     begin_again(world)
     assert world.write(*deletes(4)) == [1]
     receiver = Receiver()
-    with pytest.raises(IdsComeAgain, match="the next one is 2, and rows up to 3 went out before"):
+    with pytest.raises(IdsComeAgain, match="the next one is 2, but rows up to 3 were sent before"):
         world.cycle(receiver)
     assert receiver.documents == []
     assert world.letters() == {1: "N"}

@@ -166,7 +166,7 @@ def trouble(bucket: str, job: subprocess.Popen[bytes]) -> dict[str, Any]:
     for process in stalled:
         os.kill(process, signal.SIGSTOP)
     found = listed(f"{bucket}/out")
-    time.sleep(3)  # it is slow, and no test needs it
+    time.sleep(3)  # the time for which this worker is stopped
     for process in stalled:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGCONT)
@@ -174,7 +174,7 @@ def trouble(bucket: str, job: subprocess.Popen[bytes]) -> dict[str, Any]:
 
 
 def run(folder: Path) -> dict[str, Any]:
-    """Return the cluster from start to end."""
+    """Run the cluster from start to end, and return what happened."""
     network()
     os.environ["SPARK_LOCAL_IP"] = _HOST
     driver = folder / "driver"

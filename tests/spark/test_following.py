@@ -123,9 +123,7 @@ EVERY = ["freeze", "put", "put it", "commit", "committed", "offset", "batch", "i
 def killed(
     world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, mode: FinishMode, doom: Doom
 ) -> str | None:
-    """Return a query is killed, and goes on when there is more; at which step, None where it came
-    to its end.
-    """
+    """Kill a query and continue it; return the step of the kill, None if the query ended before."""
     monkeypatch.setattr(pickups, "MOST_EVENTS", 2)
     world.clear()
     shutil.rmtree(spark.folder, ignore_errors=True)

@@ -175,7 +175,7 @@ def test_what_is_refused_is_out_before_the_target_passes_it_over(
         (("--to-url", "{url}", "--mask-order", "big", "changes.jsonl"), "takes no part here"),
         (("--to-url", "{url}", "--group", "0", "changes.jsonl"), "between 1 and"),
         (("--to-url", "{url}", "gone.jsonl"), "gone.jsonl: no such file"),
-        (("--to-url", "{url}", "--url", "{url}", "changes.jsonl"), "--url: it has no changes"),
+        (("--to-url", "{url}", "--url", "{url}", "changes.jsonl"), "--url is no place for changes"),
         (("--to-url", "sqlite://", "changes.jsonl"), "'sqlite' is not a supported database"),
         (("--to-url", "{url}", "--as", "csv", "changes.jsonl"), "--as csv"),
     ],

@@ -108,7 +108,7 @@ def test_a_queue_in_a_database_goes_on_where_its_state_file_left_it(
 
 def test_a_place_where_neither_side_stands_is_misuse(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(LINES)
-    with pytest.raises(Misuse, match="--url: it has neither changes nor xds"):
+    with pytest.raises(Misuse, match="--url is no place for changes or xds"):
         run("changes", "xds", (str(tmp_path / "in.jsonl"),), tmp_path / "out.xml", url="postgresql://x/y")
 
 

@@ -142,5 +142,5 @@ def test_a_parquet_file_is_held_to_its_limits(shell: Shell) -> None:
 def test_what_of_json_is_no_text_has_its_share_of_a_record(shell: Shell) -> None:
     (shell.folder / "in.jsonl").write_text(json.dumps([{} for _ in range(2000)]) + "\n")
     done = shell.run(*TO_CHANGES.split(), "--max-record", "262144", "in.jsonl")
-    told = "in.jsonl:1: without its texts it has over 4096 characters (1/64 of --max-record)\n"
+    told = "in.jsonl:1: apart from its texts it has over 4096 characters (1/64 of --max-record)\n"
     assert (done.code, done.stderr.startswith(told)) == (1, True)

@@ -143,7 +143,9 @@ class BulkPickup:
         self._objects += 1 + int(events.objects.max(initial=-1))
         written = [ids[events.places], numbers, events.texts.cast(pa.large_string())]
         leaving.add(pa.record_batch(written, schema=_EVENTS))
-        wrong = {row: reason.reason for row, reason in events.reasons.items() if reason.fate is Fate.REFUSED}
+        wrong = {
+            row: outcome.reason for row, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED
+        }
         at = np.flatnonzero(np.isin(ids, list(wrong)))
         _note(rows, at, [wrong[record_id] for record_id in ids[at].tolist()], refusals)
         return events.unwritten

@@ -23,8 +23,8 @@ from eventlog.sql.triggers import Subject
 
 
 class NoRecord(EventlogError):
-    """{0} cannot be read: `eventlog install` makes it, and `eventlog install --sql --grants ROLE` prints
-    the right to read it"""
+    """{0} cannot be read: `eventlog install` creates it, and `eventlog install --sql --grants ROLE` prints \
+the right to read it"""
 
 
 class NameTaken(EventlogError):

@@ -32,9 +32,9 @@ from eventlog.sql.queries import Queries
 
 
 class DoneOfOther(EventlogError):
-    """what is on record as done belongs to other rows than the log has ({0}): it was truncated, restored or
-    cleared by hand. Nothing is published: `eventlog check --advance-sequence` forgets what is on record as
-    done, and what the log then holds is sent, once more where it was sent before"""
+    """what is on record as done belongs to other rows than the log has ({0}): it was truncated, restored or \
+cleared by hand. Nothing is published: `eventlog check --advance-sequence` removes this record, and then all \
+rows of the log are sent, also those that were sent before"""
 
 
 class FinishedRows(NamedTuple):

@@ -22,8 +22,8 @@ class UnknownMode(EventlogError):
 
 
 class Contradiction(Misuse):
-    """delete-from-log is {0}, and the rows of this log are finished by {1}: leave the setting out, or stop
-    every publisher and say `eventlog finish-mode {2}`"""
+    """delete-from-log is {0}, and the rows of this log are finished by {1}: leave the setting out, or stop \
+every publisher and run `eventlog finish-mode {2}`"""
 
 
 def mode_named(name: str | None) -> FinishMode | None:

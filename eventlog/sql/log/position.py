@@ -21,9 +21,9 @@ from eventlog.sql.queries import Queries, unbound
 
 
 class IdsComeAgain(EventlogError):
-    """record ids come again: the next one is {0}, and rows up to {1} went out before, so that new events
-    would bear the names of old ones. Nothing is published: `eventlog check --advance-sequence` sets the log's
-    sequence past both"""
+    """record ids come again: the next one is {0}, but rows up to {1} were sent before, so new events would \
+get the event-ids of old ones. Nothing is published: `eventlog check --advance-sequence` sets the log's \
+sequence past both"""
 
 
 class NoSequence(EventlogError):
@@ -31,8 +31,8 @@ class NoSequence(EventlogError):
 
 
 class RowsAtTheEnd(EventlogError):
-    """the sequence of {0} is still at {1}, because the log contains rows up to there: delete the rows with
-    a record_id above {2}, then run `eventlog check --advance-sequence` again"""
+    """the sequence of {0} is still at {1}, because the log contains rows up to there: delete the rows with \
+a record_id above {2}, then run `eventlog check --advance-sequence` again"""
 
 
 RESERVE = 2**40  # ids at the end of 63 bits that no published row may have, so that a sequence can go on

@@ -36,8 +36,8 @@ the receiver has the tables as they are now"""
 
 
 class StateLost(EventlogError):
-    """the state of {0} was changed: {1}. What the receiver has is unknown. Choose: --startup-option resync \
-sends everything again, future assumes that the receiver has the tables as they are now"""
+    """the state of {0} cannot be used: {1}. What the receiver has is unknown. Choose: --startup-option \
+resync sends everything again, future assumes that the receiver has the tables as they are now"""
 
 
 class LogRow(NamedTuple):

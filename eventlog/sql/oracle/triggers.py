@@ -51,7 +51,7 @@ def write(subject: Subject) -> Iterator[Trigger]:
 
 
 def name_of(log: Log, table: str, event: str, parent: str | None) -> str:
-    """Return one trigger is for all events; it shares the names of its schema. Further ones have a number."""
+    """Return the name of a trigger for all events, unique in its schema; further triggers have a number."""
     more = event if event.startswith("+") else None
     return object_name(log.dialect, log.dialect.fold(log.table), table, parent, more)
 

@@ -184,7 +184,7 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
     digits = int(sizes[1]) if sizes else unsized
     zoned = "with" in column.type and "zone" in column.type and "without" not in column.type
     plain = _PLAIN_OF[column.kind]
-    forms = _TIME_TOLD if column.kind is Kind.TIME else _DAY_TOLD
+    form = _TIME_TOLD if column.kind is Kind.TIME else _DAY_TOLD
 
     def read(value: Value) -> Cell:
         if type(value) is str and plain.fullmatch(value):
@@ -195,7 +195,7 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
         if not isinstance(found, str):
             raise _refuse(value, f"is not {column.kind.value}")
         text = found.replace("T", " ", 1)
-        if not forms.match(text) and text.lower() not in _ENDLESS:
+        if not form.match(text) and text.lower() not in _ENDLESS:
             raise _refuse(value, f"is not {column.kind.value}")
         if lost := _lost_of(column.kind, text):
             raise _refuse(value, f"has a {lost}, which {column.type} does not hold")

@@ -12,7 +12,7 @@ from eventlog.web.monitor.board import LOOKED_AT, Board
 from eventlog.web.monitor.frame import LETTERS, NAME, framed, outcomes
 from eventlog.web.words import are, count, duration
 
-NOTHING = "The log is empty. A change of a tracked table adds rows: eventlog check lists the tracked tables."
+NOTHING = "The log is empty. Each change of a tracked table adds rows; eventlog track adds a table."
 
 
 def status(board: Board) -> str:
@@ -90,7 +90,7 @@ def _word(board: Board, standing: LogStatus) -> tuple[str, str, str]:
     if standing.paused:
         return "Paused", f"by {standing.paused}", "warning"
     if not board.leads:
-        return "Standing by", f"{standing.leader or 'no publisher'} leads this log", "quiet"
+        return "On standby", f"{standing.leader or 'no publisher'} leads this log", "quiet"
     if down:
         return "Receiver down", f"since {board.down_since(standing)} UTC: {down}", "error"
     if standing.pending and standing.cycle.get("events"):

@@ -27,7 +27,7 @@ def run_topics(spark: Any, backlog: Backlog, stage: Stage) -> Result:
     """Return the output folder of the messages that the topics had when the job began."""
     job = backlog.job
     if job.source_format != "qlik-message":
-        raise Misuse(f"--kafka: it has no {job.source_format}")
+        raise Misuse(f"--kafka is no place for {job.source_format}")
     reading: MessageSettings = settings.build(MessageSettings, job.given)
     folder = folder_of(spark, job.output, job_id(facts(backlog, [], [])))
     frozen = folder.files.below(FROZEN)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
 from eventlog.core.errors import EventlogError, Refused
@@ -105,12 +106,11 @@ class BatchReading:
         now = self._sequencer.reader.known
         for schema_id in self.known.keys() - now.keys():
             del self.known[schema_id]
-            self._writes.append(lambda old=schema_id: self._kept.drop_metadata(old))  # type: ignore[misc]
+            self._writes.append(partial(self._kept.drop_metadata, schema_id))
         for schema_id, known in now.items():
             if known != self._before.get(schema_id):
                 text = self.known[schema_id] = dump_metadata(known)
-                entry = schema_id, text
-                self._writes.append(lambda entry=entry: self._kept.keep_metadata(*entry))  # type: ignore[misc]
+                self._writes.append(partial(self._kept.keep_metadata, schema_id, text))
 
     # --- partitions that halt
 

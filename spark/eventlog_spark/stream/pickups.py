@@ -45,8 +45,8 @@ class OtherStream(EventlogError):
 
 
 class NoCheckpoint(EventlogError):
-    """the stream of {0} is at pick-up {1}, but this checkpoint is not its own. Continue with its own \
-checkpoint, or start again with an empty folder and a new checkpoint; unfinished rows are sent again \
+    """the stream of {0} is at pick-up {1}, but this checkpoint is new. Continue with the checkpoint \
+of the stream, or start again with an empty folder and a new checkpoint; unfinished rows are sent again \
 under their event-ids"""
 
 

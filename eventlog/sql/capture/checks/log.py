@@ -132,7 +132,7 @@ def _not_on_record(checked: Checked) -> Iterator[Finding]:
             yield Finding(
                 name,
                 "it is not read: its triggers write to this log, but it is not on record"
-                + ("" if ours else "; they are not eventlog's"),
+                + ("" if ours else "; another user owns them"),
                 f"{checked.track(name)}, or drop the triggers",
                 fault=ours,
             )

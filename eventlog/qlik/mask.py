@@ -171,7 +171,10 @@ class MaskTexts:
                 raise InvalidMask(
                     f"mask {cell[:60]!r} is Base64, but {self._doubt!r} was read as hexadecimal"
                 )
-            self._proof = cell
+            if cell[:2] not in _PREFIXES:
+                self._proof = cell
+            elif self._proof and self._fits(other):
+                return load(other)  # without a proof it may be broken hexadecimal text
         elif digits is not None and other is None:
             self._hexadecimal = True
         elif digits is not None and other is not None and not self._hexadecimal:

@@ -25,8 +25,9 @@ _FETCHED = 1_000  # rows at a time
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
     """A connection that sees one moment."""
-    with engine.connect() as connection:
-        connection.execute(text(templates.statement(dialect_of(connection), "snapshot")))
+    dialect = dialect_of(engine)
+    with engine.execution_options(**dialect.session_options).connect() as connection:
+        connection.execute(text(templates.statement(dialect, "snapshot")))
         yield connection
         connection.rollback()
 

@@ -74,7 +74,7 @@ class BlockedPrefix:
 
     def _heed(self, snapshot: Snapshot) -> None:
         """Forget what was proved if rows were redriven or skipped since: it may not hold in this snapshot."""
-        if self.proved is not NO_RANGE and snapshot.latest_notice() != self._notice:
+        if self.proved is not NO_RANGE and snapshot.moment.latest_notice != self._notice:
             self._forget()
 
     def _forget(self) -> None:
@@ -100,7 +100,7 @@ class BlockedPrefix:
                 self._claimed = NO_RANGE
             self._forget()
         elif self.proved is not self._claimed and rows.reach >= self._claimed.end:
-            self.proved, self._notice = self._claimed, snapshot.latest_notice()
+            self.proved, self._notice = self._claimed, snapshot.moment.latest_notice
 
     def _grow(self, snapshot: Snapshot, rows: PickUp) -> None:
         start = self._clock()

@@ -115,8 +115,11 @@ class PickUps:
 
     def _ready(self) -> Sequence[Sending]:
         """Return the first events whose wait is over, and the pending ones."""
-        waited = next(filter(None, map(self._accounted, self._log.due())), ())
-        reading = self._log.past_held(self._log.pick_up(), self._tally)
+        reading = self._log.pick_up_unless_due()
+        waited: Sequence[Sending] = ()
+        if reading is None:
+            waited = next(filter(None, map(self._accounted, self._log.due())), ())
+        reading = self._log.past_held(reading or self._log.pick_up(), self._tally)
         self._finish_silent()
         self.first, self.full = min(reading.picked, default=0), reading.full or bool(waited)
         return [*waited, *reading.every()]

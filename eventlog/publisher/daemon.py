@@ -31,6 +31,8 @@ logger = logging.getLogger("eventlog.daemon")
 
 STANDBY = 1.0  # seconds between two attempts to lead
 NAPS = 0.01  # the first nap after work; each is four times as long, for what was in flight meanwhile
+BUSY = 8  # rows of a cycle, from which on the next one comes soon, and no writer needs to notify
+BRIEF = 0.001  # seconds until then
 MINUTE = 60.0
 DAY = 86_400.0
 LOOK = 60.0  # seconds between two looks at the clock, which may be set while we sleep until a time of day
@@ -154,6 +156,7 @@ class Daemon:
             if cycle.documents:
                 self._heard_at, nap = time.monotonic(), NAPS
             if cycle.full and not cycle.down:
+                session.sleeper.rise()
                 continue
             self._rest(session, cycle, nap)
             nap = min(nap * 4, float(self._settings.polling_interval))
@@ -238,10 +241,12 @@ class Daemon:
             self._sleep(session, sleep, PAUSED)
         elif self._settings.time_of_day is not None:
             self._sleep_until(session)
+        elif session.sleeper.wakes and cycle.rows >= BUSY:
+            session.sleeper.rise()
+            self._sleep(session, sleep, BRIEF)
         elif session.sleeper.wakes:
             session.sleeper.announce()
             self._sleep(session, session.sleeper.sleep, nap)
-            session.sleeper.rise()
         else:
             self._sleep(session, sleep, self._settings.polling_interval)
 

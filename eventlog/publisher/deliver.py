@@ -50,6 +50,7 @@ class DocumentDelivery:
 
     def __init__(self, sink: Sink, ledger: Ledger, clock: DatabaseClock, control: CycleControl) -> None:
         self._sink = sink
+        self._in_order = isinstance(sink, Sequential)
         self._ledger = ledger
         self._clock = clock
         self._control = control
@@ -67,8 +68,7 @@ class DocumentDelivery:
 
     def in_batches(self, drafts: Iterable[Draft]) -> Iterator[list[Draft]]:
         """Yield documents in batches that the sink may send in one go."""
-        apart = not isinstance(self._sink, Sequential)
-        return batches.in_batches(drafts, MOST_DOCUMENTS, apart=apart)
+        return batches.in_batches(drafts, MOST_DOCUMENTS, apart=not self._in_order)
 
     def expect_fault(self) -> None:
         """Take the receiver for down after the next document without an answer."""
@@ -96,7 +96,6 @@ class DocumentDelivery:
     def _deliver_once(self, batch: Sequence[Draft], tally: AnswerTally, tables: Tables) -> Sequence[Draft]:
         """Send a batch once and take the answers as they come. Return the documents that are still to go."""
         left: list[Draft] = []  # of those with a reply
-        in_order = isinstance(self._sink, Sequential)
         replied, halted, begun = 0, False, time.monotonic()
         written = begun
         replies = self._sink.deliver([draft.document(tables) for draft in batch])
@@ -104,7 +103,7 @@ class DocumentDelivery:
             left += self._settle(draft, reply, tally)
             self._control.replied(tally, self.down)
             replied += 1
-            halted = halted or reply.halts or (in_order and reply != ACCEPTED)
+            halted = halted or reply.halts or (self._in_order and reply != ACCEPTED)
             if self.stopped(tally) and not self._awaits_more():
                 break
             if time.monotonic() > written + PATIENCE:

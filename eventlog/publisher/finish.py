@@ -84,7 +84,7 @@ class Ledger:
             tally.write(work)
             for number in self._open or ():
                 work.settle(number)
-            late = redriven is not None and work.latest_redrive() != redriven
+            late = redriven is not None and work.latest_redrive != redriven
             coming = () if late else coming
             for number, batch in enumerate(coming, self._number + 1):
                 work.remember(number, batch.content)

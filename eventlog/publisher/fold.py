@@ -145,7 +145,7 @@ class Reader:
     def _raise_bound(self, snapshot: Snapshot, picked: Sequence[int]) -> None:
         """Ask how far the log's sequence is, if a row is beyond the last answer."""
         if max(picked, default=0) > self._bound:
-            self._bound = snapshot.bound()
+            self._bound = snapshot.bound
 
     def _fold_rows(
         self,

@@ -67,14 +67,26 @@ class LogReader:
             self._ledger.rename_holds(self._reader.tables)
             self._prefix.forget_all()  # rows of a table that was halted may go now
 
+    def pick_up_unless_due(self) -> Reading | None:
+        """Do as `pick_up` does; None if an event may be due again, because such events are sent first."""
+        return self._pick_up(unless_due=True)
+
     def pick_up(self) -> Reading:
         """Return the events of the pending rows that may go now, of fewer rows if their current rows cannot
         be held. Before rows are refused the tables are read again."""
+        reading = self._pick_up(unless_due=False)
+        assert reading is not None
+        return reading
+
+    def _pick_up(self, *, unless_due: bool) -> Reading | None:
         thorough = False
         while True:
             limit = self._limit
             try:
-                with self._snapshot() as (snapshot, redriven):
+                with self._snapshot() as snapshot:
+                    redriven = snapshot.moment.latest_redrive
+                    if unless_due and snapshot.moment.is_due(self._clock.now(), self._settings.waits.beyond):
+                        return None
                     reader = self._reader
                     choice = reader.selection(self._settings.choice(limit), by_column=True)
                     rows = self._prefix.look(snapshot, choice, loopback=reader.finishes_loopback)
@@ -111,7 +123,7 @@ class LogReader:
         if the current rows of several come to so many bytes."""
         thorough = False
         while True:
-            with self._snapshot() as (snapshot, _):
+            with self._snapshot() as snapshot:
                 reading = self._reader.read_again(snapshot, facts, most, thorough=thorough)
             if self._is_final(reading, thorough):
                 break
@@ -121,9 +133,6 @@ class LogReader:
 
     def due(self) -> Iterator[Reading]:
         """Yield the events whose wait is over, as many at a time as can be held."""
-        if not self._clock.is_set:
-            with self._store.snapshot() as snapshot:
-                self._clock.set(snapshot.now())
         now = self._clock.now()
         waiting = self._store.waiting(now, MOST_AGAIN, now + self._settings.waits.beyond)
         if waiting:
@@ -152,11 +161,11 @@ class LogReader:
         )
 
     @contextmanager
-    def _snapshot(self) -> Iterator[tuple[Snapshot, int]]:
-        """Yield a snapshot and its last notice of a redrive, and follow the database's clock."""
+    def _snapshot(self) -> Iterator[Snapshot]:
+        """Yield a snapshot, and follow the database's clock."""
         with self._store.snapshot() as snapshot:
-            self._clock.set(snapshot.now())
-            yield snapshot, snapshot.latest_redrive()
+            self._clock.set(snapshot.moment.now)
+            yield snapshot
 
     def _is_final(self, reading: Reading, thorough: bool) -> bool:
         """Return whether the tables explain the rows. If they may have changed, read them again."""

@@ -278,10 +278,8 @@ class PublishingSession:
 
     def prepare(self) -> bool:
         """Read the tables again if that is due, or compare them. Return False if the publisher is paused."""
-        self._leader.ping()
-        with self.store.upkeep() as upkeep:
-            if upkeep.state().paused_at is not None:
-                return False
+        if self._leader.is_paused():
+            return False
         publisher, comparing = self.publisher, self._comparing
         if comparing is not None:
             comparing.poll()
@@ -302,7 +300,7 @@ class PublishingSession:
 
     def stay(self) -> None:
         """Keep the lock during a long sleep, because a server may end sessions without statements."""
-        self._leader.ping()
+        self._leader.is_paused()
 
     def heartbeat(self) -> str | None:
         """Send a heartbeat. Return why it did not arrive."""

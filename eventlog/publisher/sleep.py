@@ -1,7 +1,7 @@
 """The daemon's sleep: until a time, until a signal, or until a writer reports new work.
 
-PostgreSQL's NOTIFY is only a hint. The daemon holds an advisory lock while it sleeps, and the triggers notify
-only while that lock is held.
+PostgreSQL's NOTIFY is only a hint. The daemon holds an advisory lock while few rows come, and the triggers
+notify only while that lock is held.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Sleeper:
         self._signals = signals
 
     def announce(self) -> None:
-        """Ask writers to wake the daemon from now on."""
+        """Ask writers to wake the daemon from now on, also while it works."""
 
     def sleep(self, seconds: float) -> bool:
         """Sleep so long at most. Return whether there may be work."""
@@ -94,7 +94,7 @@ class ListeningSleeper(Sleeper):
 class PollingSleeper(Sleeper):
     """A sleeper on a PostgreSQL with prepared transactions, which cannot notify.
 
-    It reads every few milliseconds whether the log has a newer row than before the last cycle.
+    It reads every few milliseconds whether the log has a newer row than at the last look.
     """
 
     wakes = True
@@ -105,19 +105,18 @@ class PollingSleeper(Sleeper):
         self._connection.detach()
         self._statement = templates.statement(log.dialect, "newest_row", **log.names())
         self._interval = interval
-        self.rise()
+        self._before = self._newest()
 
     def sleep(self, seconds: float) -> bool:
         """Sleep until the newest row is another one, or so long."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            if self._signals.sleep(min(self._interval, left)) or self._newest() != self._before:
+            if self._signals.sleep(min(self._interval, left)):
+                return True
+            before, self._before = self._before, self._newest()
+            if self._before != before:
                 return True
         return False
-
-    def rise(self) -> None:
-        """Note the newest row before a cycle."""
-        self._before = self._newest()
 
     def close(self) -> None:
         self._connection.close()

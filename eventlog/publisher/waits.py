@@ -31,11 +31,6 @@ class DatabaseClock:
     def __init__(self) -> None:
         self._start: datetime | None = None  # the database's time when our own clock was at 0
 
-    @property
-    def is_set(self) -> bool:
-        """Return whether the database's time was read before."""
-        return self._start is not None
-
     def set(self, now: str) -> None:
         """Follow the database's time."""
         self._start = datetime.fromisoformat(now) - timedelta(seconds=time.monotonic())

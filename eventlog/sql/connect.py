@@ -179,6 +179,15 @@ def keepable(connection: Connection, words: str) -> str:
     return words if encoding is None else words.encode(encoding, "backslashreplace").decode(encoding)
 
 
+def translated(connection: Connection, fault: Exception) -> EventlogError:
+    """Return our error for one that the driver itself raised; a lost connection is not used again."""
+    words = _words(fault)
+    if connection.dialect.is_disconnect(fault, connection.connection.driver_connection, None):  # type: ignore[arg-type]
+        connection.invalidate(fault)
+        return ConnectionLost(words)
+    return DatabaseFailed(" ".join((words, *_advice(connection.dialect.name, fault))))
+
+
 def _translate(context: Any) -> EventlogError | None:
     running = context.execution_context
     if running is not None and running.execution_options.get("skip_user_error_events"):

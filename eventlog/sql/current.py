@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
 from eventlog.sql.common.templates import fill
-from eventlog.sql.queries import Queries, unbound
+from eventlog.sql.queries import Call, Queries, unbound
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,6 +95,7 @@ def current_rows(
     table: Readable,
     keys: Sequence[Sequence[str]],
     bound: int = NO_BOUND,
+    before: Sequence[Call] = (),
 ) -> Iterator[Current]:
     """Return the rows of the keys as they are now, with a statement for each chunk of keys.
 
@@ -104,8 +105,9 @@ def current_rows(
     if table.elsewhere is not None:
         yield from _counted(table.elsewhere.current_rows(table, keys), bound)
     elif queries.log.dialect.measures_rows:
-        yield from _measured(connection, queries, table, keys, bound)
+        yield from _measured(connection, queries, table, keys, bound, before)
     else:
+        queries.together(connection, before)
         yield from _counted(_streamed(connection, queries, table, keys), bound)
 
 
@@ -144,12 +146,18 @@ def current_columns(
 
 
 def _measured(
-    connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]], bound: int
+    connection: Connection,
+    queries: Queries,
+    table: Readable,
+    keys: Sequence[Sequence[str]],
+    bound: int,
+    before: Sequence[Call],
 ) -> Iterator[Current]:
     """Yield the rows of a database that measures them."""
     holes, room = _current_holes(queries, table), bound
     for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
-        rows = queries.run(connection, "current_measured", holes, most=room, **bound_keys)
+        call = queries.call("current_measured", holes, most=room, **bound_keys)
+        rows, before = queries.together(connection, [*before, call])[-1], ()
         for place, size, *texts in rows:
             room = _room_left(bound, room, size)
             yield Current(start + place, tuple(texts))

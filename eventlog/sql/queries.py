@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.engine import Connection
 
 from eventlog.sql.common import templates
+from eventlog.sql.common.expression import literal
+from eventlog.sql.connect import translated
 from eventlog.sql.names import Log
 
 PIECES = (
@@ -19,24 +21,38 @@ PIECES = (
 )
 
 
+class Call(NamedTuple):
+    """A statement with its values, ready to run."""
+
+    clause: TextClause
+    values: Mapping[str, Any]
+
+
 class Queries:
     """Runs the named statements of a log on a connection."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
         self._clauses: dict[object, TextClause] = {}
+        self._several: dict[object, list[Call]] = {}
+        self._texts: dict[TextClause, str] = {}  # for the driver, where statements go together
+        self._pieces: dict[object, str] = {}
         self._names = names = log.reading_names()
         names["new_row"] = self.piece("row")
         names["raw_letter"] = names["letter"]
+        names["record_id_name"] = literal(log.column("record_id"))
+        names["log_sequence_text"] = literal(log.beside("sequence"))
         if log.ranged:  # else no letters are outside of it
             names["letter_beside"] = self.piece("letter_beside")
             names["letter"] = self.piece("true_letter")
         else:
             names["letter_beside"] = "null"
+        self._pieces.clear()  # some were put together before all names were there
         for piece in ("row", "row_by_column", "not_done"):
             names[piece] = self.piece(piece)
         for piece in PIECES:
             self._names[piece] = self.piece(piece)
+        self._pieces.clear()
 
     def name(self, hole: str) -> str:
         """Return the text for a placeholder."""
@@ -44,12 +60,17 @@ class Queries:
 
     def piece(self, name: str) -> str:
         """Return a part of a statement, such as a condition."""
-        return templates.statement(self.log.dialect, name, **self._names)
+        if name not in self._pieces:
+            self._pieces[name] = templates.statement(self.log.dialect, name, **self._names)
+        return self._pieces[name]
 
     def relation(self, name: str, *, in_order: bool = False) -> str:
         """Return the rows that a statement on pending ones reads; in order by the index that has them so."""
-        use = self.log.dialect.index_hint(self.name("log_pending")) if in_order else ""
-        return templates.statement(self.log.dialect, name, **self._names, use_index=use)
+        key = name, in_order
+        if key not in self._pieces:
+            use = self.log.dialect.index_hint(self.name("log_pending")) if in_order else ""
+            self._pieces[key] = templates.statement(self.log.dialect, name, **self._names, use_index=use)
+        return self._pieces[key]
 
     def filled(self, name: str, **holes: str) -> str:
         """Return a part of a statement with holes of its own."""
@@ -65,6 +86,54 @@ class Queries:
         """Return the result of a named statement."""
         result: CursorResult[Any] = connection.execute(self.clause(name, **(holes or {})), values)
         return result
+
+    def call(self, name: str, holes: dict[str, str] | None = None, **values: Any) -> Call:
+        """Return a named statement with its values, to be run together with others."""
+        return Call(self.clause(name, **(holes or {})), values)
+
+    def calls_of(self, name: str, **holes: str) -> list[Call]:
+        """Return all statements of a name, which bind nothing."""
+        key = ("calls", name, *holes.items())
+        if key not in self._several:
+            texts = templates.statements(self.log.dialect, name, {**self._names, **holes})
+            self._several[key] = [Call(text(unbound(statement)), {}) for statement in texts]
+        return self._several[key]
+
+    def together(self, connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
+        """Run statements in one round trip if the driver can, else one by one, and commit after them if that
+        is asked for. Return the rows of each."""
+        if not self.goes_together(connection):
+            results = [connection.execute(*call) for call in calls]
+            rows = [result.all() if result.returns_rows else [] for result in results]
+        else:
+            rows = self._send(connection, calls, commit=commit)
+        if commit:
+            connection.commit()
+        return rows
+
+    def goes_together(self, connection: Connection) -> bool:
+        """Return whether several statements take one round trip."""
+        dialect = self.log.dialect
+        return dialect.send is not None and f"{dialect.name}+{connection.dialect.driver}" == dialect.driver
+
+    def _send(self, connection: Connection, calls: Sequence[Call], *, commit: bool) -> list[Any]:
+        """Run statements in one round trip, in the transaction that SQLAlchemy believes to be open."""
+        if not connection.in_transaction():
+            connection.begin()
+        driver, send = connection.connection.driver_connection, self.log.dialect.send
+        assert send is not None
+        try:
+            return send(
+                driver, [(self._text(connection, clause), values) for clause, values in calls], commit=commit
+            )
+        except connection.dialect.loaded_dbapi.Error as fault:
+            raise translated(connection, fault) from fault
+
+    def _text(self, connection: Connection, clause: TextClause) -> str:
+        """Return a statement as its driver takes it."""
+        if clause not in self._texts:
+            self._texts[clause] = str(clause.compile(dialect=connection.dialect))
+        return self._texts[clause]
 
     def run_every(self, connection: Connection, name: str, **holes: str) -> None:
         """Run all statements of a name, which bind nothing."""

@@ -86,8 +86,8 @@ def test_the_pick_up_of_other_types_scans_an_index(
     config = Config({"url": engine.url.render_as_string(False), "log_table": log.name})
     with opened(config) as store, store.engine.connect() as connection:
         for choice in (Selection(limit=50), Selection(limit=50, driver_user="idm")):
-            statement, values = pending_statement(store.queries, "pick_up", choice)
-            words = plan(connection, database.dialect.name, str(statement), values)
+            call = pending_statement(store.queries, "pick_up", choice)
+            words = plan(connection, database.dialect.name, str(call.clause), dict(call.values))
             assert "process_log_pending" in words, words
             assert "Seq Scan on process_log " not in words
         with store.snapshot() as snapshot:

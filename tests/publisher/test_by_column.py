@@ -150,8 +150,8 @@ def test_a_table_that_the_database_refuses_costs_only_itself(peopled: World) -> 
             reading = read(world, reader, Selection(100), by_column=True)
         assert [sending.object[0] for sending in reading.every()] == ["aaa", "zzz"]
         assert reading.doubtful
-        tried = [words for words in statements if words.startswith("SAVEPOINT")]
-        assert len(tried) == 2, "one until mmm is refused, and one for what follows"
+        undone = [words for words in statements if words.startswith("rollback to savepoint")]
+        assert len(undone) == 2, "the statement on mmm, by column and row by row"
     finally:
         for name in names:
             world.change(f"drop table if exists {name}")

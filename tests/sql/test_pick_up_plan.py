@@ -74,8 +74,8 @@ INDEXES = ("eventlog_pending", "eventlog_future")  # both hold little but what i
 def test_the_pick_up_scans_an_index_at_any_size(store: Store, database: Database, engine: Engine) -> None:
     with engine.connect() as connection:
         for choice in CHOICES:
-            statement, values = pending_statement(store.queries, "pick_up", choice)
-            words = plan(connection, database.dialect.name, str(statement), values)
+            call = pending_statement(store.queries, "pick_up", choice)
+            words = plan(connection, database.dialect.name, str(call.clause), dict(call.values))
             assert any(index in words.lower() for index in INDEXES), words
             assert "Seq Scan on eventlog " not in words
     with store.snapshot() as snapshot:

@@ -234,7 +234,7 @@ def test_one_leads_and_another_takes_over(store: Store, database: Database) -> N
     first = store.lead("first")
     assert first is not None
     assert store.lead("second") is None
-    first.ping()
+    first.is_paused()
     first.close()
     second = store.lead("second")
     assert second is not None

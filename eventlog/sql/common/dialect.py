@@ -119,6 +119,10 @@ class Dialect:
     copies: bool = False  # takes rows by `copy ... from stdin`
     refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
     conflicts: frozenset[str] = frozenset()  # numbers of errors after which a transaction is to be done again
+    send: Callable[..., list[Any]] | None = None  # runs several statements in one round trip, by its driver
+    session_options: Mapping[str, str] = field(
+        default_factory=dict
+    )  # for connections that begin by a statement
     wakes: bool = False  # sessions can be notified of work
     transactional_ddl: bool = False  # a failed migration leaves nothing
     shares_snapshots: bool = False  # other sessions can see what one of ours sees

@@ -2,6 +2,26 @@
 -- The database's clock, in UTC.
 select {utc_now}{dual}
 
+-- moment --
+-- The database's clock in UTC, the notices of the last redrive and of anyone, and the first and the last
+-- time at which events are sent again.
+select
+  {utc_now},
+  (select coalesce(max(n.notice_id), 0) from {notice} n where n.kind = 'redrive'),
+  (select max(n.notice_id) from {notice} n),
+  (select min(w.next_at) from {retry} w),
+  (select max(w.next_at) from {retry} w)
+from {state} s
+where s.one = 1
+
+-- savepoint --
+-- Marks where a transaction goes on after a statement that fails.
+savepoint attempt
+
+-- back_to_savepoint --
+-- Undoes what followed the mark.
+rollback to savepoint attempt
+
 -- expect_kind --
 -- Nothing: a table that became a view is found by its number here.
 

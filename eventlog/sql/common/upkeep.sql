@@ -5,6 +5,10 @@ select epoch, leader, leader_since, paused_at, paused_by, pause_reason, cycle_at
 from {state}
 where one = 1
 
+-- paused --
+-- Since when the publisher is paused.
+select paused_at from {state} where one = 1
+
 -- counts --
 -- How many rows each status and table has.
 select {letter}, {table_name}, count(*)

@@ -7,7 +7,7 @@ proves that the ranges belong to these rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -74,15 +74,17 @@ class FinishedRows(NamedTuple):
 NOTHING_DONE = FinishedRows()
 
 
-def read_finished(connection: Connection, queries: Queries, *, same: bool = True) -> FinishedRows:
-    """Read the finished ranges; raise DoneOfOther if they must belong to the log and do not."""
-    record = queries.run(connection, "done").one()
+def read_finished(
+    connection: Connection, queries: Queries, record: Sequence[Any], *, same: bool = True
+) -> FinishedRows:
+    """Read the finished ranges by their record; DoneOfOther if they must belong to the log and do not."""
     if same:
         _demand_same(*record)
-    if record.reaches is None:
+    reaches = record[1]
+    if reaches is None:
         return NOTHING_DONE
     edges = queries.run(connection, "gap_edges", above=0, below=HIGHEST).one()
-    return FinishedRows(int(record.reaches), *(None if edge is None else int(edge) for edge in edges))
+    return FinishedRows(int(reaches), *(None if edge is None else int(edge) for edge in edges))
 
 
 def why_of_other(connection: Connection, queries: Queries) -> str | None:

@@ -74,10 +74,11 @@ class Leader:
         holder.close()
         return None
 
-    def ping(self) -> None:
-        """Make sure that the lock is still held: ConnectionLost if its session is gone."""
-        self._queries.run(self._connection, "now")
+    def is_paused(self) -> bool:
+        """Return whether the publisher is paused; ConnectionLost if the session of the lock is gone."""
+        since = self._queries.run(self._connection, "paused").scalar()
         self._rest()
+        return since is not None
 
     def _rest(self) -> None:
         """Leave no transaction open; where the lock needs one, let it be a new one, that it keep no undo."""

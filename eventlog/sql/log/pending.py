@@ -10,7 +10,6 @@ from itertools import accumulate, chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import COLUMNS, Cell
@@ -21,7 +20,7 @@ from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
 from eventlog.sql.log.finished_ranges import FinishedRows, read_finished
 from eventlog.sql.log.inserts import BOUNDS, Bounds
 from eventlog.sql.log.lanes import HIGHEST, LOWEST, Lane, between
-from eventlog.sql.queries import Queries
+from eventlog.sql.queries import Call, Queries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,7 +101,13 @@ class Pending:
     @cached_property
     def done(self) -> FinishedRows:
         """Return the finished ranges."""
-        return read_finished(self._connection, self._queries)
+        return read_finished(self._connection, self._queries, self.done_record)
+
+    @cached_property
+    def done_record(self) -> Sequence[Any]:
+        """The record of how far rows are finished outside the log."""
+        record: Sequence[Any] = self._queries.run(self._connection, "done").one()
+        return record
 
     def comes_by_column(self, choice: Selection, blocked: BlockedRange) -> bool:
         """Return whether rows can come by column.
@@ -123,7 +128,7 @@ class Pending:
         found: list[Any] = []
         for lane in chain.from_iterable(map(self.done.lanes, parts)):
             statement = pending_statement(self._queries, "pending_bytes", choice, lane)
-            found += self._connection.execute(*statement).all()
+            found += self._queries.together(self._connection, [statement])[0]
         if min(choice.limit, sum(int(row[1]) for row in found)) < MANY:
             choice = replace(choice, by_column=False)
         if sum(int(row[0]) for row in found) <= choice.most_bytes:
@@ -241,7 +246,7 @@ class Pending:
         for one in self.done.lanes(lane, whole=choice.future or skip > 0):
             rest = replace(choice, limit=choice.limit - len(found))
             statement = pending_statement(self._queries, name, rest, one, skip)
-            found += self._connection.execute(*statement).all()  # row by row takes twice the time
+            found += self._queries.together(self._connection, [statement])[0]
             if len(found) >= choice.limit:
                 break
         return found
@@ -262,7 +267,7 @@ def keep_first(rows: list[Any], limit: int) -> None:
 
 def pending_statement(
     queries: Queries, name: str, choice: Selection, lane: Lane | None = None, skip: int = 0
-) -> tuple[TextClause, dict[str, Any]]:
+) -> Call:
     """Return a statement on pending rows that may go, and its values."""
     among = lane or Lane((), {})
     conditions = [among.new, *among.conditions]
@@ -278,7 +283,7 @@ def pending_statement(
         "order": queries.piece("by_event_time" if choice.future else "by_record_id"),
         "rows": queries.relation(among.rows, in_order=not choice.future),
     }
-    return queries.clause(name, **holes), values
+    return queries.call(name, holes, **values)
 
 
 def _not_halted(queries: Queries, values: dict[str, Any], halted: frozenset[str]) -> str:

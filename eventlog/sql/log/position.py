@@ -7,7 +7,8 @@ the sequence has not given yet would move that record too far, and is refused.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -100,15 +101,17 @@ def read_position(connection: Connection, log: Log) -> IdPosition:
 
 def read_sequence(connection: Connection, log: Log) -> IdPosition:
     """Read how far the log's sequence is, without what went out before."""
-    sequence = None
-    for statement in templates.statements(log.dialect, "log_position", _names(log)):
-        result = connection.execute(text(unbound(statement)))
-        sequence = result.first() if result.returns_rows else None
-    if sequence is None or sequence[0] is None:
+    queries = Queries(log)
+    rows = queries.together(connection, queries.calls_of("log_position"))[-1]
+    return position_of(rows, lambda: bool(queries.run(connection, "attached").scalar()))
+
+
+def position_of(rows: Sequence[Sequence[Any]], is_attached: Callable[[], bool]) -> IdPosition:
+    """Return how far the log's sequence is, from the rows that were read of it."""
+    if not rows or rows[0][0] is None:
         return IdPosition(None, 0)
-    last, end, begun = map(int, sequence)
-    measures = bool(begun) or not Queries(log).run(connection, "attached").scalar()
-    return IdPosition(last, 0, min(end, MAX_RECORD_ID), measures)
+    last, end, begun = map(int, rows[0])
+    return IdPosition(last, 0, min(end, MAX_RECORD_ID), bool(begun) or not is_attached())
 
 
 def advance(connection: Connection, log: Log, highest: int | None = None) -> int | None:
@@ -126,7 +129,11 @@ def advance(connection: Connection, log: Log, highest: int | None = None) -> int
         position = position.came_out(int(newest or 0))
     if not (position.comes_again or position.goes_back):
         return None
-    holes = _names(log) | {"past": str(max(position.highest, 1)), "next": str(position.highest + 1)}
+    holes = log.names() | {
+        "record_id_name": literal(log.column("record_id")),
+        "past": str(max(position.highest, 1)),
+        "next": str(position.highest + 1),
+    }
     for statement in templates.statements(log.dialect, "advance_position", holes):
         connection.execute(text(unbound(statement)))
     connection.commit()
@@ -134,10 +141,3 @@ def advance(connection: Connection, log: Log, highest: int | None = None) -> int
     if after.last is not None and after.last > max(position.highest, 1):
         raise RowsAtTheEnd(log.table, after.last, position.highest)
     return position.highest + 1
-
-
-def _names(log: Log) -> dict[str, str]:
-    return log.names() | {
-        "record_id_text": literal(log.column("record_id")),
-        "log_sequence_text": literal(log.beside("sequence")),
-    }

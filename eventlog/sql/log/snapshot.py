@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from eventlog.core.entry import COLUMNS
 from eventlog.core.identity import object_hash
 from eventlog.core.tables import Table
 from eventlog.sql import current
 from eventlog.sql.common.expression import literal
+from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
 from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange, grow
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.lanes import LOWEST, Lane, between
 from eventlog.sql.log.pending import OBJECT, Cells, Pending, PickUp, Selection, keep_first
-from eventlog.sql.log.position import read_sequence
-from eventlog.sql.queries import containing
+from eventlog.sql.log.position import position_of, read_sequence
+from eventlog.sql.queries import Call, Queries, containing
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sqlalchemy.engine import NestedTransaction
+    from sqlalchemy.engine import Connection
 
     from eventlog.sql.columns import Ints
 
@@ -51,11 +54,48 @@ class HeldObjects:
         return bool(self.hashes) and isinstance(name, tuple) and object_hash(*name) in self.hashes
 
 
+class Moment(NamedTuple):
+    """The facts about the log that each cycle needs, as of a snapshot."""
+
+    now: str  # the database's clock, in UTC
+    latest_redrive: int  # the notice of the last redrive, 0 without any
+    latest_notice: int | None  # the notice that somebody left last
+    first_retry: datetime | None  # when the first event is sent again
+    last_retry: datetime | None
+
+    def is_due(self, now: datetime, beyond: timedelta) -> bool:
+        """Return whether an event may be due again; a time that no wait reaches is due, too."""
+        first, last = self.first_retry, self.last_retry
+        return (first is not None and first <= now) or (last is not None and last > now + beyond)
+
+
 class Snapshot(Pending):
     """Reads the log; nothing that happens meanwhile shows."""
 
-    _savepoint: NestedTransaction | None = None
+    _has_savepoint = False
     _views: bool | None = None  # whether the server lets us read views, where it can refuse them
+
+    @classmethod
+    def begin(cls, connection: Connection, queries: Queries) -> Self:
+        """Begin a transaction that reads one moment of the log, and read the facts about that moment."""
+        names = ("snapshot", "moment", "done")
+        position = queries.calls_of("log_position") if queries.goes_together(connection) else []
+        _, (moment,), (record,), *rest = queries.together(connection, [*map(queries.call, names), *position])
+        snapshot = cls(connection, queries)
+        snapshot.moment, snapshot.done_record = Moment(str(moment[0]), *moment[1:]), record
+        if rest:
+            snapshot.bound = position_of(rest[-1], snapshot.is_attached).bound
+        return snapshot
+
+    @cached_property
+    def moment(self) -> Moment:
+        """The facts of this moment."""
+        row = self._queries.run(self._connection, "moment").one()
+        return Moment(str(row[0]), *row[1:])
+
+    def is_attached(self) -> bool:
+        """Return whether the log is one that we did not create."""
+        return bool(self._queries.run(self._connection, "attached").scalar())
 
     def pick_up(
         self, choice: Selection, blocked: BlockedRange = NO_RANGE, ends: Ends | None = None
@@ -93,10 +133,11 @@ class Snapshot(Pending):
 
     def now(self) -> str:
         """Return the database's clock, in UTC."""
-        return str(self._queries.run(self._connection, "now").scalar())
+        return self.moment.now
 
+    @cached_property
     def bound(self) -> int:
-        """Read the highest record_id that a row of this snapshot can have got from the log's sequence."""
+        """The highest record_id that a row of this snapshot can have got from the log's sequence."""
         return read_sequence(self._connection, self._queries.log).bound
 
     def share(self) -> str:
@@ -114,29 +155,33 @@ class Snapshot(Pending):
         Such blocks only read, so they share one savepoint until one fails: a pick-up may read a thousand
         tables.
         """
-        if self._savepoint is None:
-            self._savepoint = self._connection.begin_nested()
         try:
             yield
-        except BaseException:
-            self._savepoint.rollback()
-            self._savepoint = self._views = None  # a setting goes back with it
+        except DatabaseFailed:
+            if self._has_savepoint:
+                self._queries.run(self._connection, "back_to_savepoint")
+                self._views = None  # a setting goes back with it
             raise
+
+    def _before(self, *, view: bool) -> list[Call]:
+        """Return what precedes a statement on a table: a savepoint, and what makes the server refuse the
+        table if it became a view since its catalogue was read."""
+        calls = [] if self._has_savepoint else [self._queries.call("savepoint")]
+        self._has_savepoint = True
+        if view != self._views:
+            calls += self._queries.calls_of("expect_kind", refused=literal("" if view else "view"))
+            self._views = view
+        return calls
 
     def keys(self, table: Table, holes: dict[str, str], **values: Any) -> list[Any]:
         """Read the keys of some rows of a table, each as its text and as it is."""
-        self._expect(view=table.view)
-        return list(self._queries.run(self._connection, "resync_keys", holes, **values))
-
-    def _expect(self, *, view: bool) -> None:
-        """Make the server refuse a table that became a view since its catalogue was read."""
-        if view != self._views:
-            refused = literal("" if view else "view")
-            self._queries.run_every(self._connection, "expect_kind", refused=refused)
-            self._views = view
+        keys = self._queries.call("resync_keys", holes, **values)
+        return list(self._queries.together(self._connection, [*self._before(view=table.view), keys])[-1])
 
     def held(self) -> HeldObjects:
         """Return the objects whose later rows wait for an event of theirs."""
+        if self.moment.first_retry is None:
+            return HeldObjects(frozenset())
         return HeldObjects(frozenset(row[0] for row in self._queries.run(self._connection, "held")))
 
     def rows_about(self, words: str) -> Iterator[Cells]:
@@ -180,12 +225,11 @@ class Snapshot(Pending):
 
     def latest_notice(self) -> int | None:
         """Return the notice that somebody left last."""
-        notice = self._queries.run(self._connection, "latest_notice").scalar()
-        return None if notice is None else int(notice)
+        return self.moment.latest_notice
 
     def latest_redrive(self) -> int:
         """Return the notice of the last redrive, 0 where there was none."""
-        return int(self._queries.run(self._connection, "latest_redrive").scalar())
+        return self.moment.latest_redrive
 
     def timeless(self, limit: int) -> list[int]:
         """Return the pending rows without event_time, which a pick-up by time never sees."""
@@ -223,17 +267,19 @@ class Snapshot(Pending):
         """Yield the rows of the keys as they are in this snapshot, TooMuch if they come to so many bytes;
         values of a key are of its columns' types.
         """
-        self._expect(view=table.view)
-        return current.current_rows(self._connection, self._queries, table, keys, bound)
+        before = self._before(view=table.view) if keys and table.elsewhere is None else []
+        return current.current_rows(self._connection, self._queries, table, keys, bound, before)
 
     def current_columns(
         self, table: Readable, keys: Sequence[Sequence[str]], bound: int = NO_BOUND
     ) -> tuple[Ints, list[pa.Array]]:
         """Return the same by column: the key of each row, and the texts of each column."""
-        self._expect(view=table.view)
+        if table.elsewhere is None:
+            self._queries.together(self._connection, self._before(view=table.view))
         return current.current_columns(self._connection, self._queries, table, keys, bound)
 
     def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
         """Return the keys, as texts in key order, of the first objects that have all these values."""
-        self._expect(view=table.view)
+        if table.elsewhere is None:
+            self._queries.together(self._connection, self._before(view=table.view))
         return current.search(self._connection, self._queries, table, sought, most)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log.finishing import FinishMode, mode_named
@@ -33,22 +33,23 @@ class Store:
 
     def __init__(self, engine: Engine, log: Log) -> None:
         self.engine = engine
+        self._engine = engine.execution_options(**log.dialect.session_options)  # for our own transactions
         self.log = log
         self.queries = Queries(log)
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """One consistent view, read only."""
-        with self._transaction("snapshot") as connection:
-            yield Snapshot(connection, self.queries)
-            connection.rollback()
+        with self._engine.connect() as connection:
+            yield Snapshot.begin(connection, self.queries)
+            connection.commit()  # a rollback would make psycopg forget its prepared statements
 
     @contextmanager
     def shared_snapshot(self, name: str) -> Iterator[Snapshot]:
         """Open the view that another session shares under this name, as long as that session keeps it."""
         if not _SNAPSHOT(name):
             raise IllegalSnapshot(name)
-        with self.engine.connect() as connection:
+        with self._engine.connect() as connection:
             self.queries.run_every(connection, "join_snapshot", snapshot=name)
             yield Snapshot(connection, self.queries)
             connection.rollback()
@@ -56,20 +57,22 @@ class Store:
     @contextmanager
     def work(self, epoch: int) -> Iterator[Work]:
         """One transaction of the leader of that epoch; LeadershipLost if another leads by now."""
-        with self._transaction("work") as connection:
-            yield Work(connection, self.queries, epoch)
-            connection.commit()
+        with self._engine.connect() as connection:
+            work = Work(connection, self.queries, epoch)
+            yield work
+            work.commit()
 
     @contextmanager
     def upkeep(self) -> Iterator[Upkeep]:
         """One transaction of somebody who looks after the log."""
-        with self._transaction("work") as connection:
+        with self._engine.connect() as connection:
+            self.queries.run(connection, "work")
             yield Upkeep(connection, self.queries)
             connection.commit()
 
     def lead(self, name: str) -> Leader | None:
         """Become the log's one active publisher; None while another one is."""
-        return Leader.elect(self.engine, self.queries, name)
+        return Leader.elect(self._engine, self.queries, name)
 
     def holder(self) -> Holder | None:
         """Return the holder of the lock of the one active publisher.
@@ -117,12 +120,6 @@ class Store:
         """Return the highest record_id in the log; 0 of an empty one."""
         with self.engine.connect() as connection:
             return int(self.queries.run(connection, "compare_newest").scalar() or 0)
-
-    @contextmanager
-    def _transaction(self, kind: str) -> Iterator[Connection]:
-        with self.engine.connect() as connection:
-            self.queries.run(connection, kind)
-            yield connection
 
 
 def _waiting(

@@ -285,7 +285,7 @@ class Upkeep:
 
     def backlog(self) -> Unpublished:
         """Return how much waits."""
-        done = read_finished(self._connection, self._queries, same=False)
+        done = read_finished(self._connection, self._queries, self._run("done").one(), same=False)
         counts = [self._backlog_of(lane) for lane in done.lanes(between())]
         oldest = min((time for _, text, _ in counts if (time := read_time(text))), default=None)
         next_retry, waiting = self._run("next_retry").one()

@@ -19,7 +19,7 @@ from eventlog.sql.log.overtaken import OvertakenRows
 from eventlog.sql.log.position import CREDIBLE
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.log.receiver_state import ReceiverState
-from eventlog.sql.queries import Queries
+from eventlog.sql.queries import Call, Queries
 
 Spelling = tuple[ObjectName, tuple[str, str]]  # an object, and a table_name and table_key of its rows
 
@@ -69,10 +69,24 @@ class Work:
         self._connection = connection
         self._queries = queries
         self.epoch = epoch
-        current, mode = queries.run(connection, "epoch").one()
+        self._later: list[Call] = []  # what is written at the end, in this order
+        begin = [queries.call(name) for name in ("work", "epoch", "latest_redrive")]
+        _, ((current, mode),), ((redriven,),) = queries.together(connection, begin)
+        self.latest_redrive = int(
+            redriven
+        )  # the notice of the last one, 0 without any; no other comes meanwhile
         if current != epoch:
             raise LeadershipLost(current, epoch)
         self._mode = mode_named(mode)
+
+    def commit(self) -> None:
+        """Write what is left to the end, and commit."""
+        later, self._later = self._later, []
+        self._queries.together(self._connection, later, commit=True)
+
+    def _write_later(self, name: str, **values: Any) -> None:
+        """Run a statement at the end of the transaction, because nothing in it depends on the result."""
+        self._later.append(self._queries.call(name, **values))
 
     def agree(self, delete: bool | None) -> None:
         """Put what delete-from-log states on record; Contradiction where the log is finished otherwise."""
@@ -155,17 +169,11 @@ class Work:
 
     def remember(self, number: int, content: str) -> None:
         """Keep what is about to go out."""
-        self._queries.run(self._connection, "remember", batch=number, epoch=self.epoch, content=content)
+        self._write_later("remember", batch=number, epoch=self.epoch, content=content)
 
     def note_highest(self, record_id: int) -> None:
         """Keep the highest record_id that went out."""
-        self._queries.run(self._connection, "note_highest", highest=record_id, credible=CREDIBLE)
-
-    def latest_redrive(self) -> int:
-        """Return the notice of the last redrive, 0 where there was none; no other comes until the
-        block ends.
-        """
-        return int(self._queries.run(self._connection, "latest_redrive").scalar())
+        self._write_later("note_highest", highest=record_id, credible=CREDIBLE)
 
     def note(self, kind: str, words: str, table_name: str | None = None) -> None:
         """Leave a notice."""
@@ -181,7 +189,7 @@ class Work:
 
     def settle(self, number: int) -> None:
         """Forget a batch: its rows are finished or wait."""
-        self._queries.run(self._connection, "settle", batch=number)
+        self._write_later("settle", batch=number)
 
     def hold(self, waiting: WaitingEvent) -> None:
         """Keep an event for later, and hold its object under every spelling that its rows have."""
@@ -258,10 +266,10 @@ class Work:
 
     def record_cycle(self, facts: str) -> None:
         """Keep the facts of the last cycle for `status`."""
-        self._queries.run(self._connection, "record_cycle", facts=facts)
+        self._write_later("record_cycle", facts=facts)
 
     def record_heartbeat(self) -> None:
-        self._queries.run(self._connection, "record_heartbeat")
+        self._write_later("record_heartbeat")
 
 
 def _of_event(row: Mapping[str, object]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from eventlog.sql.common.capacity import Capacity
@@ -34,6 +34,13 @@ def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]
 
         sql_ascii.prepare(connection)
     return connection
+
+
+def _send(driver: Any, statements: Sequence[Any], *, commit: bool) -> list[Any]:
+    """Run several statements in one round trip."""
+    from eventlog.sql.postgresql import pipeline  # it imports the driver
+
+    return pipeline.send(driver, statements, commit=commit)
 
 
 _SCHEMA_WORDS = {
@@ -108,6 +115,8 @@ POSTGRESQL = Dialect(
     # raised by a trigger
     refusals=frozenset(("21000", "428C9", "44000", "54000", "P0001")),
     conflicts=frozenset(("40001", "40P01")),
+    send=_send,
+    session_options={"isolation_level": "AUTOCOMMIT"},  # no round trip of its own for `begin`
     copies=True,
     rows_as_json=True,
     keys_by_column=True,

@@ -1,6 +1,6 @@
 -- snapshot --
 -- Begins a transaction that sees one moment and writes nothing.
-set transaction isolation level repeatable read, read only
+begin isolation level repeatable read, read only
 
 -- share_snapshot --
 -- The name by which other sessions see what this one sees.
@@ -8,7 +8,7 @@ select pg_export_snapshot()
 
 -- join_snapshot --
 -- Begins a transaction that sees what the session of this name sees.
-set transaction isolation level repeatable read, read only
+begin isolation level repeatable read, read only
 /
 set transaction snapshot '{snapshot}'
 /
@@ -36,7 +36,7 @@ join pg_catalog.pg_depend d on d.objid = s.oid and d.classid = 'pg_catalog.pg_cl
 join pg_catalog.pg_class c on c.oid = d.refobjid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = d.refobjsubid
-where n.nspname = {schema_text} and c.relname = {log_text} and a.attname = {record_id_text} and d.deptype in ('a', 'i')
+where n.nspname = {schema_text} and c.relname = {log_text} and a.attname = {record_id_name} and d.deptype in ('a', 'i')
 
 -- advance_position --
 -- Sets the log's sequence past a record_id.
@@ -46,7 +46,7 @@ join pg_catalog.pg_depend d on d.objid = s.oid and d.classid = 'pg_catalog.pg_cl
 join pg_catalog.pg_class c on c.oid = d.refobjid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = d.refobjsubid
-where n.nspname = {schema_text} and c.relname = {log_text} and a.attname = {record_id_text}
+where n.nspname = {schema_text} and c.relname = {log_text} and a.attname = {record_id_name}
   and d.deptype in ('a', 'i') and s.relkind = 'S'
 
 -- packed --

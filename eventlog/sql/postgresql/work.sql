@@ -1,3 +1,7 @@
+-- work --
+-- Begins a transaction that sees what others commit meanwhile.
+begin isolation level read committed
+
 -- add_done_all --
 -- Adds ranges to what is done.
 insert into {done} (block, first_id, last_id, letter)

@@ -61,10 +61,10 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
             folder.claim()
             freeze(spark, source, frozen)
         frozen.note(leader.epoch)
-        leader.ping()
+        leader.is_paused()
         result = _deliver(spark, wanted, source, frozen, stage, folder.job)
         if live.finish:
-            leader.ping()
+            leader.is_paused()
             stage("finish")
             result.finished = finish(live, leader, frozen, result.folder.refused())
             _read_nothing_ahead(live, leader)

@@ -126,7 +126,7 @@ def share_out(snapshot: Snapshot, choice: Selection, shared: bool, folder: Files
     """Return shares of about the same size, at least one; rows with ids that the log's sequence has not given
     are left to the publisher, which refuses them.
     """
-    bound = snapshot.bound()
+    bound = snapshot.bound
     if shared:
         ends = [end for end in snapshot.bounds(choice, SHARE) if end < bound]
         return [Range(*both) for both in zip([None, *ends], [*ends, bound], strict=True)]

@@ -103,16 +103,13 @@ class Following:
 
     def latest(self, start: Offset) -> Offset:
         """Return the next pick-up; the same offset where there is none. What is up to `start` is out."""
-        store, leader, pickups = self._lead()
-        leader.ping()
+        _, leader, pickups = self._lead()
         number, state = self._at(start)
         if number == state.taken:
             self._finish(number, state)
         elif state.last is not None and pickups.remembers(state.last.marks):
             return self._again(start, state.last)
-        with store.upkeep() as upkeep:
-            paused = upkeep.state().paused_at is not None
-        taken = None if paused or self._exhausted(pickups) else pickups.take()
+        taken = None if leader.is_paused() or self._exhausted(pickups) else pickups.take()
         if taken is None:
             return start
         self._freeze(number + 1, taken)

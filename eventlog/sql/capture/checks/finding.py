@@ -67,7 +67,6 @@ class Checked:
     def ask(self, name: str, **values: Any) -> list[Any]:
         names = {
             "status_text": literal(self.log.column("status")),
-            "log_sequence_text": literal(self.log.beside("sequence")),
         }
         rows: list[Any] = Queries(self.log).run(self.connection, name, names, **values).all()
         return rows

@@ -4,10 +4,11 @@ The floor reads the same rows in the same chunks and finishes them by their ids,
 Judge ratios within one run: machines differ, and so do minutes on one machine.
 
     eventlog bench publisher [rows] [batch-size] [transactions a second] [COMMIT]
+    eventlog bench publisher --timeline
 
 Each case runs in every mode of finishing, and once by ranges with one in a hundred ids rolled back. With a
 commit, its own bench runs in turn with this one, five times each, and the medians are printed: of each
-mode, with those of the commit.
+mode, with those of the commit. `--timeline` prints when one row is where, from its commit to its letter.
 """
 
 from __future__ import annotations
@@ -19,15 +20,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lxml import etree
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
+from bench.latency import latency, timeline
 from eventlog.core.entry import Letter
 from eventlog.core.tables import Tables
 from eventlog.demo.embedded import FAST, embedded_postgres
@@ -37,9 +37,7 @@ from eventlog.publisher.fold import Reader
 from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
-from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import Choice as Tracked
 from eventlog.sql.connect import connect
 from eventlog.sql.log.blocked_range import NO_RANGE
 from eventlog.sql.log.finishing import FinishMode
@@ -51,7 +49,6 @@ from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 
 LIMIT = 10_000
-SECONDS = 10  # of the latency's measurement
 NUMBERS = " from generate_series({0}, {1}) n"
 FILL = {
     "three rows an object (type 2)": "select 2, 'usr', 'idu=' || n / 3 + 1,"
@@ -168,58 +165,6 @@ class Bench:
         return f"   {found} ranges" if found else ""
 
 
-def latency(engine: Engine, url: str, rate: int) -> None:
-    """Measure from commit to document, with the publisher as a process of its own, woken by the triggers."""
-    log = Log(POSTGRESQL)
-    Store(engine, log)
-    with engine.begin() as connection:
-        connection.execute(text("truncate eventlog, eventlog_done, usr"))
-        connection.execute(text("update eventlog_state set finish_mode = null, done_last = null"))
-    track(engine, log, "usr", Tracked())
-    arrived: dict[int, float] = {}
-    command = [
-        sys.executable,
-        "-m",
-        "eventlog",
-        "run",
-        "--url",
-        url,
-        "--allow-loopback",
-        "--batch-size",
-        "1000",
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    assert process.stdout is not None
-    reading = threading.Thread(target=_read, args=(process.stdout, arrived))
-    reading.start()
-    time.sleep(3)
-    committed: dict[int, float] = {}
-    begun = time.monotonic()
-    with engine.connect() as connection:
-        for number in range(rate * SECONDS):
-            time.sleep(max(0.0, begun + number / rate - time.monotonic()))
-            connection.execute(text("insert into usr values (:n, 'a', 'b', 'c')"), {"n": number})
-            connection.commit()
-            committed[number] = time.monotonic()
-    time.sleep(2)
-    process.terminate()
-    reading.join()
-    process.wait()
-    waits = sorted(1000 * (arrived[number] - committed[number]) for number in committed if number in arrived)
-    cuts = statistics.quantiles(waits, n=100)
-    print(
-        f"latency at {rate} transactions/s: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms, "
-        f"worst {waits[-1]:.1f} ms, {len(waits)} of {len(committed)} arrived"
-    )
-
-
-def _read(lines: object, arrived: dict[int, float]) -> None:
-    for line in lines:  # type: ignore[attr-defined]
-        now = time.monotonic()
-        for association in etree.fromstring(line).iterfind("input/*/association"):
-            arrived.setdefault(int(str(association.text).partition(",")[0].partition("=")[2]), now)
-
-
 def _timed(work: Callable[[], None]) -> float:
     begun = time.monotonic()
     work()
@@ -252,7 +197,9 @@ def beside(commit: str, arguments: list[str]) -> None:
         for (name, mode), values in found.items():
             if name == "now":
                 now = statistics.median(values)
-                print(f"{case:<30} {mode:<24} {before:>9,.0f} -> {now:>9,.0f} rows/s   {now / before:.2f} x")
+                unit, digits = ("ms", 1) if case.startswith("latency") else ("rows/s", 0)
+                figures = f"{before:>9,.{digits}f} -> {now:>9,.{digits}f} {unit}"
+                print(f"{case:<30} {mode:<24} {figures}   {now / before:.2f} x")
 
 
 def _rates(root: Path, arguments: list[str]) -> Iterator[tuple[str, str, float]]:
@@ -265,9 +212,14 @@ def _rates(root: Path, arguments: list[str]) -> Iterator[tuple[str, str, float]]
     line = r"^(.*\(type \d\)) *([a-z].*?)? +([0-9,]+) rows/s"
     for case, mode, rate in re.findall(line, done.stdout, re.MULTILINE):
         yield case, mode or "update", float(rate.replace(",", ""))
+    for case, milliseconds in re.findall(r"^(latency at \d+).*p50 ([0-9.]+) ms", done.stdout, re.MULTILINE):
+        yield f"{case} a second, p50 in ms", "update", float(milliseconds)
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--timeline"]:
+        timeline()
+        return
     if len(sys.argv) > 4:
         beside(sys.argv[4], sys.argv[1:4])
         return
@@ -281,9 +233,8 @@ def main() -> None:
             bench.warm_up(leader.epoch)
             for kind in FILL:
                 bench.measure(kind, leader.epoch)
-        time.sleep(1)
-        latency(engine, server.url, rate)
         engine.dispose()
+    latency(rate)
 
 
 if __name__ == "__main__":

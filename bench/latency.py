@@ -1,0 +1,301 @@
+"""How long one row takes from its commit to its document, with its timeline, next to a floor.
+
+The floor is a loop with the same reads, query-back and durable steps (pick up, remember, out, finish) on one
+connection of psycopg in pipeline mode. It leaves out holds, loopback, redrives, whole inserts and every check.
+The server writes to its disk before it answers (fsync is on).
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import psycopg
+from lxml import etree
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.core.tables import Tables
+from eventlog.demo.embedded import embedded_postgres
+from eventlog.fold import Rules
+from eventlog.jobs.signals import Signals
+from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.fold import Reader
+from eventlog.publisher.open_log import read_readable
+from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.sleep import make_sleeper
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
+from eventlog.sql.capture.track import track
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.choice import Choice as Tracked
+from eventlog.sql.connect import connect
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import Work
+from eventlog.sql.names import Log
+from eventlog.sql.postgresql import POSTGRESQL
+from eventlog.sql.schema import migrate
+from eventlog.xds.settings import XdsSettings
+
+SECONDS = 10
+ROWS = 500  # of the timeline
+START = 3.0  # seconds until the publisher has begun
+
+PICK_UP = (
+    "select record_id, event_type, table_name, table_key, column_name, old_value, new_value from eventlog"
+    " where status = 'N' order by record_id limit 10000"
+)
+READ_BACK = "select idu, fname, lname, mail from usr where idu = any(%s)"
+
+
+def latency(rate: int) -> None:
+    """Print the waits of the publisher and of the floor, on the same server and one after the other."""
+    with _server() as (engine, log):
+        _print(f"latency at {rate} transactions/s", _measure(engine, rate, lambda: _publish(engine)))
+        _empty(engine, log)
+        _print(
+            f"latency of the floor at {rate} transactions/s", _measure(engine, rate, lambda: _floor(engine))
+        )
+
+
+def timeline() -> None:
+    """Print when a row is where, as the medians of many rows that come one by one."""
+    with _server() as (engine, log):
+        moments = _moments(engine, log)
+    print(f"one row, medians of {len(moments)} in ms since its commit:")
+    before = 0.0
+    for name, *times in zip(moments[0], *(run.values() for run in moments), strict=True):
+        at = 1000 * statistics.median(times)
+        print(f"  {name:<34} {at:6.2f}   +{at - before:5.2f}")
+        before = at
+
+
+@contextmanager
+def _server() -> Iterator[tuple[Engine, Log]]:
+    with embedded_postgres() as server:
+        engine = connect(server.url, keep_open=4)
+        log = Log(POSTGRESQL)
+        migrate.install(engine, log)
+        with engine.begin() as connection:
+            connection.execute(
+                text("create table usr (idu integer primary key, fname text, lname text, mail text)")
+            )
+        track(engine, log, "usr", Tracked())
+        yield engine, log
+        engine.dispose()
+
+
+def _empty(engine: Engine, log: Log) -> None:
+    with engine.begin() as connection:
+        connection.execute(text(f"truncate {log.table}, usr"))
+
+
+def _measure(engine: Engine, rate: int, start: Callable[[], Running]) -> list[float]:
+    """Insert rows one by one at that rate, and return their waits in milliseconds, ascending."""
+    running = start()
+    time.sleep(START)
+    committed: dict[int, float] = {}
+    begun = time.monotonic()
+    with engine.connect() as connection:
+        for number in range(rate * SECONDS):
+            time.sleep(max(0.0, begun + number / rate - time.monotonic()))
+            connection.execute(text("insert into usr values (:n, 'a', 'b', 'c')"), {"n": number})
+            connection.commit()
+            committed[number] = time.monotonic()
+    time.sleep(2)
+    running.stop()
+    arrived = running.arrived
+    assert arrived.keys() == committed.keys(), f"{len(arrived)} of {len(committed)} arrived"
+    return sorted(1000 * (arrived[number] - committed[number]) for number in committed)
+
+
+def _print(name: str, waits: Sequence[float]) -> None:
+    cuts = statistics.quantiles(waits, n=100)
+    print(f"{name}: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms, worst {waits[-1]:.1f} ms", flush=True)
+
+
+class Running:
+    """A publisher at work, and when it got each row out."""
+
+    def __init__(self, arrived: dict[int, float], stop: Callable[[], None]) -> None:
+        self.arrived = arrived
+        self.stop = stop
+
+
+def _publish(engine: Engine) -> Running:
+    """Start our publisher as a process of its own, woken by the triggers."""
+    url = engine.url.render_as_string(hide_password=False)
+    words = ["run", "--url", url, "--allow-loopback", "--batch-size", "1000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "eventlog", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    arrived: dict[int, float] = {}
+    reading = threading.Thread(target=_read, args=(process.stdout, arrived))
+    reading.start()
+
+    def stop() -> None:
+        process.terminate()
+        reading.join()
+        process.wait()
+
+    return Running(arrived, stop)
+
+
+def _read(lines: object, arrived: dict[int, float]) -> None:
+    for line in lines:  # type: ignore[attr-defined]
+        now = time.monotonic()
+        for association in etree.fromstring(line).iterfind("input/*/association"):
+            arrived.setdefault(int(str(association.text).partition(",")[0].partition("=")[2]), now)
+
+
+def _floor(engine: Engine) -> Running:
+    """Start the loop that does the durable steps alone, in a thread."""
+    arrived: dict[int, float] = {}
+    ended = threading.Event()
+    address = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    loop = threading.Thread(target=_loop, args=(address, arrived, ended))
+    loop.start()
+
+    def stop() -> None:
+        ended.set()
+        loop.join()
+
+    return Running(arrived, stop)
+
+
+def _loop(address: str, arrived: dict[int, float], ended: threading.Event) -> None:
+    with psycopg.connect(address, autocommit=True) as connection:
+        batch = 0
+        while not ended.is_set():
+            with connection.pipeline():
+                connection.execute("begin isolation level repeatable read")
+                picked = connection.execute(PICK_UP, prepare=True)
+                connection.execute("select count(*) from eventlog_retry", prepare=True)
+                connection.execute("select epoch, finish_mode from eventlog_state", prepare=True)
+            rows = picked.fetchall()
+            if not rows:
+                connection.execute("commit")
+                time.sleep(0.001)
+                continue
+            batch += 1
+            _send(connection, batch, rows, arrived)
+
+
+def _send(
+    connection: psycopg.Connection[tuple[object, ...]],
+    batch: int,
+    rows: Sequence[tuple[object, ...]],
+    arrived: dict[int, float],
+) -> None:
+    """Read back, remember, send and finish the rows of a batch."""
+    with connection.pipeline():
+        keys = [int(str(row[3]).partition("=")[2]) for row in rows]
+        current = connection.execute(READ_BACK, (keys,), prepare=True)
+        connection.execute("commit")
+    with connection.pipeline():
+        connection.execute("begin")
+        remember = "insert into eventlog_batch (batch, epoch, content) values (%s, 1, %s)"
+        connection.execute(remember, (batch, "x" * 200 * len(rows)), prepare=True)
+        connection.execute("commit")
+    now = time.monotonic()
+    for key, *_ in current.fetchall():
+        arrived[int(str(key))] = now
+    with connection.pipeline():
+        connection.execute("begin")
+        finish = "update eventlog set status = 'S' where record_id = any(%s)"
+        connection.execute(finish, ([row[0] for row in rows],), prepare=True)
+        connection.execute("delete from eventlog_batch where batch = %s", (batch,), prepare=True)
+        connection.execute("commit")
+
+
+class Timeline:
+    """The moments of one row, by name, as they come."""
+
+    def __init__(self) -> None:
+        self.moments: dict[str, float] = {}
+        self._begun = 0.0
+
+    def begin(self) -> None:
+        """Start anew: the row is committed."""
+        self.moments, self._begun = {}, time.perf_counter()
+
+    def mark(self, name: str) -> None:
+        """Note the time of a moment, the first time that it comes."""
+        self.moments.setdefault(name, time.perf_counter() - self._begun)
+
+
+class TimedStore(Store):
+    """A store that notes when its transactions begin and end."""
+
+    def __init__(self, engine: Engine, log: Log, timeline: Timeline) -> None:
+        super().__init__(engine, log)
+        self._timeline = timeline
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Do the same, and note that the snapshot is open, and what was done in it."""
+        with super().snapshot() as snapshot:
+            self._timeline.mark("snapshot is open")
+            yield snapshot
+            self._timeline.mark("picked up, read back, folded")
+
+    @contextmanager
+    def work(self, epoch: int) -> Iterator[Work]:
+        """Do the same, and note that it is committed."""
+        with super().work(epoch) as work:
+            yield work
+        self._timeline.mark("finished" if "out" in self._timeline.moments else "remembered")
+
+
+class TimedSink:
+    """A sink that notes when a document is out."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+        """Take each document."""
+        for document in documents:
+            assert document.data
+            self._timeline.mark("out")
+            yield ACCEPTED
+
+    def knows(self, name: str) -> bool:
+        """Return that no record is kept."""
+        return False
+
+    def close(self) -> None: ...
+
+
+def _moments(engine: Engine, log: Log) -> list[dict[str, float]]:
+    """Return the moments of many rows; the first hundred only warm up."""
+    timeline, signals = Timeline(), Signals()
+    store = TimedStore(engine, log, timeline)
+    leader = store.lead("bench")
+    assert leader is not None
+    with engine.connect() as connection:
+        tables = Tables([Catalogue(connection).find("usr").table])
+    reader = Reader(tables, read_readable(engine, log, tables), Rules(), XdsSettings(1000))
+    publisher = Publisher(
+        store, lambda: reader, TimedSink(timeline), leader.epoch, 1000, PublisherSettings(query_limit=10_000)
+    )
+    sleeper = make_sleeper(signals, engine, log, wake_up=True)
+    runs = []
+    with engine.connect() as writer:
+        for number in range(100 + ROWS):
+            sleeper.announce()
+            writer.execute(text("insert into usr values (:n, 'a', 'b', 'c')"), {"n": number})
+            writer.commit()
+            timeline.begin()
+            sleeper.sleep(1.0)
+            timeline.mark("awake")
+            publisher.cycle()
+            runs.append(timeline.moments)
+    sleeper.close()
+    leader.close()
+    return runs[100:]

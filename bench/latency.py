@@ -1,8 +1,8 @@
 """How long one row takes from its commit to its document, with its timeline, next to a floor.
 
-The floor is a loop with the same reads, query-back and durable steps (pick up, remember, out, finish) on one
-connection of psycopg in pipeline mode. It leaves out holds, loopback, redrives, whole inserts and every check.
-The server writes to its disk before it answers (fsync is on).
+The floor is a loop with the same reads, query-back and durable steps (pick up, remember, out, finish) on
+one connection of psycopg in pipeline mode. It leaves out holds, loopback, redrives, whole inserts and every
+check. The server writes to its disk before it answers (fsync is on).
 """
 
 from __future__ import annotations

@@ -16,10 +16,12 @@ from dataclasses import replace
 from eventlog.fold import ObjectName
 from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
 from eventlog.sql.log.inserts import Ends
+from eventlog.sql.log.lanes import HIGHEST, LOWEST
 from eventlog.sql.log.pending import PickUp, Selection
 from eventlog.sql.log.snapshot import Snapshot
 
 ENOUGH = 20_000  # rows that may not go, before it is worth knowing them
+PASSED = 2_000  # rows that went, likewise: an old snapshot of anyone keeps their dead versions in the index
 ROUTINE = 19  # times as long as a whole look took until the next one: a twentieth of the time
 TOLD = 3  # likewise where an object was released
 SHORTEST, LONGEST = 1.0, 60.0  # seconds between two whole looks
@@ -29,8 +31,11 @@ FRUITLESS = 10.0  # seconds until growing is tried again
 class BlockedPrefix:
     """A reader of a log, as a whole or only where something can have changed."""
 
-    def __init__(self, enough: int = ENOUGH, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, enough: int = ENOUGH, clock: Callable[[], float] = time.monotonic, passed: int = PASSED
+    ) -> None:
         self._enough = enough
+        self._passed = passed
         self._clock = clock
         self.forget_all()
 
@@ -38,6 +43,9 @@ class BlockedPrefix:
         """Know nothing of the log's head."""
         self._claimed = NO_RANGE
         self.proved = NO_RANGE  # the same, or nothing
+        self._went = 0  # rows that were picked up since the range grew
+        self._first = HIGHEST  # the first of all rows that were picked up
+        self._is_of_sent = False  # the range covers rows that went, so that a backlog is read as a whole
         self._ends = Ends()  # of inserts ahead
         self._ahead: int | None = None  # up to where many rows were taken along by the look before
         self._notice: int | None = None  # the latest when it was proved
@@ -69,7 +77,14 @@ class BlockedPrefix:
         if is_whole:
             self._plan(self._clock() - start)
         self._judge(snapshot, rows, is_routine=is_routine)
-        self._grow(snapshot, rows)
+        self._went += len(rows.ids)
+        self._first = min(rows.ids, default=self._first) if self._first == HIGHEST else self._first
+        if rows.full and self._is_of_sent:
+            self.forget_all()
+        elif not rows.full and self._is_worth_passing(snapshot, rows):
+            self._pass(snapshot, rows)
+        else:
+            self._grow(snapshot, rows)
         return allowed
 
     def _heed(self, snapshot: Snapshot) -> None:
@@ -101,6 +116,16 @@ class BlockedPrefix:
             self._forget()
         elif self.proved is not self._claimed and rows.reach >= self._claimed.end:
             self.proved, self._notice = self._claimed, snapshot.moment.latest_notice
+
+    def _is_worth_passing(self, snapshot: Snapshot, rows: PickUp) -> bool:
+        """Return whether a range would spare the next looks the dead versions of many rows."""
+        few = rows.columns is None and max(rows.ids, default=LOWEST) > self._claimed.end
+        return self._went >= self._passed and few and not snapshot.done.top
+
+    def _pass(self, snapshot: Snapshot, rows: PickUp) -> None:
+        """Claim what was picked up, which will not be new again."""
+        self._claimed = snapshot.grow(self._claimed, rows.reach, 0, self._first) or self._claimed
+        self._went, self._is_of_sent = 0, True
 
     def _grow(self, snapshot: Snapshot, rows: PickUp) -> None:
         start = self._clock()

@@ -102,6 +102,8 @@ class Queries:
     def together(self, connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
         """Run statements in one round trip if the driver can, else one by one, and commit after them if that
         is asked for. Return the rows of each."""
+        if not calls and not commit:
+            return []
         if not self.goes_together(connection):
             results = [connection.execute(*call) for call in calls]
             rows = [result.all() if result.returns_rows else [] for result in results]

@@ -76,14 +76,22 @@ NO_RANGE = BlockedRange()
 
 
 def grow(
-    connection: Connection, queries: Queries, done: FinishedRows, old: BlockedRange, upto: int, enough: int
+    connection: Connection,
+    queries: Queries,
+    done: FinishedRows,
+    old: BlockedRange,
+    upto: int,
+    enough: int,
+    first_row: int | None = None,
 ) -> BlockedRange | None:
     """Return the range made longer, up to a row at most; None if it would have fewer than `enough` pending
-    rows, because a full scan is cheaper then.
+    rows, because a full scan is cheaper then. A new range begins at `first_row`, else at the first pending
+    row.
     """
     survey = _Survey(connection, queries, done)
-    start = old.end if old.end > LOWEST else survey.begin()
-    if start is None or survey.pending(start, upto, enough) < enough:
+    begun = old.end > LOWEST
+    start = old.end if begun else survey.begin() if first_row is None else first_row - 1
+    if start is None or (enough and survey.pending(start, upto, enough) < enough):
         return None
     first, _ = survey.edges(start, upto)
     _, last = survey.edges(start, min(upto, first + STEP))

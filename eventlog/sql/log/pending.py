@@ -125,10 +125,9 @@ class Pending:
         one.
         """
         parts = (*blocked.gaps(LOWEST), blocked.rest(LOWEST))
-        found: list[Any] = []
-        for lane in chain.from_iterable(map(self.done.lanes, parts)):
-            statement = pending_statement(self._queries, "pending_bytes", choice, lane)
-            found += self._queries.together(self._connection, [statement])[0]
+        lanes = chain.from_iterable(map(self.done.lanes, parts))
+        calls = [pending_statement(self._queries, "pending_bytes", choice, lane) for lane in lanes]
+        found = [row for (row,) in self._queries.together(self._connection, calls)]
         if min(choice.limit, sum(int(row[1]) for row in found)) < MANY:
             choice = replace(choice, by_column=False)
         if sum(int(row[0]) for row in found) <= choice.most_bytes:
@@ -231,9 +230,10 @@ class Pending:
         skip: int = 0,
     ) -> list[Any]:
         """Return the first rows that a blocked does not cover: in its gaps, then after its end."""
-        found: list[Any] = []
-        for lane in blocked.gaps(after):
-            found += self._lane(name, choice, lane, skip)
+        whole = choice.future or skip > 0
+        lanes = (one for lane in blocked.gaps(after) for one in self.done.lanes(lane, whole=whole))
+        calls = [pending_statement(self._queries, name, choice, lane, skip) for lane in lanes]
+        found: list[Any] = list(chain.from_iterable(self._queries.together(self._connection, calls)))
         keep_first(found, choice.limit)
         if len(found) < choice.limit:
             rest = replace(choice, limit=choice.limit - len(found))

@@ -144,9 +144,14 @@ class Snapshot(Pending):
         """Return the name by which other sessions see what this one sees, where the dialect can do that."""
         return str(self._queries.run(self._connection, "share_snapshot").scalar())
 
-    def grow(self, blocked: BlockedRange, upto: int, enough: int) -> BlockedRange | None:
-        """Return the range made longer, up to a row; None if fewer pending rows than `enough` follow."""
-        return grow(self._connection, self._queries, self.done, blocked, upto, enough)
+    def grow(
+        self, blocked: BlockedRange, upto: int, enough: int, first: int | None = None
+    ) -> BlockedRange | None:
+        """Return the range made longer, up to a row; None if fewer pending rows than `enough` follow.
+
+        A new range begins at the row `first`, else at the first pending one.
+        """
+        return grow(self._connection, self._queries, self.done, blocked, upto, enough, first)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:

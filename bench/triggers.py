@@ -4,6 +4,8 @@
 
 Without a URL the embedded server is measured. PgQ's trigger in C, pgq.logutriga, is measured with
 ours if its extension is installed. Each figure is the best of several rounds; ratios are of one run.
+Bulk figures are CPU time of the server's process, or time where the server is elsewhere.
+The floor is the bare insert and one plain `insert … select` of its log rows, with fewer and fewer indexes.
 """
 
 from __future__ import annotations
@@ -13,15 +15,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
 from eventlog.demo.embedded import embedded_postgres
+from eventlog.operate.finishing import change_mode
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect, execute_plain
+from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.postgresql.triggers import wake_key
@@ -42,6 +48,15 @@ from generate_series(1, {rows}) i
 """
 INSERT = f"insert into {TABLE} select * from bench_source"
 UPDATE = f"update {TABLE} set fname = fname || 'x', age = age + 1"
+LOG_ROWS = f"""
+insert into {{log}} (event_type, table_name, table_key)
+select 5, '{TABLE}', 'id=' || n.id::text from {TABLE} n
+"""
+LOG_FIELDS = f"""
+insert into {{log}} (event_type, table_name, table_key, column_name, new_value)
+select 1, '{TABLE}', 'id=' || n.id::text, f.* from {TABLE} n cross join lateral (
+  values ('fname', n.fname), ('lname', n.lname), ('age', n.age::text), ('mail', n.mail)) f
+"""
 ONE = "update {table} set age = age + 1 where id = :id"
 CHOICES = {
     "query-back, statement": Choice(granularity="statement"),
@@ -49,6 +64,7 @@ CHOICES = {
     "per field, statement": Choice(insert=1, update=2, granularity="statement"),
     "per field, row": Choice(insert=1, update=2, granularity="row"),
 }
+RANGES = "query-back, statement", "per field, statement"  # measured again without the index of pending rows
 PGQ = "pgq.logutriga"
 
 
@@ -58,8 +74,10 @@ def main() -> None:
     with _database(sys.argv[2:]) as url:
         engine = connect(url)
         log = log_named(POSTGRESQL, "eventlog_bench")
-        _prepare(engine, log, rows)
+        with engine.connect() as connection:
+            print(connection.execute(text("select version()")).scalar())
         try:
+            _floor(engine, log, rows)
             _bulk(engine, log, rows)
             _single(engine, log)
         finally:
@@ -79,8 +97,6 @@ def _prepare(engine: Engine, log: Log, rows: int) -> None:
     _clean(engine, log)
     migrate.install(engine, log)
     _run(engine, SOURCE.format(rows=rows), MADE, "analyze bench_source")
-    with engine.connect() as connection:
-        print(connection.execute(text("select version()")).scalar())
 
 
 def _clean(engine: Engine, log: Log) -> None:
@@ -90,10 +106,34 @@ def _clean(engine: Engine, log: Log) -> None:
     migrate.uninstall(engine, log, discard=True)
 
 
+def _floor(engine: Engine, log: Log, rows: int) -> None:
+    """Measure what no trigger can do without: the rows of the log and their indexes."""
+    steps = {"both indexes": "", "no index of pending rows": "drop index eventlog_bench_pending"}
+    steps["no index"] = "alter table eventlog_bench drop constraint eventlog_bench_key"
+    best: dict[tuple[str, str], float] = {}
+    for _ in range(ROUNDS):
+        _prepare(engine, log, rows)
+        best["", INSERT] = min(best.get(("", INSERT), float("inf")), _timed(engine, INSERT))
+        for name, step in steps.items():
+            _run(engine, *filter(None, [step]))
+            for statement in (LOG_ROWS, LOG_FIELDS):
+                _run(engine, f"truncate {log.table}")
+                took = _timed(engine, statement.format(log=log.table))
+                best[name, statement] = min(best.get((name, statement), float("inf")), took)
+    bare = best["", INSERT]
+    print(f"\n{rows} rows in one statement    floor: a log row each    four log rows each")
+    for name in steps:
+        ratios = ((bare + best[name, statement]) / bare for statement in (LOG_ROWS, LOG_FIELDS))
+        print(f"{name:28} {'   '.join(f'{ratio:18.2f}x' for ratio in ratios)}")
+    _prepare(engine, log, rows)
+
+
 def _bulk(engine: Engine, log: Log, rows: int) -> None:
     kinds: dict[str, Callable[[], None]] = {"no trigger": lambda: None}
     for name, choice in CHOICES.items():
         kinds[name] = lambda choice=choice: _track(engine, log, choice)  # type: ignore[misc]
+    for name in RANGES:
+        kinds[f"{name}, ranges"] = lambda choice=CHOICES[name]: _track(engine, log, choice, FinishMode.RANGES)  # type: ignore[misc]
     if _pgq(engine):
         kinds[PGQ] = lambda: _log_by_pgq(engine)
     best = {name: [float("inf"), float("inf")] for name in kinds}
@@ -103,13 +143,13 @@ def _bulk(engine: Engine, log: Log, rows: int) -> None:
             make()
             for place, statement in enumerate((INSERT, UPDATE)):
                 best[name][place] = min(best[name][place], _timed(engine, statement))
-    print(f"\n{rows} rows in one statement    insert              update of two columns")
+    print(f"\n{rows} rows in one statement        insert              update of two columns")
     bare = best["no trigger"]
     for name, figures in best.items():
         told = (f"{took * 1e3:7.0f} ms {took / bare[at]:6.2f}x" for at, took in enumerate(figures))
-        print(f"{name:24} {'   '.join(told)}")
+        print(f"{name:28} {'   '.join(told)}")
     if PGQ not in kinds:
-        print(f"{PGQ:24} not measured: the extension pgq is not installed on this server")
+        print(f"{PGQ:28} not measured: the extension pgq is not installed on this server")
 
 
 def _single(engine: Engine, log: Log) -> None:
@@ -149,14 +189,23 @@ def _turns(engine: Engine) -> tuple[float, float]:
 
 
 def _timed(engine: Engine, statement: str) -> float:
+    """Return the seconds of CPU that a statement takes, or the seconds where the server is elsewhere."""
     with engine.connect() as connection:
-        begun = time.perf_counter()
+        process = connection.execute(text("select pg_backend_pid()")).scalar()
+        clock = Path(f"/proc/{process}/schedstat")  # its first number is nanoseconds on a CPU
+        local = engine.url.host is None and clock.exists()
+        begun = _seconds(clock, local)
         execute_plain(connection, statement)
         connection.commit()
-        return time.perf_counter() - begun
+        return _seconds(clock, local) - begun
 
 
-def _track(engine: Engine, log: Log, choice: Choice) -> None:
+def _seconds(clock: Path, local: bool) -> float:
+    return int(clock.read_text().split()[0]) / 1e9 if local else time.perf_counter()
+
+
+def _track(engine: Engine, log: Log, choice: Choice, mode: FinishMode = FinishMode.UPDATE) -> None:
+    change_mode(Store(engine, log), mode, "bench")
     track(engine, log, TABLE, choice)
 
 

@@ -23,6 +23,7 @@ from bench.peers.installing import DEBEZIUM_VERSION, jars, pgq
 from bench.peers.workload import TABLE
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
+from eventlog.operate.finishing import change_mode
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import Reader
 from eventlog.publisher.open_log import read_readable
@@ -81,6 +82,7 @@ class Eventlog:
     def capturing(self, engine: Engine) -> Iterator[None]:
         log = _log(engine)
         migrate.install(engine, log)
+        change_mode(Store(engine, log), self._mode, "bench")
         track(engine, log, TABLE, self._choice)
         yield
 
@@ -89,8 +91,6 @@ class Eventlog:
         leader = store.lead("bench")
         assert leader is not None
         with leader, tempfile.TemporaryDirectory() as folder:
-            with store.work(leader.epoch) as work:
-                work.set_mode(self._mode)
             return changes / published(store, leader.epoch, Path(folder))
 
 

@@ -111,6 +111,8 @@ class World:
         nothing += ["done_id", "done_time", "done_last"]
         self.change(f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}")
         self.change("delete from usr")
+        with self.engine.begin() as connection:
+            self.store.queries.run_every(connection, "make_pending", **names)
 
     def change(self, statement: str, **values: Any) -> None:
         """Run a statement of somebody else."""

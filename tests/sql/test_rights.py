@@ -312,6 +312,24 @@ def test_a_publisher_publishes_and_answers_for_its_rows(
     house.refused(publisher, f"update {house.log} set table_key = 'idu=2'")
 
 
+def test_only_the_owner_drops_the_index_of_pending_rows_and_makes_it_again(
+    house: House, owner: URL, publisher: URL
+) -> None:
+    if not house.schemas:
+        pytest.skip(f"{house.database.name} keeps the index")
+    index = "select indexname from pg_indexes where indexname = 'eventlog_pending'"
+    house.call(publisher, "finish-mode", "ranges")
+    assert house.does(owner, index)
+    house.call(publisher, "finish-mode", "update")
+    house.call(owner, "finish-mode", "ranges")
+    assert not house.does(owner, index)
+    with pytest.raises(AssertionError, match="must be owner"):
+        house.call(publisher, "finish-mode", "update")
+    assert house.call(publisher, "finish-mode").output == "ranges\n"
+    house.call(owner, "finish-mode", "update")
+    assert house.does(owner, index)
+
+
 def test_a_reader_reads_and_changes_nothing(house: House, app: URL, reader: URL) -> None:
     house.does(app, "insert into app.usr values (1, 'Jack')")
     assert "usr idu=1" in house.call(reader, "explain").output

@@ -293,6 +293,12 @@ grant insert on {log} to {role}
 grant select, insert, update, delete on {known} to {role}
 /
 
+-- drop_pending --
+-- Nothing: the pick-up names the index of pending rows, or reads by it.
+
+-- make_pending --
+-- Nothing, because the index was not dropped.
+
 -- unpublished --
 -- How many rows are not published.
 select count(*) from {log} where {status} in ('N', 'E', 'F')

@@ -25,6 +25,42 @@ create table if not exists {log} (
 -- Makes the index of pending rows.
 create index if not exists {log_pending} on {log} ({indexed_record_id}) where {status} = 'N'
 
+-- drop_pending --
+-- Drops the index of pending rows, because every row of the log is pending; not if others hold a lock on the log.
+do $eventlog_pending$
+begin
+  if not exists (select from {log} where {status} <> 'N') and pg_catalog.pg_has_role((
+    select i.relowner
+    from pg_catalog.pg_class i
+    join pg_catalog.pg_namespace n on n.oid = i.relnamespace
+    where n.nspname = {schema_text} and i.relname = {log_pending_text}), 'usage')
+  then
+    set local lock_timeout to '2s'; -- writers wait for us meanwhile
+    drop index {place}{log_pending};
+  end if;
+exception
+  when lock_not_available then null;
+end
+$eventlog_pending$
+/
+
+-- make_pending --
+-- Makes the index of pending rows again, if the log has none.
+do $eventlog_pending$
+begin
+  if not exists (
+    select
+    from pg_catalog.pg_class i
+    join pg_catalog.pg_namespace n on n.oid = i.relnamespace
+    where n.nspname = {schema_text} and i.relname = {log_pending_text})
+  then
+    set local lock_timeout to '2s';
+    create index {log_pending} on {log} ({indexed_record_id}) where {status} = 'N';
+  end if;
+end
+$eventlog_pending$
+/
+
 -- known_epoch --
 -- Adds the epoch whose leader knew how rows are finished, and its check.
 -- whoever begins an epoch says that it knows the mode: the statement of an older version does not

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from eventlog.columnar.captures import BatchReader, ChangeBatch
 from eventlog.core.change import Change
@@ -108,8 +109,9 @@ def run_reader(stream: bytes) -> int:
 def run_batches(stream: bytes) -> int:
     """Decode the stream to batches of changes."""
     reader = BatchReader(StreamReader(Tables()))
-    found = (batch for piece in cut(stream) for batch in reader.feed(piece))
-    return sum(len(batch.rows) for batch in found if isinstance(batch, ChangeBatch))
+    found = chain.from_iterable(map(reader.feed, cut(stream)))
+    items = chain(found, reader.close())
+    return sum(len(item.rows) if isinstance(item, ChangeBatch) else 1 for item in items)
 
 
 def best(work: Callable[[], int]) -> float:

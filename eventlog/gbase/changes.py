@@ -138,7 +138,7 @@ class StreamReader:
         """The error with which the server ended the session, once its record was read."""
         return self._over
 
-    def feed(self, data: bytes) -> Iterator[Answer]:
+    def feed(self, data: bytes | memoryview) -> Iterator[Answer]:
         """Yield the changes that these bytes complete."""
         self._idle = False
         return self._take(self._stream.feed(data))

@@ -109,7 +109,7 @@ class Stream:
         """Return the schema of a table; None if no schema explains its rows."""
         return self._schemas.get(table)
 
-    def feed(self, data: bytes) -> Iterator[Item]:
+    def feed(self, data: bytes | memoryview) -> Iterator[Item]:
         """Yield the records that these bytes make whole, and what is wrong in them."""
         self._pending += data
         if len(self._pending) >= self._wanted and self._lost is None:

@@ -24,7 +24,7 @@ from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import ColumnType, Text
 from eventlog.gbase.format import GbaseSettings
-from eventlog.gbase.records import Number, RbTx
+from eventlog.gbase.records import Number, RbTx, Timeout
 from eventlog.gbase.schema import read_schema
 from tests.gbase import typed
 from tests.gbase.helpers import T1, Told, cut, read_all
@@ -193,7 +193,7 @@ def test_a_row_with_flags_is_read_by_record() -> None:
 
 
 def test_what_is_plain_after_another_record_is_in_batches() -> None:
-    told = Told().table(1, T1).row(Number.INSERT, 9, 1, 1, (1, "a"))
+    told = Told().table(1, T1).row(Number.INSERT, 9, 1, 1, (1, "a")).say(Timeout(9))
     for at in (10, 20):
         told.begin(at, 1).row(Number.INSERT, at + 1, 1, 1, (1, "a")).commit(at + 2, 1)
     told.row(Number.INSERT, 30, 1, 1, (1, "a"))
@@ -237,15 +237,15 @@ def test_a_transaction_waits_for_its_end_wherever_it_is_cut() -> None:
 
 def test_the_library_gives_batches(tmp_path: Path) -> None:
     told = Told().table(1, T1).begin(10, 1)
-    for at in range(20, 60):
+    for at in range(20, 220):
         told.row(Number.INSERT, at, 1, 1, (at, "a"))
     file = tmp_path / "usr.cdc"
-    file.write_bytes(told.commit(90, 1).begin(100, 2).data)
+    file.write_bytes(told.commit(290, 1).begin(300, 2).data)
     refused: list[Refused] = []
     (batch,) = eventlog.batches(file, "gbase", tables=USR, refused=refused.append)
     assert isinstance(batch, ChangeBatch)
-    assert (batch.table, batch.key, batch.rows.num_rows) == ("usr", ("c1",), 40)
-    assert batch.rows.column("after").field("c1").to_pylist() == list(range(20, 60))
+    assert (batch.table, batch.key, batch.rows.num_rows) == ("usr", ("c1",), 200)
+    assert batch.rows.column("after").field("c1").to_pylist() == list(range(20, 220))
     assert list(batch.changes()) == list(eventlog.read(file, "gbase", tables=USR, refused=refused.append))
     assert [refusal.fault for refusal in refused] == [False, False]
 

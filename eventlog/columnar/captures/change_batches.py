@@ -20,7 +20,7 @@ from eventlog.columnar.captures.column_values import (
     fixed_column,
     variable_column,
 )
-from eventlog.columnar.captures.record_scan import Scan, Spans, matrix, scan, spans, whole
+from eventlog.columnar.captures.record_scan import Scan, Spans, matrix, places_of, scan, spans, whole
 from eventlog.core.change import ABSENT, Change, Facts, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.core.values import non_finite
@@ -30,7 +30,8 @@ from eventlog.gbase.records import COMMON, COMMON_SIZE, ROW_SIZE, Number, moment
 from eventlog.gbase.schema import Schema
 
 MOST_WAITING: Final = 64 << 20  # bytes that wait for the end of a transaction, before it is read by record
-LEAST_ROWS: Final = 16  # of a run on average, from which columns are faster than records
+LEAST_ROWS: Final = 128  # of whole transactions, from which columns are faster than records
+_RUNS: Final = 8  # of changes of one table, by which so many rows may be divided
 _AMBIGUOUS: Final = 1 << 24  # a size that may add up in both byte orders
 _NO_ROW: Final = -1
 
@@ -105,10 +106,10 @@ class BatchReader:
         self._pending += data
         if len(self._pending) < self._wanted:
             return
-        at, pending = 0, self._pending
+        at, pending = 0, memoryview(self._pending)
         while at < len(pending) and (size := (yield from self._take(pending[at:]))):
             at += size
-        self._pending = pending[at:]
+        self._pending = self._pending[at:]
         self._wanted = 2 * len(self._pending)
 
     def close(self) -> Iterator[Answer]:
@@ -119,36 +120,45 @@ class BatchReader:
         self._pending = b""
         yield from self._records.close()
 
-    def _take(self, data: bytes) -> Generator[Answer, None, int]:
+    def _take(self, data: memoryview) -> Generator[Answer, None, int]:
         """Yield the answers of the first bytes, and return how many these are; 0 if more are needed."""
         records = self._records
         if records.lost or not records.between:
             end = len(data) if records.lost else _end_of_transaction(data, records.max_record)
             yield from records.feed(data[:end])
             return end
-        found = scan(data, records.max_record)
-        size, batches = self._batches(found)
+        places = places_of(data, records.max_record)
+        other = _first_other(data, places[-1], records.max_record)
+        size, batches = 0, None
+        if len(places) > self._least_rows or not other:
+            size, batches = self._batches(data, places)
         if batches is not None:
             records.skip(size)
             yield from batches
             return size
-        size = size or _first_other(data, found, records.max_record)
+        size = size or other
         yield from records.feed(data[:size])
         return size
 
-    def _batches(self, found: Scan) -> tuple[int, list[ChangeBatch] | None]:
-        """Return the bytes of whole plain transactions and their batches, else bytes to read by record."""
+    def _batches(self, data: memoryview, places: list[int]) -> tuple[int, list[ChangeBatch] | None]:
+        """Return the bytes of whole plain transactions and their batches, else bytes to read by record.
+
+        These are all that were looked at, so that no record is looked at many times.
+        """
+        found = scan(data, places)
         spanned, limit = spans(found)
         limit = min(limit, self._first_unknown(found, spanned))
         plain = whole(found, limit)
         if not plain:
-            return int(found.places[limit + 1]) if limit < len(found) else 0, None
+            return places[-1] if limit < len(places) - 1 else 0, None
+        if len(found.first(plain).rows()) < self._least_rows:
+            return places[plain], None
         piece = _Piece(found.first(plain), self._records, self._least_rows)
         try:
             batches = piece.batches()
         except NotPlain:
-            return int(found.places[plain]), None
-        return int(found.places[plain]), batches
+            return places[plain], None
+        return places[plain], batches
 
     def _first_unknown(self, found: Scan, spanned: Spans) -> int:
         """Return the first row that no schema explains as it is, or the first commit that is not new."""
@@ -179,7 +189,7 @@ class _Piece:
         of, before, after = self._changes()
         tables = self._tables[np.maximum(before, after)]
         starts = np.flatnonzero(np.diff(tables, prepend=tables[:1] + 1)).tolist()
-        if len(of) < self._least_rows * len(starts):
+        if _RUNS * len(of) < self._least_rows * len(starts):
             raise NotPlain
         sides = {table: self._side(table) for table in np.unique(self._tables).tolist()}
         heads = self._heads(of, before, after) if starts else []
@@ -325,16 +335,15 @@ def _sizes(buffer: Bytes, places: Ints, variable: int, room: Ints) -> npt.NDArra
 # --- what is left to the other reader
 
 
-def _first_other(data: bytes, found: Scan, most: int) -> int:
-    """Return the end of the first record that is not plain; 0 if more bytes are needed to see one."""
-    end = int(found.places[-1])
+def _first_other(data: memoryview, end: int, most: int) -> int:
+    """Return the end of the record here, which is not plain; 0 if more bytes are needed to see it."""
     size = _size(data, end, most)
     if size is None:  # it is cut, and may be plain
         return end if len(data) >= MOST_WAITING else 0
     return end + size
 
 
-def _end_of_transaction(data: bytes, most: int) -> int:
+def _end_of_transaction(data: memoryview, most: int) -> int:
     """Return the end of the first record that ends a transaction, or else of the last whole record."""
     at = 0
     while (size := _size(data, at, most)) is not None:
@@ -345,7 +354,7 @@ def _end_of_transaction(data: bytes, most: int) -> int:
     return at
 
 
-def _size(data: bytes, at: int, most: int) -> int | None:
+def _size(data: memoryview, at: int, most: int) -> int | None:
     """Return the bytes of the record here, all bytes where it is unsound; None if it is cut."""
     if len(data) - at < COMMON_SIZE:
         return None

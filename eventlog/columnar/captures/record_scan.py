@@ -7,21 +7,20 @@ left to the record-wise reader, so nothing is judged here.
 
 from __future__ import annotations
 
-import struct
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from eventlog.columnar.captures.column_values import Bytes, Flags, Ints
-from eventlog.gbase.records import COMMON_SIZE, LAYOUTS, ROW_SIZE, ROWS, SCHEME, Number, moment
+from eventlog.gbase.records import COMMON, COMMON_SIZE, LAYOUTS, ROW_SIZE, ROWS, SCHEME, Number, moment
 
-_SIZES: Final = struct.Struct(">ii").unpack_from
 _COMMON: Final = np.dtype([("header", ">i4"), ("payload", ">i4"), ("scheme", ">i4"), ("number", ">i4")])
 _NAMED: Final = np.dtype([("sequence", ">u8"), ("transaction", ">u4")])
 _ROW: Final = np.dtype([("table", ">i4"), ("flags", ">u4")])
 _ENDS: Final = (Number.COMMTX, Number.RBTX)
 _SPANS: Final = (Number.BEGINTX, *_ENDS)
+_PLAIN: Final = frozenset(map(int, (*ROWS, *_SPANS)))
 _FIRST_ROW, _LAST_ROW = int(min(ROWS)), int(max(ROWS))
 _NAMED_SIZE: Final = COMMON_SIZE + _NAMED.itemsize
 
@@ -86,30 +85,33 @@ def matrix(buffer: Bytes, places: Ints, width: int) -> Bytes:
     return found
 
 
-def scan(data: bytes, most: int) -> Scan:
-    """Return the records at the beginning of the data whose sizes are sound and whose kind may be plain."""
-    at, length, unpack = 0, len(data), _SIZES
+def places_of(data: memoryview, most: int) -> list[int]:
+    """Return where the first records begin, as long as their sizes are sound and their kinds may be plain.
+
+    The last place is where the last of them ends.
+    """
+    at, length, unpack, plain = 0, len(data), COMMON.unpack_from, _PLAIN
     places = [0]
     add = places.append
     while length - at >= _NAMED_SIZE:
-        header, payload = unpack(data, at)
+        header, payload, _, number = unpack(data, at)
         end = at + header + payload
-        if header < _NAMED_SIZE or payload < 0 or end > length or end - at > most:
+        if header < _NAMED_SIZE or payload < 0 or end > length or end - at > most or number not in plain:
             break
         at = end
         add(at)
-    found = np.array(places, np.int64)
-    return _of_kinds(np.frombuffer(data, np.uint8), found)
+    return places
 
 
-def _of_kinds(buffer: Bytes, places: Ints) -> Scan:
+def scan(data: memoryview, found: list[int]) -> Scan:
+    """Return the records at these places, up to one whose header is not plain."""
+    buffer, places = np.frombuffer(data, np.uint8), np.array(found, np.int64)
     common = fields(buffer, places[:-1], _COMMON)
     number, header = common["number"].astype(np.int64), common["header"].astype(np.int64)
     row = (number >= _FIRST_ROW) & (number <= _LAST_ROW)
     sound = (common["scheme"] == SCHEME) & (~row | (header >= ROW_SIZE))
     for kind in _SPANS:
         sound &= (number != kind) | ((header >= LAYOUTS[kind].size) & (common["payload"] == 0))
-    sound &= row | np.isin(number, _SPANS)
     count = first_of(~sound)
     named = fields(buffer, places[:count] + COMMON_SIZE, _NAMED)
     return Scan(

@@ -17,9 +17,10 @@ _OFFERS = {
     "eventlog.core.change": ("ABSENT", "Change", "Field", "Op"),
     "eventlog.core.errors": ("EventlogError", "Refused"),
     "eventlog.core.tables": ("Tables",),
+    "eventlog.columnar.captures": ("ChangeBatch",),
     "eventlog.library": (
         *("Document", "Explained", "Record", "RecordRefused"),
-        *("changes", "documents", "explain", "read", "read_table_key", "records"),
+        *("batches", "changes", "documents", "explain", "read", "read_table_key", "records"),
         *("settings_of", "table_key", "tables", "write"),
     ),
 }

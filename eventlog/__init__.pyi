@@ -1,5 +1,6 @@
 """What the package offers, for those who check types; `__init__.py` loads it when it is asked for."""
 
+from eventlog.columnar.captures import ChangeBatch as ChangeBatch
 from eventlog.core.change import ABSENT as ABSENT
 from eventlog.core.change import Change as Change
 from eventlog.core.change import Field as Field
@@ -11,6 +12,7 @@ from eventlog.library import Document as Document
 from eventlog.library import Explained as Explained
 from eventlog.library import Record as Record
 from eventlog.library import RecordRefused as RecordRefused
+from eventlog.library import batches as batches
 from eventlog.library import changes as changes
 from eventlog.library import documents as documents
 from eventlog.library import explain as explain

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from eventlog.columnar.captures import ChangeBatch
 from eventlog.core import settings, tablekey, tablesfile
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
@@ -34,6 +35,7 @@ from eventlog.log import LogSettings
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.log_files.current import CurrentFiles, keyed
 from eventlog.neutral import refuse
+from eventlog.transfer.batches import have_batches, read_batches
 from eventlog.transfer.once import leaving_changes, pick_up
 from eventlog.xds.documents import document, finish
 from eventlog.xds.settings import XdsSettings
@@ -180,6 +182,29 @@ def read(
     report = _report(refused)
     opened = report.good(open_sources([os.fspath(name) for name in names], form.shape, container))
     yield from _changes(form, opened, tables or Tables(), current, report, known)
+
+
+def batches(
+    inputs: FileName | Iterable[FileName],
+    source: str,
+    *,
+    tables: Tables | None = None,
+    refused: Told | None = None,
+    **given: Any,
+) -> Iterator[ChangeBatch | Change]:
+    """Yield the changes in files as batches of Arrow; a change that fits in no batch comes alone.
+
+    Only captures (`gbase`) have batches.
+    """
+    form, known_tables = format_named(source), tables or Tables()
+    reading: Any = settings.build(form.settings, read_given(given, Rules, form.settings))
+    if not have_batches(form, known_tables, reading):
+        yield from read(inputs, source, tables=tables, refused=refused, **given)
+        return
+    names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
+    report = _report(refused)
+    opened = report.good(open_sources([os.fspath(name) for name in names], form.shape, None))
+    yield from report.good(read_batches(opened, known_tables, reading))
 
 
 def records(

@@ -86,11 +86,11 @@ class ChangeBuilder:
         """Return the values of a row's key; None where the key is not known or not read."""
         if row.schema is None or row.image is not None:
             return None
-        named = self._named(row.table, row.schema)
+        named = self.named(row.table, row.schema)
         return tuple([row.values[at] for _, at in named.key]) or None
 
     def _report(self, ambiguous: Ambiguous, transaction: str) -> Refused:
-        named = self._named(ambiguous.table, self._known[ambiguous.table].schema)
+        named = self.named(ambiguous.table, self._known[ambiguous.table].schema)
         return Refused(
             self._where(),
             f"transaction {transaction}: several UPDBEF of table {named.name} precede their UPDAFT, and no "
@@ -102,7 +102,7 @@ class ChangeBuilder:
         number, sequence, _, table, flags, schema, values, image, _ = row
         if image is not None or flags or schema is None:
             return self._odd_row_change(row, span)
-        named = self._named(table, schema)
+        named = self.named(table, schema)
         if number == _INSERT:
             op = Op.INSERT
             fields = tuple(map(_new, _field, zip(named.columns, _absent, values)))  # noqa: B905
@@ -117,7 +117,7 @@ class ChangeBuilder:
         before, after = update
         if before is None or after is None or _unlike(before, after):
             return self._odd_change(Op.UPDATE, before, after, span)
-        named = self._named(after.table, after.schema)
+        named = self.named(after.table, after.schema)
         sides = zip(named.columns, before.values, after.values, strict=True)
         fields = tuple(map(_new, _field, sides))
         key = tuple([(column, after.values[at]) for column, at in named.key])
@@ -135,7 +135,7 @@ class ChangeBuilder:
         """Return a change with a side that is raw, or whose sides were captured under two schemas."""
         row = after or before
         assert row is not None
-        named = self._named(row.table, row.schema)
+        named = self.named(row.table, row.schema)
         olds, news = _values(before), _values(after)
         columns = dict.fromkeys((*olds, *news))
         return Change(
@@ -159,7 +159,7 @@ class ChangeBuilder:
 
     def _truncate(self, record: Truncate, span: TransactionSpan) -> Change:
         known = self._known.get(record.table)
-        named = known or self._named(record.table, None)
+        named = known or self.named(record.table, None)
         extra = named.facts + span.facts
         position = str(record.sequence)
         return Change(
@@ -177,9 +177,10 @@ class ChangeBuilder:
 
     def know(self, number: int, schema: Schema | None) -> None:
         """Name a table as one is whose rows were read with this schema."""
-        self._named(number, schema)
+        self.named(number, schema)
 
-    def _named(self, number: int, schema: Schema | None) -> NamedTable:
+    def named(self, number: int, schema: Schema | None) -> NamedTable:
+        """Return a table as changes name it, whose rows are read with this schema from now on."""
         named = self._known.get(number)
         if named is None or named.schema is not schema:
             named = self._known[number] = _name(self._tables.numbered(number), number, schema)

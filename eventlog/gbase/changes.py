@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.gbase.change_builder import ChangeBuilder
+from eventlog.gbase.change_builder import ChangeBuilder, NamedTable
 from eventlog.gbase.columns import Text
 from eventlog.gbase.cuts import Cut
 from eventlog.gbase.errorcodes import error_name
@@ -17,6 +17,7 @@ from eventlog.gbase.frames import Frames
 from eventlog.gbase.hex_dump import DumpedRead
 from eventlog.gbase.open_records import RecordStore
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
+from eventlog.gbase.schema import Schema
 from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, RowRecord, Stream
 from eventlog.gbase.transactions import (
     MAX_OPEN,
@@ -93,6 +94,40 @@ class StreamReader:
         """Return whether the rest of the input cannot be read."""
         return self._stream.lost
 
+    # --- what a reader by column needs, which reads whole transactions in place of this one
+
+    @property
+    def between(self) -> bool:
+        """Return whether no transaction is open."""
+        return not self._transactions.are_open
+
+    @property
+    def seen(self) -> int:
+        """Return the last commit of an earlier run."""
+        return self._transactions.seen
+
+    @property
+    def max_record(self) -> int:
+        """Return the most bytes of a record."""
+        return self._stream.max_record
+
+    def schema_of(self, table: int) -> Schema | None:
+        """Return the schema of a table; None if no schema explains its rows."""
+        return self._stream.schema_of(table)
+
+    def named(self, table: int, schema: Schema) -> NamedTable:
+        """Return a table as changes name it."""
+        return self._maker.named(table, schema)
+
+    def pass_over(self, transactions: Iterable[int], commit: int) -> None:
+        """Note that whole transactions, up to the last of these commits, were read elsewhere."""
+        self._transactions.pass_over(transactions, commit)
+
+    def skip(self, size: int) -> None:
+        """Pass over bytes that were read elsewhere."""
+        self._idle = False
+        self._stream.offset += size
+
     @property
     def idle(self) -> bool:
         """Return whether the server last reported that it has nothing more for now."""
@@ -103,7 +138,7 @@ class StreamReader:
         """The error with which the server ended the session, once its record was read."""
         return self._over
 
-    def feed(self, data: bytes) -> Iterator[Answer]:
+    def feed(self, data: bytes | memoryview) -> Iterator[Answer]:
         """Yield the changes that these bytes complete."""
         self._idle = False
         return self._take(self._stream.feed(data))

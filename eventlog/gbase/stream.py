@@ -91,7 +91,7 @@ class Stream:
 
     def __init__(self, form: Text = _PLAIN, max_record: int = MAX_RECORD) -> None:
         self._form = form
-        self._max_record = max_record
+        self.max_record = max_record
         self._pending = bytearray()
         self._wanted = COMMON_SIZE  # pending bytes that are needed to go on
         self._lost: Corrupt | None = None
@@ -105,7 +105,11 @@ class Stream:
         """Return whether a length was wrong, so that no further record can be found."""
         return self._lost is not None
 
-    def feed(self, data: bytes) -> Iterator[Item]:
+    def schema_of(self, table: int) -> Schema | None:
+        """Return the schema of a table; None if no schema explains its rows."""
+        return self._schemas.get(table)
+
+    def feed(self, data: bytes | memoryview) -> Iterator[Item]:
         """Yield the records that these bytes make whole, and what is wrong in them."""
         self._pending += data
         if len(self._pending) >= self._wanted and self._lost is None:
@@ -154,7 +158,7 @@ class Stream:
         while length - at >= COMMON_SIZE:
             header, payload, scheme, number = COMMON.unpack_from(buffer, at)
             end = at + header + payload
-            if header < COMMON_SIZE or payload < 0 or end - at > self._max_record:
+            if header < COMMON_SIZE or payload < 0 or end - at > self.max_record:
                 self._lost = self._unsound(header, payload)
                 return at
             if end > length:
@@ -177,7 +181,7 @@ class Stream:
         """Yield the rows from here on, in the shortest way, and where the first record is that is anything
         else.
         """
-        length, most, schemas = len(buffer), self._max_record, self._schemas
+        length, most, schemas = len(buffer), self.max_record, self._schemas
         while length - at >= ROW_SIZE:
             header, payload, scheme, number, sequence, transaction, table, flags = _row_record(buffer, at)
             start = at + header
@@ -308,7 +312,7 @@ class Stream:
         if payload < 0:
             return Corrupt(self.offset + 4, "payload size", payload, "it is negative")
         size = header + payload
-        return Corrupt(self.offset, "record size", size, f"the limit is {self._max_record}")
+        return Corrupt(self.offset, "record size", size, f"the limit is {self.max_record}")
 
     def _given_up(self, fault: Corrupt, unread: int) -> Corrupt:
         at, field, value, why = fault.args

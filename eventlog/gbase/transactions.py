@@ -86,7 +86,7 @@ class Transactions:
         self._max_stored = max_stored
         self._unseen = unseen
         self._cost = 0
-        self._seen = since.delivered  # commits that an earlier run delivered
+        self.seen = since.delivered  # commits that an earlier run delivered
         self._delivered = self._last = since.delivered
         self._pending: int | None = since.restart  # until all that was open then has come again
 
@@ -97,6 +97,17 @@ class Transactions:
         if self._pending is not None:
             begun.append(self._pending)
         return Position(min(begun, default=self._last), self._delivered)
+
+    @property
+    def are_open(self) -> bool:
+        """Return whether a transaction is open."""
+        return bool(self._open)
+
+    def pass_over(self, transactions: Iterable[int], commit: int) -> None:
+        """Note that whole transactions, up to the last of these commits, were read elsewhere."""
+        self._strangers.difference_update(transactions)
+        self._pass(commit)
+        self._last, self._delivered = max(self._last, commit), max(self._delivered, commit)
 
     def begin(self, begin: BeginTx) -> Complaint | None:
         """Open a transaction; return a complaint about one of the same number that never ended."""
@@ -151,7 +162,7 @@ class Transactions:
         if known is None:
             return None
         self._last = max(self._last, record.sequence)
-        if record.sequence <= self._seen:
+        if record.sequence <= self.seen:
             known.held.drop()
             return None
         self._delivered = max(self._delivered, record.sequence)
@@ -173,7 +184,7 @@ class Transactions:
 
     def _pass(self, sequence: int) -> None:
         """Drop transactions that were open at the end of an earlier run and cannot come any more."""
-        if sequence > self._seen:
+        if sequence > self.seen:
             self._pending = None
 
     def _taken(self, record: RowRecord | Truncate | Discard) -> _Open | None:
@@ -185,7 +196,7 @@ class Transactions:
 
     def _stranger(self, record: RowRecord | Truncate | Discard) -> Complaint | None:
         transaction = record.transaction
-        if transaction in self._strangers or record.sequence <= self._seen:  # ended before the restart
+        if transaction in self._strangers or record.sequence <= self.seen:  # ended before the restart
             return None
         if len(self._strangers) < _STRANGERS:
             self._strangers.add(transaction)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from eventlog.core.change import Change, Op
+from eventlog.core.change import ABSENT, Change, Op
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.sequence.delivery import Delivery
 from eventlog.targets.tables.errors import HalfDone, Late, Reload, refuse
@@ -17,8 +17,6 @@ from eventlog.targets.tables.tally import Tally
 
 SECONDS = 1.0  # that a transaction of the target waits for others of the source
 MOST_CHARACTERS = 16 << 20  # of the values after which it waits for no more
-
-_LONG = (str, bytes)  # the values that may be long
 
 Tell = Callable[[Refused], None]
 
@@ -171,8 +169,8 @@ def _characters(changes: Sequence[Change]) -> int:
     length = 0
     for change in changes:
         for _, before, after in change.fields:
-            if isinstance(after, _LONG):
+            if type(after) is str or type(after) is bytes:
                 length += len(after)
-            if isinstance(before, _LONG):
+            if before is not ABSENT and (type(before) is str or type(before) is bytes):
                 length += len(before)
     return length

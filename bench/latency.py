@@ -3,6 +3,8 @@
 The floor is a loop with the same reads, query-back and durable steps (pick up, remember, out, finish) on
 one connection of psycopg in pipeline mode. It leaves out holds, loopback, redrives, whole inserts and every
 check. The server writes to its disk before it answers (fsync is on).
+
+    eventlog bench latency [transactions a second]
 """
 
 from __future__ import annotations
@@ -299,3 +301,8 @@ def _moments(engine: Engine, log: Log) -> list[dict[str, float]]:
     sleeper.close()
     leader.close()
     return runs[100:]
+
+
+if __name__ == "__main__":
+    latency(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    timeline()

@@ -1,16 +1,21 @@
-"""The cost of comparing a table of ten columns: a poll of a log that it fills, and two states on Spark.
+"""The cost of comparing a table of ten columns: a poll of a log, two tables, and two states on Spark.
 
 `database`: an embedded PostgreSQL; the floor is one ordered scan of the table with its digests, read and
-dropped. The base is made by `startup-option = "future"`, above a million rows by one statement. `spark`:
-two states in Parquet compared with a hand-written `exceptAll` both ways, on two cores. Judge ratios within
-one run: machines differ, and so do minutes on one machine.
+dropped. The base is made by `startup-option = "future"`, above a million rows by one statement. `tables`:
+two tables of one server, read by segments and, up to a million rows, whole; reladiff compares them in the
+same run if EVENTLOG_PEERS names a folder for it. The changed rows are at equal distances. `spark`: two
+states in Parquet compared with a hand-written `exceptAll` both ways, on two cores. Judge ratios within one
+run: machines differ, and so do minutes on one machine.
 
-    eventlog bench compare [ROWS] [database|spark|both] [RUNS]
+    eventlog bench compare [ROWS] [database|tables|spark|all] [RUNS]
 """
 
 from __future__ import annotations
 
+import socket
 import statistics
+import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,12 +24,18 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import text
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import URL, Connection, Engine
 
+from bench.peers.installing import Skipped, python
+from bench.peers.server import peers_server
+from eventlog.compare.lines import differences, in_order
+from eventlog.compare.segments import TableState, differing_rows
 from eventlog.compare.sqldigest import digest_of, key_hash_of
+from eventlog.compare.tables import at_hand, snapshot
 from eventlog.core import tablesfile
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import show_pandas
+from eventlog.core.tables import Tables
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.comparison import Comparison
@@ -61,6 +72,7 @@ STATE = (
     "id % 3 = 0 active",
     "timestamp '2025-03-23 10:57:19' changed",
 )
+NAMES = ("fname", "lname", "mail", "phone", "street", "city", "born", "height", "active", "changed")
 TABLES = """
 [tables.usr]
 key = ["idu"]
@@ -68,13 +80,13 @@ columns = { idu = "integer", fname = "text", lname = "text", mail = "text", phon
 """  # noqa: E501
 
 
-def main(rows: int, only: str = "both", runs: int = RUNS) -> None:
+def main(rows: int, only: str = "all", runs: int = RUNS) -> None:
     """Print what was measured."""
-    measures = {"database": database, "spark": spark}
-    if only not in (*measures, "both"):
-        raise Misuse(f"there is no {only!r} to measure: database, spark or both")
+    measures = {"database": database, "tables": tables, "spark": spark}
+    if only not in (*measures, "all"):
+        raise Misuse(f"there is no {only!r} to measure: {', '.join(measures)} or all")
     for name, measure in measures.items():
-        if only in ("both", name):
+        if only in ("all", name):
             measure(rows, runs)
 
 
@@ -138,13 +150,78 @@ def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows
         work.known().put(str(table), Base(rows, names=names, key=table.key))
 
 
+def tables(rows: int, runs: int) -> None:
+    """Print what two tables cost by segments, with all rows, and with reladiff."""
+    with peers_server() as url:
+        engine = connect(url, keep_open=4)
+        for name in ("usr", "later"):
+            _run(engine, f"create table {name} ({COLUMNS})")
+            _run(engine, f"insert into {name} select {VALUES} from generate_series(1, {rows}) n")
+            _run(engine, f"vacuum analyze {name}")
+        whole = _difference(engine, whole=True) if rows <= ROWS else None
+        if whole is not None:
+            print(f"{rows} rows, all of them read: {whole[0]:.1f} s, {whole[1] >> 20} MiB", flush=True)
+        for share in SHARES[:2]:
+            if share:
+                _run(engine, f"update later set city = 'Köln' where mod(idu, {round(1 / share)}) = 0")
+                _run(engine, "vacuum analyze later")
+            seconds, peers = [], []
+            for _ in range(runs):
+                took, read, found = _difference(engine)
+                seconds.append(took)
+                peers += _reladiff(url)
+            other = f"{statistics.median(peers):.1f} s" if peers else "skipped"
+            line = f"{statistics.median(seconds):.1f} s, {read / 2**20:.1f} MiB, {found} changes"
+            print(f"{share:6.1%} changed, two tables: {line}; reladiff {other}", flush=True)
+        engine.dispose()
+
+
+def _difference(engine: Engine, *, whole: bool = False) -> tuple[float, int, int]:
+    """Return the seconds, the bytes received and the number of changes of one comparison."""
+    with snapshot(engine) as old, snapshot(engine) as new:
+        sides = [_table_state(old, "usr"), _table_state(new, "later")]
+        table = sides[0].table
+        before, begun = sum(map(_received, (old, new))), time.perf_counter()
+        one, other = (side.rows() for side in sides) if whole else differing_rows(*sides)
+        model = Tables([table])
+        lines = in_order(model, ((table, line) for line in differences(model, table, one, other)))
+        found = sum(1 for _ in lines)
+        return time.perf_counter() - begun, sum(map(_received, (old, new))) - before, found
+
+
+def _table_state(connection: Connection, name: str) -> TableState:
+    readable = at_hand(connection, name)
+    return TableState(connection, readable.table, readable, readable.table)
+
+
+def _received(connection: Connection) -> int:
+    """Return how many bytes a connection received, as Linux counts them (tcpi_bytes_received)."""
+    with socket.socket(fileno=connection.connection.driver_connection.fileno()) as own:  # type: ignore[union-attr]
+        counted = own.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
+        own.detach()
+    return int(struct.unpack_from("Q", counted, 128)[0])
+
+
+def _reladiff(url: URL) -> list[float]:
+    """Return the seconds of reladiff's whole command, none if it is not there."""
+    try:
+        program = python("reladiff").with_name("reladiff")
+    except Skipped as why:
+        print(f"reladiff: skipped, {why}", flush=True)
+        return []
+    columns = [word for name in NAMES for word in ("-c", name)]
+    place = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    words = [str(program), place, "usr", place, "later", "-k", "idu", "-j", "4", *columns]
+    return [_timed(lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL))]
+
+
 def spark(rows: int, runs: int) -> None:
     """Print what two states cost, and what `exceptAll` both ways does."""
     from eventlog_spark import compare
     from eventlog_spark.cluster.session import start
 
     show_pandas()
-    tables = tablesfile.read(TABLES)
+    model = tablesfile.read(TABLES)
     with tempfile.TemporaryDirectory() as folder:
         session = start("local[2]", {"spark.sql.shuffle.partitions": "8"})
         old = session.read.parquet(_state(folder, session, rows, "old", 0))
@@ -152,7 +229,7 @@ def spark(rows: int, runs: int) -> None:
             new = session.read.parquet(_state(folder, session, rows, f"new-{share}", share))
             works: dict[str, Callable[[], Any]] = {
                 "exceptAll both ways": lambda: old.exceptAll(new).unionAll(new.exceptAll(old)),  # noqa: B023
-                "compare": lambda: compare({"usr": old}, {"usr": new}, tables),  # noqa: B023
+                "compare": lambda: compare({"usr": old}, {"usr": new}, model),  # noqa: B023
             }
             found: dict[str, list[float]] = {name: [] for name in works}
             for _ in range(runs + 1):  # the first warms up
@@ -201,5 +278,5 @@ def _timed(work: Callable[[], Any]) -> float:
 
 
 if __name__ == "__main__":
-    rows, only, runs = [*sys.argv[1:], *(f"{ROWS}", "both", f"{RUNS}")[len(sys.argv) - 1 :]]
+    rows, only, runs = [*sys.argv[1:], *(f"{ROWS}", "all", f"{RUNS}")[len(sys.argv) - 1 :]]
     main(int(rows), only, int(runs))

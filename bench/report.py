@@ -40,7 +40,7 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
     "publisher": {"quick": "30000", "full": "100000", "scale": "10000000"},
     "latency": {"quick": "200", "full": "200"},
     "apply": {"quick": "50000", "full": "100000", "scale": "2000000"},
-    "compare": {"quick": "50000 both 1", "full": "100000 both 1", "scale": "10000000"},
+    "compare": {"quick": "50000 all 1", "full": "100000 all 1", "scale": "10000000"},
     "triggers": {"quick": "20000", "full": "20000", "scale": "200000"},
     "scale": {
         "quick": "--most 100000 --tries 1 --only rows",

@@ -50,6 +50,7 @@ JARS = {
 PACKAGES = {
     "pgqueuer": ("pgqueuer==1.6.0", "asyncpg==0.32.0"),
     "procrastinate": ("procrastinate==3.10.0", "psycopg[binary]"),
+    "reladiff": ("reladiff==0.6.0", "psycopg2-binary", "setuptools"),
 }
 
 
@@ -130,6 +131,7 @@ FOUND: dict[str, Callable[[], object]] = {
     "informix": lambda: jars("informix"),
     "pgqueuer": lambda: python("pgqueuer"),
     "procrastinate": lambda: python("procrastinate"),
+    "reladiff": lambda: python("reladiff"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ from sqlalchemy.engine import Connection
 from eventlog.compare.files import files_of, read_file
 from eventlog.compare.kept_state import KeptState
 from eventlog.compare.lines import DifferenceLine, differences, in_order
-from eventlog.compare.tables import at_hand, read_table, snapshot
+from eventlog.compare.segments import TableState, differing_rows
+from eventlog.compare.tables import at_hand, snapshot
 from eventlog.core.errors import InvalidTables, Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.tables import Table, Tables
@@ -23,6 +25,8 @@ from eventlog.sql.connect import connect
 
 Found = tuple[Tables, Iterator[str | Refused]]  # the tables, and what changed as lines of `changes`, in order
 Batches = Callable[[], Iterator[pa.RecordBatch]]
+Rows = Batches | TableState
+Sides = Callable[[], tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]]  # the old rows, the new ones
 
 
 class NoKeys(Misuse):
@@ -35,9 +39,12 @@ def here(
     """Yield the differences between two sides that this process reads."""
     pairs = _pairs(known, *sides)
     model = Tables(among([one for one, *_ in pairs]), known.dialect if known else None)
-    if keep is not None:
-        pairs = [stack.enter_context(_keeping(keep, pairs))]
-    return model, in_order(model, _differences(model, pairs, memory), memory)
+    both: list[tuple[Table, Sides]] = (
+        [(table, partial(_sides, before, after)) for table, before, after in pairs]
+        if keep is None
+        else [stack.enter_context(_keeping(keep, pairs))]
+    )
+    return model, in_order(model, _differences(model, both, memory), memory)
 
 
 def on_spark(
@@ -66,15 +73,24 @@ def begins(old: str, keep: str | None) -> bool:
 
 
 @contextmanager
-def _keeping(
-    name: str, pairs: Sequence[tuple[Table, Batches, Batches]]
-) -> Iterator[tuple[Table, Batches, Batches]]:
-    """The one pair of sides, the new one's rows being kept."""
+def _keeping(name: str, pairs: Sequence[tuple[Table, Rows, Rows]]) -> Iterator[tuple[Table, Sides]]:
+    """The one pair of sides, the new one's rows being kept, so that all of them are read."""
     if len(pairs) > 1:
         raise Misuse("--keep: a file holds the rows of one table, and several are compared")
     ((table, old, new),) = pairs
     with KeptState(name, table) as kept:
-        yield table, old, lambda: kept.passing(new())
+        yield table, lambda: (_all(old), kept.passing(_all(new)))
+
+
+def _sides(old: Rows, new: Rows) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
+    """Return the rows of both sides; of two tables in databases those that can differ."""
+    if isinstance(old, TableState) and isinstance(new, TableState):
+        return differing_rows(old, new)
+    return _all(old), _all(new)
+
+
+def _all(rows: Rows) -> Iterator[pa.RecordBatch]:
+    return rows.rows() if isinstance(rows, TableState) else rows()
 
 
 class GivenState:
@@ -113,7 +129,7 @@ class GivenState:
         """The table as the catalogue describes it, None where the side is in files."""
         return None if self._connection is None else at_hand(self._connection, self.name).table
 
-    def batches(self, tables: Tables) -> dict[Table, Batches]:
+    def batches(self, tables: Tables) -> Mapping[Table, Rows]:
         """Return a reader for the rows of each table of the side."""
         if self.begins:
             return {table: lambda: iter(()) for table in tables}
@@ -121,9 +137,8 @@ class GivenState:
             found = files_of(self.name, tables, self._only)
             return {table: self._reading(table, file) for table, file in found.items()}
         (table,) = (tables.get(self._only),) if self._only else _only(tables, self.name)
-        readable = at_hand(self._connection, self.name, table)
-        connection = self._connection
-        return {table: lambda: read_table(connection, table, readable)}
+        own, readable = (at_hand(self._connection, self.name, one) for one in (None, table))
+        return {table: TableState(self._connection, table, readable, own.table)}
 
     def _reading(self, table: Table, file: str) -> Batches:
         return lambda: read_file(table, file, self._container, self._advance, self._limits)
@@ -139,7 +154,7 @@ def _only(tables: Tables, name: str) -> tuple[Table]:
     return (found,)
 
 
-def _pairs(known: Tables | None, old: GivenState, new: GivenState) -> list[tuple[Table, Batches, Batches]]:
+def _pairs(known: Tables | None, old: GivenState, new: GivenState) -> list[tuple[Table, Rows, Rows]]:
     """Return each table with both of its sides; a folder that lacks a table's file is an error."""
     if known is None:
         own = new.of_catalogue or old.of_catalogue
@@ -158,9 +173,9 @@ def _pairs(known: Tables | None, old: GivenState, new: GivenState) -> list[tuple
 
 
 def _differences(
-    model: Tables, pairs: Iterable[tuple[Table, Batches, Batches]], memory: int
+    model: Tables, pairs: Iterable[tuple[Table, Sides]], memory: int
 ) -> Iterator[tuple[Table, DifferenceLine]]:
-    for table, old, new in pairs:
+    for table, sides in pairs:
         own = model.get(str(table))
-        for line in differences(model, own, old(), new(), memory):
+        for line in differences(model, own, *sides(), memory):
             yield own, line

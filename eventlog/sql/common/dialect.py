@@ -96,6 +96,7 @@ class Dialect:
     plain_time: str = f"regexp_like({{column}}, '^{ISO_TIME}$')"  # whether a text is one
     quotient: str = "{column} / {by}"  # of integers, without its fraction
     digest: str = ""  # of a text {x}: SHA-256, cut to 128 bits, in hexadecimal digits; empty: it makes none
+    escaped: str = ""  # of a text {x}: each comma as `,.`; empty: it makes no sums of segments
     joins_whole: str = ""  # from here on no row of one side of a join is looked for alone in the other
     joins_freely: str = ""  # ends that
     apart: str = ""  # after a select that is evaluated once, not merged into the outer one

@@ -141,6 +141,7 @@ MYSQL = collated(
         time_text="cast({column} as char)",
         plain_time=f"concat({{column}}, '|') regexp '^{ISO_TIME}[|]$'",  # $ alone lets a line end follow
         quotient="{column} div {by}",
+        escaped="replace({x}, ',', ',.')",
         number_of_text=_NUMBER_OF_TEXT,
         # a shared row that is written to later would deadlock with a session that waits for it
         share_lock="for update",

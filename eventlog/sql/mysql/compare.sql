@@ -14,3 +14,12 @@ on duplicate key update
   object_key = values(object_key), digest = values(digest), row_values = values(row_values),
   next_digest = values(next_digest), next_values = values(next_values),
   first_id = values(first_id), last_id = values(last_id), failed = 0
+
+-- compare_segments --
+-- The rows of each segment of a table, and the sums of both halves of the hashes of their texts. A text longer than
+-- max_allowed_packet is null, and the segment then has no number of rows.
+{functions}select h.segment, case when count(*) = count(h.hash) then count(*) end,
+  sum(cast(conv(substr(h.hash, 1, 16), 16, 10) as unsigned)),
+  sum(cast(conv(substr(h.hash, 17, 16), 16, 10) as unsigned))
+from (select {segment} as segment, {digest} as hash from {source} t where {within}) h
+group by h.segment

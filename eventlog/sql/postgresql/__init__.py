@@ -103,6 +103,7 @@ POSTGRESQL = Dialect(
     number_of_text=f"(case when {{column}} ~ {POSITIVE_INTEGER} then cast({{column}} as numeric) end)",
     digest="pg_catalog.substr(pg_catalog.encode("
     "pg_catalog.sha256(pg_catalog.convert_to({x}, 'UTF8')), 'hex'), 1, 32)",
+    escaped="pg_catalog.replace({x}, ',', ',.')",
     joins_whole="set local enable_nestloop to off",
     joins_freely="set local enable_nestloop to default",
     apart=" offset 0",

@@ -55,3 +55,19 @@ from rows from (json_to_recordset(cast(:rows as json)) as (
   event_type integer, perpetrator text, table_name text, table_key text, column_name text, old_value text, new_value text
 )) with ordinality g (event_type, perpetrator, table_name, table_key, column_name, old_value, new_value, n)
 order by g.n
+
+-- compare_segments --
+-- The rows of each segment of a table, and two sums of 64-bit hashes of their texts. More work_mem keeps the sums of all
+-- segments in memory. The volatile function has the text made once, and does not exclude parallel workers as offset does.
+set local work_mem = '64MB'
+/
+{functions}select h.segment, pg_catalog.count(*),
+  pg_catalog.sum(pg_catalog.hashtextextended(h.row_text, 1)),
+  pg_catalog.sum(pg_catalog.hashtextextended(h.row_text, 2))
+from (
+  select {segment} as segment, ({row_text}) collate pg_catalog."C" as row_text, pg_catalog.clock_timestamp()
+  from {source} t
+  where {within}
+) h
+group by h.segment
+/

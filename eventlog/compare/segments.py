@@ -1,0 +1,196 @@
+"""The parts of two tables that differ, found by sums of hashes that each database makes of its segments.
+
+A segment is a range of the key's first column, an integer. Two segments with equal sums have the same rows,
+so only the others are read. Decision 65 has the reasons.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+import pyarrow as pa
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from eventlog.compare.tables import read_table
+from eventlog.core.tables import Column, Table
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.expression import literal
+from eventlog.sql.dialects import dialect_of
+from eventlog.sql.queries import unbound
+from eventlog.sql.readable import ReadableTable
+
+_WIDTH = 64  # numbers of a segment at least
+_MOST = 1 << 18  # segments of a table
+_FEW = 4  # if more than a fourth of the segments differ, all rows are read
+_LEVELS, _PARTS = 2, 8  # how often a segment that differs is divided, and by how much
+_ALL = "1 = 1"
+_RANGES = 100  # in one query
+_LARGEST = 1 << 63  # the first number that no database counts with
+_HALF = 1 << 64
+_END, _NULL = "',|'", "',;'"  # of a value; no escaped text contains one
+
+
+class TableState(NamedTuple):
+    """A table in a snapshot, compared as the rows of `table`; `own` is the table in the catalogue."""
+
+    connection: Connection
+    table: Table
+    readable: ReadableTable
+    own: Table
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return the dialect of the table's database."""
+        return dialect_of(self.connection)
+
+    @property
+    def first(self) -> str:
+        """Return the first column of the key in a query."""
+        return f"t.{self.dialect.quote(self.readable.table.key_columns[0].name)}"
+
+    def rows(self, where: str = "") -> Iterator[pa.RecordBatch]:
+        """Yield the rows that satisfy a condition."""
+        return read_table(self.connection, self.table, self.readable, where)
+
+    def bounds(self) -> tuple[int, int] | None:
+        """Return the lowest and the highest number that a key begins with, None if there is no row."""
+        statement = f"select min({self.first}), max({self.first}) from {self.readable.source} t"  # noqa: S608
+        ((low, high),) = self.connection.execute(text(unbound(statement)))
+        return None if low is None else (int(low), int(high))
+
+
+class SegmentSum(NamedTuple):
+    """A segment, the number of its rows, and the sums of the halves of their hashes."""
+
+    segment: int
+    rows: int  # 0 if a row has no hash, because its text is too long
+    first: int
+    second: int
+
+
+class Segments(NamedTuple):
+    """Ranges of `width` numbers from `start` on, and the salt of their hashes."""
+
+    start: int
+    width: int
+    salt: str
+
+    def sums(self, state: TableState, where: str) -> set[SegmentSum]:
+        """Return the sums of each segment that has rows which satisfy a condition."""
+        dialect, readable = state.dialect, state.readable
+        distance = f"({state.first} - cast({self.start} as {dialect.integer}))"
+        row_text = _row_text(readable, dialect, self.salt)
+        *settings, statement = templates.statements(
+            dialect,
+            "compare_segments",
+            {
+                "functions": unbound(readable.functions),
+                "segment": unbound(dialect.quotient.format(column=distance, by=self.width)),
+                "row_text": unbound(row_text),
+                "digest": unbound(dialect.digest.format(x=row_text)),
+                "source": unbound(readable.source),
+                "within": unbound(where),
+            },
+        )
+        for setting in settings:
+            state.connection.execute(text(setting))
+        found = state.connection.execute(text(statement))
+        return {
+            SegmentSum(int(at), int(n or 0), int(one or 0) % _HALF, int(two or 0) % _HALF)
+            for at, n, one, two in found
+        }
+
+    def conditions(self, state: TableState, differing: Iterable[int]) -> Iterator[str]:
+        """Yield conditions that the rows of these segments satisfy, each row one of them."""
+        ranges = [
+            f"{state.first} >= {self.start + first * self.width}"
+            f" and {state.first} < {self.start + (last + 1) * self.width}"
+            for first, last in _runs(sorted(differing))
+        ]
+        for at in range(0, len(ranges), _RANGES):
+            yield " or ".join(ranges[at : at + _RANGES])
+
+
+def differing_rows(
+    old: TableState, new: TableState
+) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
+    """Return the rows of both sides that can differ: all of them if segments do not help."""
+    segments = _segments(old, new)
+    if segments is None:
+        return old.rows(), new.rows()
+    before, after = (segments.sums(side, _ALL) for side in (old, new))
+    differing = _differing(before, after)
+    if len(differing) * _FEW > max(len(before), len(after)):
+        return old.rows(), new.rows()
+    for _ in range(_LEVELS):
+        differing, segments = _divided(segments, differing, old, new)
+    one, other = (_rows_of(segments, side, differing) for side in (old, new))
+    return one, other
+
+
+def _differing(before: set[SegmentSum], after: set[SegmentSum]) -> set[int]:
+    return {one.segment for one in before ^ after} | {one.segment for one in before if not one.rows}
+
+
+def _divided(
+    segments: Segments, differing: set[int], old: TableState, new: TableState
+) -> tuple[set[int], Segments]:
+    """Return which parts of segments differ, and these parts as segments."""
+    parts = segments._replace(width=max(1, segments.width // _PARTS))
+    before, after = (
+        {one for where in segments.conditions(side, differing) for one in parts.sums(side, where)}
+        for side in (old, new)
+    )
+    return _differing(before, after), parts
+
+
+def _rows_of(segments: Segments, state: TableState, differing: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    for condition in segments.conditions(state, differing):
+        yield from state.rows(condition)
+
+
+def _segments(old: TableState, new: TableState) -> Segments | None:
+    """Return the segments of two tables; None if a database cannot sum them alike, or a key is not theirs."""
+    if old.dialect is not new.dialect or not old.dialect.escaped:
+        return None
+    if not all(_by_number(state) for state in (old, new)):
+        return None
+    before, after = old.bounds(), new.bounds()
+    if before is None or after is None:
+        return None
+    start, end = min(before[0], after[0]), max(before[1], after[1])
+    width = max(_WIDTH, (end - start) // _MOST + 1)
+    return Segments(start, width, secrets.token_hex(16)) if end + width - start < _LARGEST else None
+
+
+def _by_number(state: TableState) -> bool:
+    """Return whether the key is the one of the catalogue, and begins with an integer."""
+    own, table = state.own, state.readable.table
+    return not own.view and set(own.key) == set(table.key) and table.key_columns[0].bounds is not None
+
+
+def _row_text(readable: ReadableTable, dialect: Dialect, salt: str) -> str:
+    """Return the expression of a text that no row with another key or other values has."""
+    own, columns = dialect.expressions, (*readable.table.key_columns, *readable.table.data)
+    texts = zip(columns, (*readable.key_texts, *readable.expressions), strict=True)
+    parts = (literal(salt), *(_part(dialect, column, value) for column, value in texts))
+    return own.wrapped.format(parts=own.joined.join(parts))
+
+
+def _part(dialect: Dialect, column: Column, value: str) -> str:
+    """Return the text of one value; null makes the whole part null."""
+    own = dialect.expressions
+    escaped = value if own.of(column.type).plain else dialect.escaped.format(x=value)
+    return f"coalesce({own.wrapped.format(parts=own.joined.join((escaped, _END)))}, {_NULL})"
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of each run of consecutive numbers."""
+    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        members = [number for _, number in run]
+        yield members[0], members[-1]

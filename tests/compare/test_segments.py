@@ -1,0 +1,111 @@
+"""Two tables of databases are compared by segments, with the result of reading all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import text
+from sqlalchemy.engine import Connection, Engine
+
+from eventlog.compare.segments import Segments, TableState, differing_rows
+from eventlog.compare.tables import at_hand, snapshot
+from tests.commands import Shell
+from tests.databases import Database
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
+
+COLUMNS = "id bigint primary key, a varchar(40), b varchar(40), n numeric(9,2)"
+ROWS = 4_000
+Row = tuple[str | None, str | None, str | None]
+
+_PIECES = st.sampled_from(["", ",", ";", "|", ".", ",;", ",|", ",.", "x", "ä", "'"])
+_TEXT = st.none() | st.lists(_PIECES, max_size=4).map("".join)
+_STATE = st.dictionaries(st.integers(-4, 4), st.tuples(_TEXT, _TEXT, st.none() | st.just("1.00")))
+
+
+@pytest.fixture
+def engine(database: Database) -> Iterator[Engine]:
+    engine = database.engine()
+    with engine.begin() as connection:
+        for name in ("old_t", "new_t"):
+            connection.execute(text(f"create table {name} ({COLUMNS})"))
+    yield engine
+    engine.dispose()
+
+
+def _fill(connection: Connection, name: str, rows: Mapping[int, Row]) -> None:
+    connection.execute(text(f"delete from {name}"))
+    bound = [{"id": key, "a": a, "b": b, "n": n} for key, (a, b, n) in rows.items()]
+    if bound:
+        connection.execute(text(f"insert into {name} values (:id, :a, :b, :n)"), bound)
+
+
+def _state(connection: Connection, name: str) -> TableState:
+    readable = at_hand(connection, name)
+    return TableState(connection, readable.table, readable, readable.table)
+
+
+@settings(max_examples=drawn(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(_STATE, _STATE)
+@example({0: ("x", "y,|z", None)}, {0: ("x,|y", "z", None)})
+@example({0: (None, "", None)}, {0: (",;", None, None)})
+def test_sums_differ_where_the_rows_of_a_segment_do(
+    engine: Engine, old: dict[int, Row], new: dict[int, Row]
+) -> None:
+    with engine.begin() as connection:
+        _fill(connection, "old_t", old)
+        _fill(connection, "new_t", new)
+    with snapshot(engine) as connection:
+        sides = (_state(connection, "old_t"), _state(connection, "new_t"))
+        if not sides[0].dialect.escaped:
+            pytest.skip("this database makes no sums")
+        before, after = (Segments(-4, 2, "salt").sums(side, "1 = 1") for side in sides)
+    keys = (key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    assert {one.segment for one in before ^ after} == {(key + 4) // 2 for key in keys}
+
+
+def test_only_segments_that_differ_are_read(engine: Engine) -> None:
+    _many(engine)
+    with snapshot(engine) as connection:
+        old, new = _state(connection, "old_t"), _state(connection, "new_t")
+        if not old.dialect.escaped:
+            pytest.skip("this database makes no sums")
+        read = [sum(rows.num_rows for rows in side) for side in differing_rows(old, new)]
+    assert 0 < read[0] <= 8
+    assert read[1] <= 8
+
+
+@pytest.mark.slow("starts a shell and fills two tables")
+def test_the_changes_are_those_of_all_rows(engine: Engine, database: Database, tmp_path: Path) -> None:
+    _many(engine)
+    shell = Shell(tmp_path)
+    words = ("compare", "old_t", "new_t", "--to", "changes", "--url")
+    url = database.url.render_as_string(hide_password=False)
+    by_segment = shell.run(*words, url)
+    all_rows = shell.run(*words, url, "--keep", "kept.parquet")  # which keeps every row, so reads it
+    shell.close()
+    assert (by_segment.code, all_rows.code) == (0, 0), by_segment.stderr + all_rows.stderr
+    assert by_segment.stdout == all_rows.stdout
+    assert by_segment.stdout.count("\n") == 8
+
+
+def _many(engine: Engine) -> None:
+    """Fill both tables; eight rows differ, two of them by exchanged values."""
+    rows: dict[int, Row] = {
+        number * 3 - ROWS: (f"Jack{number}", "Frost", f"{number % 7}.00") for number in range(ROWS)
+    }
+    keys = sorted(rows)
+    with engine.begin() as connection:
+        _fill(connection, "old_t", rows)
+        del rows[keys[0]]
+        rows[keys[100]], rows[keys[101]] = rows[keys[101]], rows[keys[100]]
+        rows[keys[1000]] = (None, "Frost", "1.00")
+        rows[keys[2000]] = ("", "Frost", "1.00")
+        rows[keys[3000]] = ("Jack,3000", "Frost", "1.01")
+        rows[keys[-1] + 1] = rows[keys[-1] + 900] = ("new", None, None)
+        _fill(connection, "new_t", rows)

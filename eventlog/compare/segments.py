@@ -74,7 +74,7 @@ class SegmentSum(NamedTuple):
 
 
 class Segments(NamedTuple):
-    """Ranges of `width` numbers from `start` on, and the salt of their hashes."""
+    """A division of a key into ranges of `width` numbers from `start` on, with the salt of the hashes."""
 
     start: int
     width: int

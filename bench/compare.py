@@ -29,7 +29,7 @@ from sqlalchemy.engine import URL, Connection, Engine
 from bench.peers.installing import Skipped, python
 from bench.peers.server import peers_server
 from eventlog.compare.lines import differences, in_order
-from eventlog.compare.segments import TableState, differing_rows
+from eventlog.compare.segments import TableSide, differing_rows
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import at_hand, snapshot
 from eventlog.core import tablesfile
@@ -189,9 +189,9 @@ def _difference(engine: Engine, *, whole: bool = False) -> tuple[float, int, int
         return time.perf_counter() - begun, sum(map(_received, (old, new))) - before, found
 
 
-def _table_state(connection: Connection, name: str) -> TableState:
+def _table_state(connection: Connection, name: str) -> TableSide:
     readable = at_hand(connection, name)
-    return TableState(connection, readable.table, readable, readable.table)
+    return TableSide(connection, readable.table, readable, readable.table)
 
 
 def _received(connection: Connection) -> int:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from eventlog.compare.files import files_of, read_file
 from eventlog.compare.kept_state import KeptState
 from eventlog.compare.lines import DifferenceLine, differences, in_order
-from eventlog.compare.segments import TableState, differing_rows
+from eventlog.compare.segments import TableSide, differing_rows
 from eventlog.compare.tables import at_hand, snapshot
 from eventlog.core.errors import InvalidTables, Misuse, Refused
 from eventlog.core.extras import extra
@@ -25,7 +25,7 @@ from eventlog.sql.connect import connect
 
 Found = tuple[Tables, Iterator[str | Refused]]  # the tables, and what changed as lines of `changes`, in order
 Batches = Callable[[], Iterator[pa.RecordBatch]]
-Rows = Batches | TableState
+Rows = Batches | TableSide
 Sides = Callable[[], tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]]  # the old rows, the new ones
 
 
@@ -84,13 +84,13 @@ def _keeping(name: str, pairs: Sequence[tuple[Table, Rows, Rows]]) -> Iterator[t
 
 def _sides(old: Rows, new: Rows) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
     """Return the rows of both sides; of two tables in databases those that can differ."""
-    if isinstance(old, TableState) and isinstance(new, TableState):
+    if isinstance(old, TableSide) and isinstance(new, TableSide):
         return differing_rows(old, new)
     return _all(old), _all(new)
 
 
 def _all(rows: Rows) -> Iterator[pa.RecordBatch]:
-    return rows.rows() if isinstance(rows, TableState) else rows()
+    return rows.rows() if isinstance(rows, TableSide) else rows()
 
 
 class GivenState:
@@ -138,7 +138,7 @@ class GivenState:
             return {table: self._reading(table, file) for table, file in found.items()}
         (table,) = (tables.get(self._only),) if self._only else _only(tables, self.name)
         own, readable = (at_hand(self._connection, self.name, one) for one in (None, table))
-        return {table: TableState(self._connection, table, readable, own.table)}
+        return {table: TableSide(self._connection, table, readable, own.table)}
 
     def _reading(self, table: Table, file: str) -> Batches:
         return lambda: read_file(table, file, self._container, self._advance, self._limits)

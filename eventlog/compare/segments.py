@@ -35,7 +35,7 @@ _HALF = 1 << 64
 _END, _NULL = "',|'", "',;'"  # of a value; no escaped text contains one
 
 
-class TableState(NamedTuple):
+class TableSide(NamedTuple):
     """A table in a snapshot, compared as the rows of `table`; `own` is the table in the catalogue."""
 
     connection: Connection
@@ -80,7 +80,7 @@ class Segments(NamedTuple):
     width: int
     salt: str
 
-    def sums(self, state: TableState, where: str) -> set[SegmentSum]:
+    def sums(self, state: TableSide, where: str) -> set[SegmentSum]:
         """Return the sums of each segment that has rows which satisfy a condition."""
         dialect, readable = state.dialect, state.readable
         distance = f"({state.first} - cast({self.start} as {dialect.integer}))"
@@ -105,7 +105,7 @@ class Segments(NamedTuple):
             for at, n, one, two in found
         }
 
-    def conditions(self, state: TableState, differing: Iterable[int]) -> Iterator[str]:
+    def conditions(self, state: TableSide, differing: Iterable[int]) -> Iterator[str]:
         """Yield conditions that the rows of these segments satisfy, each row one of them."""
         ranges = [
             f"{state.first} >= {self.start + first * self.width}"
@@ -117,7 +117,7 @@ class Segments(NamedTuple):
 
 
 def differing_rows(
-    old: TableState, new: TableState
+    old: TableSide, new: TableSide
 ) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
     """Return the rows of both sides that can differ: all of them if segments do not help."""
     segments = _segments(old, new)
@@ -138,7 +138,7 @@ def _differing(before: set[SegmentSum], after: set[SegmentSum]) -> set[int]:
 
 
 def _divided(
-    segments: Segments, differing: set[int], old: TableState, new: TableState
+    segments: Segments, differing: set[int], old: TableSide, new: TableSide
 ) -> tuple[set[int], Segments]:
     """Return which parts of segments differ, and these parts as segments."""
     parts = segments._replace(width=max(1, segments.width // _PARTS))
@@ -149,12 +149,12 @@ def _divided(
     return _differing(before, after), parts
 
 
-def _rows_of(segments: Segments, state: TableState, differing: Iterable[int]) -> Iterator[pa.RecordBatch]:
+def _rows_of(segments: Segments, state: TableSide, differing: Iterable[int]) -> Iterator[pa.RecordBatch]:
     for condition in segments.conditions(state, differing):
         yield from state.rows(condition)
 
 
-def _segments(old: TableState, new: TableState) -> Segments | None:
+def _segments(old: TableSide, new: TableSide) -> Segments | None:
     """Return the segments of two tables; None if a database cannot sum them alike, or a key is not theirs."""
     if old.dialect is not new.dialect or not old.dialect.escaped:
         return None
@@ -168,7 +168,7 @@ def _segments(old: TableState, new: TableState) -> Segments | None:
     return Segments(start, width, secrets.token_hex(16)) if end + width - start < _LARGEST else None
 
 
-def _by_number(state: TableState) -> bool:
+def _by_number(state: TableSide) -> bool:
     """Return whether the key is the one of the catalogue, and begins with an integer."""
     own, table = state.own, state.readable.table
     return not own.view and set(own.key) == set(table.key) and table.key_columns[0].bounds is not None

@@ -115,11 +115,11 @@ class PickUps:
 
     def _ready(self) -> Sequence[Sending]:
         """Return the first events whose wait is over, and the pending ones."""
-        reading = self._log.pick_up_unless_due()
+        reading = self._log.pick_up(unless_due=True)
         waited: Sequence[Sending] = ()
-        if reading is None:
+        if reading.due:
             waited = next(filter(None, map(self._accounted, self._log.due())), ())
-        reading = self._log.past_held(reading or self._log.pick_up(), self._tally)
+        reading = self._log.past_held(self._log.pick_up() if reading.due else reading, self._tally)
         self._finish_silent()
         self.first, self.full = min(reading.picked, default=0), reading.full or bool(waited)
         return [*waited, *reading.every()]

@@ -67,11 +67,11 @@ class Publisher:
             if not self._stopped and self._ledger.interrupted:
                 self._send_interrupted()
             if not self._stopped:
-                reading = self._log.pick_up_unless_due()
-                if reading is None:
+                reading = self._log.pick_up(unless_due=True)
+                if reading.due:
                     self._send_due()
                 if not self._stopped:
-                    self._send_new(reading or self._log.pick_up())
+                    self._send_new(self._log.pick_up() if reading.due else reading)
         cycle = self._tally.cycle
         self._was_down, cycle.seconds = cycle.down is not None, self._tally.seconds
         return cycle

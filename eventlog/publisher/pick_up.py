@@ -67,18 +67,10 @@ class LogReader:
             self._ledger.rename_holds(self._reader.tables)
             self._prefix.forget_all()  # rows of a table that was halted may go now
 
-    def pick_up_unless_due(self) -> Reading | None:
-        """Do as `pick_up` does; None if an event may be due again, because such events are sent first."""
-        return self._pick_up(unless_due=True)
-
-    def pick_up(self) -> Reading:
+    def pick_up(self, *, unless_due: bool = False) -> Reading:
         """Return the events of the pending rows that may go now, of fewer rows if their current rows cannot
-        be held. Before rows are refused the tables are read again."""
-        reading = self._pick_up(unless_due=False)
-        assert reading is not None
-        return reading
-
-    def _pick_up(self, *, unless_due: bool) -> Reading | None:
+        be held. Before rows are refused the tables are read again. With `unless_due` nothing is read if an
+        event may be due again, because such events are sent first."""
         thorough = False
         while True:
             limit = self._limit
@@ -86,7 +78,7 @@ class LogReader:
                 with self._snapshot() as snapshot:
                     redriven = snapshot.moment.latest_redrive
                     if unless_due and snapshot.moment.is_due(self._clock.now(), self._settings.waits.beyond):
-                        return None
+                        return Reading(due=True)
                     reader = self._reader
                     choice = reader.selection(self._settings.choice(limit), by_column=True)
                     rows = self._prefix.look(snapshot, choice, loopback=reader.finishes_loopback)

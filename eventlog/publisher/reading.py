@@ -46,6 +46,7 @@ class Reading:
     unknown: frozenset[tuple[str, str]] = frozenset()  # columns that rows named and their tables lack
     spelled: list[Spelling] = field(default_factory=list)  # how rows of waiting objects name them
     released: list[tuple[ObjectName, str]] = field(default_factory=list)  # events without rows to send again
+    due: bool = False  # nothing was read, because an event may be due again
     redriven: int = 0  # the notice of the last redrive that the snapshot contained
 
     @property

@@ -101,35 +101,36 @@ class Queries:
 
     def together(self, connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
         """Run statements in one round trip if the driver can, else one by one, and commit after them if that
-        is asked for. Return the rows of each."""
+        is asked for. Return the rows of each. Nothing after a statement that fails is run."""
         if not calls and not commit:
             return []
         if not self.goes_together(connection):
             results = [connection.execute(*call) for call in calls]
             rows = [result.all() if result.returns_rows else [] for result in results]
         else:
-            rows = self._send(connection, calls, commit=commit)
+            if not connection.in_transaction():
+                connection.begin()
+            driver: Any = connection.connection.driver_connection
+            texts = [self._text(connection, clause) for clause, _ in calls]
+            try:
+                with driver.pipeline():
+                    cursors = list(map(driver.execute, texts, [values for _, values in calls]))
+                    if commit:
+                        driver.commit()
+                rows = [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+            except connection.dialect.loaded_dbapi.Error as fault:
+                raise translated(connection, fault) from fault
         if commit:
             connection.commit()
         return rows
 
     def goes_together(self, connection: Connection) -> bool:
         """Return whether several statements take one round trip."""
-        dialect = self.log.dialect
-        return dialect.send is not None and f"{dialect.name}+{connection.dialect.driver}" == dialect.driver
-
-    def _send(self, connection: Connection, calls: Sequence[Call], *, commit: bool) -> list[Any]:
-        """Run statements in one round trip, in the transaction that SQLAlchemy believes to be open."""
-        if not connection.in_transaction():
-            connection.begin()
-        driver, send = connection.connection.driver_connection, self.log.dialect.send
-        assert send is not None
-        try:
-            return send(
-                driver, [(self._text(connection, clause), values) for clause, values in calls], commit=commit
-            )
-        except connection.dialect.loaded_dbapi.Error as fault:
-            raise translated(connection, fault) from fault
+        dialect, driver = self.log.dialect, connection.dialect
+        if not dialect.pipelines or f"{dialect.name}+{driver.driver}" != dialect.driver:
+            return False
+        library: Any = driver.loaded_dbapi
+        return bool(library.Pipeline.is_supported())  # not by a client library from before version 14
 
     def _text(self, connection: Connection, clause: TextClause) -> str:
         """Return a statement as its driver takes it."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.compare.segments import Segments, TableState, differing_rows
+from eventlog.compare.segments import Segments, TableSide, differing_rows
 from eventlog.compare.tables import at_hand, snapshot
 from tests.commands import Shell
 from tests.databases import Database
@@ -45,9 +45,9 @@ def _fill(connection: Connection, name: str, rows: Mapping[int, Row]) -> None:
         connection.execute(text(f"insert into {name} values (:id, :a, :b, :n)"), bound)
 
 
-def _state(connection: Connection, name: str) -> TableState:
+def _state(connection: Connection, name: str) -> TableSide:
     readable = at_hand(connection, name)
-    return TableState(connection, readable.table, readable, readable.table)
+    return TableSide(connection, readable.table, readable, readable.table)
 
 
 @settings(max_examples=drawn(60), suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
@@ -45,9 +46,16 @@ def stacks_at(column: str) -> Iterator[list[list[str]]]:
         if f'"{column}"' in statement:
             found.append(our_frames())
 
+    def execute(self: Any, statement: str, *rest: Any, **named: Any) -> Any:
+        note(self, None, statement)
+        return in_pipeline(self, statement, *rest, **named)
+
+    in_pipeline = psycopg.Connection.execute  # where statements go together, without SQLAlchemy's events
     event.listen(Engine, "before_cursor_execute", note)
     try:
-        yield found
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(psycopg.Connection, "execute", execute)
+            yield found
     finally:
         event.remove(Engine, "before_cursor_execute", note)
 

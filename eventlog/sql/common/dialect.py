@@ -120,7 +120,7 @@ class Dialect:
     copies: bool = False  # takes rows by `copy ... from stdin`
     refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
     conflicts: frozenset[str] = frozenset()  # numbers of errors after which a transaction is to be done again
-    send: Callable[..., list[Any]] | None = None  # runs several statements in one round trip, by its driver
+    pipelines: bool = False  # its driver runs several statements in one round trip, by a pipeline
     session_options: Mapping[str, str] = field(
         default_factory=dict
     )  # for connections that begin by a statement

@@ -19,7 +19,7 @@ from eventlog.sql.common.storage import Storage
 from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
 from eventlog.sql.log.finished_ranges import FinishedRows, read_finished
 from eventlog.sql.log.inserts import BOUNDS, Bounds
-from eventlog.sql.log.lanes import HIGHEST, LOWEST, Lane, between
+from eventlog.sql.log.lanes import HIGHEST, LOWEST, Lane
 from eventlog.sql.queries import Call, Queries
 
 if TYPE_CHECKING:
@@ -139,21 +139,21 @@ class Pending:
         self, choice: Selection, after: int | None = None, upto: int | None = None
     ) -> Iterator[Cells]:
         """Yield all pending rows that may go now, by record_id, `limit` of them with each statement."""
-        while chunk := self._lane("pick_up", choice, between(after, upto)):
+        while chunk := self.pending("pick_up", choice, NO_RANGE, LOWEST if after is None else after, 0, upto):
             yield from chunk
             after = chunk[-1][0]
 
     def every_pending_id(self, choice: Selection) -> Iterator[int]:
         """Return their record_ids, likewise."""
-        after = None
-        while chunk := self._lane("pending_ids", choice, between(after)):
+        after = LOWEST
+        while chunk := self.pending("pending_ids", choice, NO_RANGE, after):
             yield from (number for (number,) in chunk)
             after = chunk[-1][0]
 
     def bounds(self, choice: Selection, size: int) -> Iterator[int]:
         """Yield every so-many-th of them, for those who share them out."""
-        after, one = None, replace(choice, limit=1)
-        while found := self._lane("pending_ids", one, between(after), skip=size - 1):
+        after, one = LOWEST, replace(choice, limit=1)
+        while found := self.pending("pending_ids", one, NO_RANGE, after, size - 1):
             ((after,),) = found
             yield after
 
@@ -228,27 +228,20 @@ class Pending:
         blocked: BlockedRange = NO_RANGE,
         after: int = LOWEST,
         skip: int = 0,
+        upto: int | None = None,
     ) -> list[Any]:
-        """Return the first rows that a blocked does not cover: in its gaps, then after its end."""
+        """Return the first rows that a range does not cover: in its gaps, then after its end."""
         whole = choice.future or skip > 0
         lanes = (one for lane in blocked.gaps(after) for one in self.done.lanes(lane, whole=whole))
         calls = [pending_statement(self._queries, name, choice, lane, skip) for lane in lanes]
         found: list[Any] = list(chain.from_iterable(self._queries.together(self._connection, calls)))
         keep_first(found, choice.limit)
-        if len(found) < choice.limit:
-            rest = replace(choice, limit=choice.limit - len(found))
-            found += self._lane(name, rest, blocked.rest(after), skip)
-        return found
-
-    def _lane(self, name: str, choice: Selection, lane: Lane, skip: int = 0) -> list[Any]:
-        """Return the first rows of a lane, in the order of the choice."""
-        found: list[Any] = []
-        for one in self.done.lanes(lane, whole=choice.future or skip > 0):
-            rest = replace(choice, limit=choice.limit - len(found))
-            statement = pending_statement(self._queries, name, rest, one, skip)
-            found += self._queries.together(self._connection, [statement])[0]
-            if len(found) >= choice.limit:
+        for lane in self.done.lanes(blocked.rest(after, upto), whole=whole):
+            left = choice.limit - len(found)
+            if left <= 0:
                 break
+            call = pending_statement(self._queries, name, replace(choice, limit=left), lane, skip)
+            found += self._queries.together(self._connection, [call])[0]
         return found
 
     def sizes(self, ids: Sequence[int]) -> list[int]:

@@ -54,7 +54,7 @@ class HeldObjects:
         return bool(self.hashes) and isinstance(name, tuple) and object_hash(*name) in self.hashes
 
 
-class Moment(NamedTuple):
+class LogMoment(NamedTuple):
     """The facts about the log that each cycle needs, as of a snapshot."""
 
     now: str  # the database's clock, in UTC
@@ -82,16 +82,16 @@ class Snapshot(Pending):
         position = queries.calls_of("log_position") if queries.goes_together(connection) else []
         _, (moment,), (record,), *rest = queries.together(connection, [*map(queries.call, names), *position])
         snapshot = cls(connection, queries)
-        snapshot.moment, snapshot.done_record = Moment(str(moment[0]), *moment[1:]), record
+        snapshot.moment, snapshot.done_record = LogMoment(str(moment[0]), *moment[1:]), record
         if rest:
             snapshot.bound = position_of(rest[-1], snapshot.is_attached).bound
         return snapshot
 
     @cached_property
-    def moment(self) -> Moment:
+    def moment(self) -> LogMoment:
         """The facts of this moment."""
         row = self._queries.run(self._connection, "moment").one()
-        return Moment(str(row[0]), *row[1:])
+        return LogMoment(str(row[0]), *row[1:])
 
     def is_attached(self) -> bool:
         """Return whether the log is one that we did not create."""

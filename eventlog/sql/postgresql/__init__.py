@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from eventlog.sql.common.capacity import Capacity
@@ -34,13 +34,6 @@ def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]
 
         sql_ascii.prepare(connection)
     return connection
-
-
-def _send(driver: Any, statements: Sequence[Any], *, commit: bool) -> list[Any]:
-    """Run several statements in one round trip."""
-    from eventlog.sql.postgresql import pipeline  # it imports the driver
-
-    return pipeline.send(driver, statements, commit=commit)
 
 
 _SCHEMA_WORDS = {
@@ -116,7 +109,7 @@ POSTGRESQL = Dialect(
     # raised by a trigger
     refusals=frozenset(("21000", "428C9", "44000", "54000", "P0001")),
     conflicts=frozenset(("40001", "40P01")),
-    send=_send,
+    pipelines=True,
     session_options={"isolation_level": "AUTOCOMMIT"},  # no round trip of its own for `begin`
     copies=True,
     rows_as_json=True,

@@ -144,7 +144,7 @@ def test_a_skip_frees_the_objects_that_waited_for_its_rows(store: Store) -> None
 def test_what_lets_rows_go_leaves_a_notice_that_a_snapshot_shows(store: Store) -> None:
     def latest() -> int | None:
         with store.snapshot() as snapshot:
-            return snapshot.latest_notice()
+            return snapshot.moment.latest_notice
 
     assert latest() is None
     with store.upkeep() as upkeep:

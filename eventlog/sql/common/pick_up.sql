@@ -200,10 +200,6 @@ select finish_mode from {state} where one = 1
 -- The highest record_id that ever went out.
 select highest_id from {state} where one = 1
 
--- latest_notice --
--- The notice that was left last.
-select max(notice_id) from {notice}
-
 -- latest_redrive --
 -- The notice of the last redrive.
 select coalesce(max(notice_id), 0) from {notice} where kind = 'redrive'

@@ -228,14 +228,6 @@ class Snapshot(Pending):
         """Return the pending rows of the driver's own user that are not blocked."""
         return self._ids(limit, "loopback", blocked, driver_user=driver_user)
 
-    def latest_notice(self) -> int | None:
-        """Return the notice that somebody left last."""
-        return self.moment.latest_notice
-
-    def latest_redrive(self) -> int:
-        """Return the notice of the last redrive, 0 where there was none."""
-        return self.moment.latest_redrive
-
     def timeless(self, limit: int) -> list[int]:
         """Return the pending rows without event_time, which a pick-up by time never sees."""
         return self._ids(limit, "timeless")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
+from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.templates import fill
-from eventlog.sql.queries import Call, Queries, unbound
+from eventlog.sql.queries import Queries, unbound
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.engine import Connection
 
 from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Call, Together
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import translated
 from eventlog.sql.names import Log
@@ -21,13 +22,6 @@ PIECES = (
 )
 
 
-class Call(NamedTuple):
-    """A statement with its values, ready to run."""
-
-    clause: TextClause
-    values: Mapping[str, Any]
-
-
 class Queries:
     """Runs the named statements of a log on a connection."""
 
@@ -35,7 +29,6 @@ class Queries:
         self.log = log
         self._clauses: dict[object, TextClause] = {}
         self._several: dict[object, list[Call]] = {}
-        self._texts: dict[TextClause, str] = {}  # for the driver, where statements go together
         self._pieces: dict[object, str] = {}
         self._names = names = log.reading_names()
         names["new_row"] = self.piece("row")
@@ -101,42 +94,34 @@ class Queries:
 
     def together(self, connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
         """Run statements in one round trip if the driver can, else one by one, and commit after them if that
-        is asked for. Return the rows of each. Nothing after a statement that fails is run."""
+        is asked for. Return the rows of each, or how many it changed. Nothing after a statement that fails
+        is run."""
         if not calls and not commit:
             return []
-        if not self.goes_together(connection):
+        if (run := self.run_together(connection)) is None:
             results = [connection.execute(*call) for call in calls]
-            rows = [result.all() if result.returns_rows else [] for result in results]
+            rows = [result.all() if result.returns_rows else result.rowcount for result in results]
         else:
             if not connection.in_transaction():
                 connection.begin()
-            driver: Any = connection.connection.driver_connection
-            texts = [self._text(connection, clause) for clause, _ in calls]
             try:
-                with driver.pipeline():
-                    cursors = list(map(driver.execute, texts, [values for _, values in calls]))
-                    if commit:
-                        driver.commit()
-                rows = [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+                rows = run(connection, calls, commit=commit)
             except connection.dialect.loaded_dbapi.Error as fault:
                 raise translated(connection, fault) from fault
         if commit:
             connection.commit()
         return rows
 
-    def goes_together(self, connection: Connection) -> bool:
-        """Return whether several statements take one round trip."""
+    def run_together(self, connection: Connection) -> Together | None:
+        """Return what runs statements in one round trip on this connection, None if nothing can."""
         dialect, driver = self.log.dialect, connection.dialect
-        if not dialect.pipelines or f"{dialect.name}+{driver.driver}" != dialect.driver:
-            return False
+        if dialect.load_together is None or f"{dialect.name}+{driver.driver}" != dialect.driver:
+            return None
+        session: Any = connection.connection.dbapi_connection
         library: Any = driver.loaded_dbapi
-        return bool(library.Pipeline.is_supported())  # not by a client library from before version 14
-
-    def _text(self, connection: Connection, clause: TextClause) -> str:
-        """Return a statement as its driver takes it."""
-        if clause not in self._texts:
-            self._texts[clause] = str(clause.compile(dialect=connection.dialect))
-        return self._texts[clause]
+        if not (session.autocommit and library.Pipeline.is_supported()):  # from version 14 of the library on
+            return None
+        return dialect.load_together()
 
     def run_every(self, connection: Connection, name: str, **holes: str) -> None:
         """Run all statements of a name, which bind nothing."""

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from sqlalchemy import event
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
 from eventlog.demo.embedded import Server
 from eventlog.jobs.signals import Signals
 from eventlog.publisher.config import Config
 from eventlog.publisher.daemon import Daemon
+from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import connect
+from eventlog.sql.postgresql import pipeline
 from tests.databases import EMBEDDED, fresh, server_url
 from tests.publisher.world import World, key
 
@@ -46,15 +47,16 @@ def stacks_at(column: str) -> Iterator[list[list[str]]]:
         if f'"{column}"' in statement:
             found.append(our_frames())
 
-    def execute(self: Any, statement: str, *rest: Any, **named: Any) -> Any:
-        note(self, None, statement)
-        return in_pipeline(self, statement, *rest, **named)
+    def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> Any:
+        for call in calls:
+            note(connection, None, call.clause.text)
+        return together(connection, calls, commit=commit)
 
-    in_pipeline = psycopg.Connection.execute  # where statements go together, without SQLAlchemy's events
+    together = pipeline.run_together  # without SQLAlchemy's events
     event.listen(Engine, "before_cursor_execute", note)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(psycopg.Connection, "execute", execute)
+            patch.setattr(pipeline, "run_together", run_together)
             yield found
     finally:
         event.remove(Engine, "before_cursor_execute", note)

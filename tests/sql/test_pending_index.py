@@ -75,7 +75,8 @@ def test_a_log_that_has_lost_it_gets_it_back_with_letters(store: Store) -> None:
     with leader, store.snapshot() as snapshot:
         rows = [int(str(row[0])) for row in snapshot.pick_up(Selection()).cells]
         with store.work(leader.epoch) as work:
-            assert work.finish({Letter.SUCCESS: rows[:2]}) == 2
+            work.finish({Letter.SUCCESS: rows[:2]})
+        assert work.finished == 2
     change(store, FinishMode.UPDATE)
     assert indexed(store)
     with store.snapshot() as snapshot:

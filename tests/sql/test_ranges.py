@@ -77,7 +77,8 @@ def finish(store: Store, ids: Sequence[int] | np.ndarray, *, delete: bool) -> in
     assert leader is not None
     with leader, store.work(leader.epoch) as work:
         work.set_mode(FinishMode.DELETE if delete else FinishMode.UPDATE)
-        return work.finish({Letter.SUCCESS: ids})
+        work.finish({Letter.SUCCESS: ids})
+    return work.finished
 
 
 def letters(store: Store) -> dict[int, str]:
@@ -161,7 +162,8 @@ def read_and_finish(store: Store, epoch: int) -> Counter[str]:
         rows = snapshot.pick_up(Selection()).cells
     if rows:
         with store.work(epoch) as work:
-            assert work.finish({Letter.SUCCESS: [int(str(row[0])) for row in rows]}) == len(rows)
+            work.finish({Letter.SUCCESS: [int(str(row[0])) for row in rows]})
+        assert work.finished == len(rows)
     return Counter(str(row[6]) for row in rows)
 
 

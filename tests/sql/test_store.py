@@ -67,7 +67,8 @@ def now(store: Store) -> datetime:
 
 def finish(store: Store, letter: Letter, rows: list[int]) -> int:
     with leading(store) as epoch, store.work(epoch) as work:
-        return work.finish({letter: rows})
+        work.finish({letter: rows})
+    return work.finished
 
 
 @contextmanager
@@ -209,7 +210,8 @@ def test_handled_rows_are_deleted_on_wish_but_never_failed_ones(store: Store) ->
     with leading(store) as epoch, store.work(epoch) as work:
         letters = {Letter.SUCCESS: [one], Letter.ERROR: [two], Letter.FATAL: [three], Letter.WARNING: [four]}
         work.set_mode(FinishMode.DELETE)
-        assert work.finish(letters) == 4
+        work.finish(letters)
+    assert work.finished == 4
     with store.snapshot() as snapshot:
         assert [(cells[0], cells[1]) for cells in snapshot.rows([one, two, three, four])] == [
             (two, "E"),

@@ -6,11 +6,12 @@ the folder of the dialect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy.engine import Engine
+from sqlalchemy import TextClause
+from sqlalchemy.engine import Connection, Engine
 
 from eventlog.sql.common.capacity import Capacity, IllegalName
 from eventlog.sql.common.expression import Expressions
@@ -19,6 +20,19 @@ from eventlog.sql.common.storage import Storage
 
 ISO_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}([.][0-9]{1,6})?"  # as most texts of a time are
 POSITIVE_INTEGER = "'^ *[+]?0*[1-9][0-9]{0,18} *$'"
+
+
+class Call(NamedTuple):
+    """A statement with its values, ready to run."""
+
+    clause: TextClause
+    values: Mapping[str, Any]
+
+
+class Together(Protocol):
+    """Runs statements in one round trip. Returns the rows of each, or how many it changed."""
+
+    def __call__(self, connection: Connection, calls: Sequence[Call], *, commit: bool) -> list[Any]: ...
 
 
 class TriggerWriter(NamedTuple):
@@ -120,7 +134,7 @@ class Dialect:
     copies: bool = False  # takes rows by `copy ... from stdin`
     refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
     conflicts: frozenset[str] = frozenset()  # numbers of errors after which a transaction is to be done again
-    pipelines: bool = False  # its driver runs several statements in one round trip, by a pipeline
+    load_together: Callable[[], Together] | None = None  # if its driver can run several in one round trip
     session_options: Mapping[str, str] = field(
         default_factory=dict
     )  # for connections that begin by a statement

@@ -76,7 +76,7 @@ class Leader:
 
     def is_paused(self) -> bool:
         """Return whether the publisher is paused; ConnectionLost if the session of the lock is gone."""
-        since = self._queries.run(self._connection, "paused").scalar()
+        (((since,),),) = self._queries.together(self._connection, [self._queries.call("paused")])
         self._rest()
         return since is not None
 

@@ -15,12 +15,13 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import COLUMNS, Cell
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Tables
+from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.storage import Storage
 from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
 from eventlog.sql.log.finished_ranges import FinishedRows, read_finished
 from eventlog.sql.log.inserts import BOUNDS, Bounds
 from eventlog.sql.log.lanes import HIGHEST, LOWEST, Lane
-from eventlog.sql.queries import Call, Queries
+from eventlog.sql.queries import Queries
 
 if TYPE_CHECKING:
     import pyarrow as pa

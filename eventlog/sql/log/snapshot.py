@@ -14,6 +14,7 @@ from eventlog.core.entry import COLUMNS
 from eventlog.core.identity import object_hash
 from eventlog.core.tables import Table
 from eventlog.sql import current
+from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
@@ -22,7 +23,7 @@ from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.lanes import LOWEST, Lane, between
 from eventlog.sql.log.pending import OBJECT, Cells, Pending, PickUp, Selection, keep_first
 from eventlog.sql.log.position import position_of, read_sequence
-from eventlog.sql.queries import Call, Queries, containing
+from eventlog.sql.queries import Queries, containing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +80,7 @@ class Snapshot(Pending):
     def begin(cls, connection: Connection, queries: Queries) -> Self:
         """Begin a transaction that reads one moment of the log, and read the facts about that moment."""
         names = ("snapshot", "moment", "done")
-        position = queries.calls_of("log_position") if queries.goes_together(connection) else []
+        position = queries.calls_of("log_position") if queries.run_together(connection) else []
         _, (moment,), (record,), *rest = queries.together(connection, [*map(queries.call, names), *position])
         snapshot = cls(connection, queries)
         snapshot.moment, snapshot.done_record = LogMoment(str(moment[0]), *moment[1:]), record

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_hash
+from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import keepable
 from eventlog.sql.log.finished_ranges import FinishedRanges
 from eventlog.sql.log.finishing import FinishMode, agreed, mode_named
@@ -19,7 +20,7 @@ from eventlog.sql.log.overtaken import OvertakenRows
 from eventlog.sql.log.position import CREDIBLE
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.log.receiver_state import ReceiverState
-from eventlog.sql.queries import Call, Queries
+from eventlog.sql.queries import Queries
 
 Spelling = tuple[ObjectName, tuple[str, str]]  # an object, and a table_name and table_key of its rows
 
@@ -69,7 +70,9 @@ class Work:
         self._connection = connection
         self._queries = queries
         self.epoch = epoch
-        self._later: list[Call] = []  # what is written at the end, in this order
+        self.finished = 0  # rows that were still new, once it is committed
+        self._finishing: list[Call] = []  # what gives rows their letters, at the end
+        self._later: list[Call] = []  # what is written after that, in this order
         begin = [queries.call(name) for name in ("work", "epoch", "latest_redrive")]
         _, ((current, mode),), ((redriven,),) = queries.together(connection, begin)
         self.latest_redrive = int(
@@ -81,8 +84,10 @@ class Work:
 
     def commit(self) -> None:
         """Write what is left to the end, and commit."""
-        later, self._later = self._later, []
-        self._queries.together(self._connection, later, commit=True)
+        last = self._finishing, self._later
+        self._finishing, self._later = [], []
+        results = self._queries.together(self._connection, [*last[0], *last[1]], commit=True)
+        self.finished += sum(results[: len(last[0])])
 
     def _write_later(self, name: str, **values: Any) -> None:
         """Run a statement at the end of the transaction, because nothing in it depends on the result."""
@@ -108,35 +113,33 @@ class Work:
         """Return the state of the receiver, if the log is filled by comparing."""
         return ReceiverState(self._connection, self._queries)
 
-    def finish(self, letters: Mapping[Letter, Ids]) -> int:
-        """Give rows their letters, in the log or outside of it. Return how many were still new.
+    def finish(self, letters: Mapping[Letter, Ids]) -> None:
+        """Give rows their letters, in the log or outside of it.
 
         In a log that deletes handled rows, those that did not fail are deleted.
         """
         if self._mode is FinishMode.RANGES:
-            return FinishedRanges(self._connection, self._queries).add(letters)
-        return sum(
-            self._remove(ids)
-            if self._mode is FinishMode.DELETE and letter not in (Letter.ERROR, Letter.FATAL)
-            else self._in_ranges("finish", ids, letter=str(letter))
-            for letter, ids in letters.items()
-        )
+            self.finished += FinishedRanges(self._connection, self._queries).add(letters)
+            return
+        for letter, ids in letters.items():
+            if self._mode is FinishMode.DELETE and letter not in (Letter.ERROR, Letter.FATAL):
+                self._remove(ids)
+            else:
+                self._in_ranges("finish", ids, letter=str(letter))
 
-    def _remove(self, ids: Ids) -> int:
-        """Delete rows that were published; how many there were."""
+    def _remove(self, ids: Ids) -> None:
+        """Delete rows that were published."""
         rows = list(integers(ids))
         OvertakenRows(self._connection, self._queries).leave(rows)
-        return self._in_ranges("remove", rows)
+        self._in_ranges("remove", rows)
 
-    def _in_ranges(self, name: str, ids: Ids, **values: Any) -> int:
-        """Run a statement on rows by their ids, on long ranges of them at once; how many it met."""
-        log, run = self._queries.log, self._queries.run
+    def _in_ranges(self, name: str, ids: Ids, **values: Any) -> None:
+        """Run a statement at the end on rows by their ids, on long ranges of them at once."""
+        log, call = self._queries.log, self._queries.call
         whole = log.ranged and (name != "finish" or log.dialect.updates_ranges)
         ranges, rest = long_ranges(ids) if whole else ([], integers(ids))
-        met = 0
-        for low, high in ranges:
-            met += run(self._connection, f"{name}_range", low=low, high=high, **values).rowcount
-        return met + self._queries.run_by_ids(self._connection, name, rest, **values)
+        self._finishing += [call(f"{name}_range", low=low, high=high, **values) for low, high in ranges]
+        self._finishing += [call(name, ids=chunk, **values) for chunk in self._queries.chunks(rest)]
 
     def write_letters(self, most: int) -> bool:
         """Write letters from outside the log into it, for so many rows. Return whether there may be more."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from eventlog.sql.common.capacity import Capacity
-from eventlog.sql.common.dialect import ISO_TIME, POSITIVE_INTEGER, Dialect
+from eventlog.sql.common.dialect import ISO_TIME, POSITIVE_INTEGER, Dialect, Together
 from eventlog.sql.postgresql.column_types import EXPRESSIONS, KEY_TYPES
 from eventlog.sql.postgresql.triggers import TRIGGERS
 
@@ -33,7 +33,15 @@ def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]
         from eventlog.sql.postgresql import sql_ascii  # it imports the driver
 
         sql_ascii.prepare(connection)
+        connection.prepare_threshold = None  # pipeline.py prepares what comes often
     return connection
+
+
+def _load_together() -> Together:
+    """Return what runs several statements in one round trip."""
+    from eventlog.sql.postgresql import pipeline  # it imports the driver
+
+    return pipeline.run_together
 
 
 _SCHEMA_WORDS = {
@@ -109,7 +117,7 @@ POSTGRESQL = Dialect(
     # raised by a trigger
     refusals=frozenset(("21000", "428C9", "44000", "54000", "P0001")),
     conflicts=frozenset(("40001", "40P01")),
-    pipelines=True,
+    load_together=_load_together,
     session_options={"isolation_level": "AUTOCOMMIT"},  # no round trip of its own for `begin`
     copies=True,
     rows_as_json=True,

@@ -110,8 +110,9 @@ def finish(live: Live, leader: Leader, frozen: FrozenFolder, left_out: Iterable[
     finished = _settle(live, leader, Settlement.read(frozen.remembered), refused)
     for ids in _batched(frozen.ids(), _CHUNK):
         with live.store.work(leader.epoch) as work:
-            finished += _letter(work, live, {Letter.SUCCESS: ids}, refused)
+            _letter(work, live, {Letter.SUCCESS: ids}, refused)
             work.note_highest(max(ids))
+        finished += work.finished
     return finished
 
 
@@ -123,22 +124,22 @@ def _settle(live: Live, leader: Leader, settlement: Settlement, refused: Mapping
         return 0
     with live.store.work(leader.epoch) as work:
         work.fail(settlement.failures)
-        finished = _letter(work, live, settlement.letters, refused)
+        _letter(work, live, settlement.letters, refused)
         work.release_all(((name, key), event_id) for name, key, event_id in settlement.objects)
         for batch in found:
             work.settle(batch.number)
-    return finished
+    return work.finished
 
 
 def _letter(
     work: Work, live: Live, letters: Mapping[Letter, Sequence[int]], refused: Mapping[int, str]
-) -> int:
+) -> None:
     """Give rows their letters; refused ones get E and the reason."""
     good = {letter: [n for n in ids if n not in refused] for letter, ids in letters.items()}
     failed = [n for ids in letters.values() for n in ids if n in refused]
     good[Letter.ERROR] = [*good.get(Letter.ERROR, ()), *failed]
     work.fail(Failure(n, None, refused[n]) for n in failed)
-    return work.finish(good)
+    work.finish(good)
 
 
 def refusals(lines: Iterable[str]) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,155 @@
+"""Several statements in one round trip, by the pipeline mode of PostgreSQL's client library.
+
+psycopg's own pipeline waits for the socket at each statement, which takes several times as long. A statement
+that comes again on a connection is prepared there. psycopg itself must prepare none on it, because it drops
+all prepared statements of a session after a rollback.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from psycopg import abc, adapt, errors
+from psycopg.adapt import PyFormat
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGconn, PGresult
+from psycopg.waiting import Ready, Wait
+from sqlalchemy import text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.engine import Connection
+
+from eventlog.sql.common.dialect import Call
+
+MOST = 200  # statements that a connection remembers
+_NUMBERED = postgresql.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+_PREPARED = "eventlog_prepared"  # among what is kept with a connection
+_COMMIT = Call(text("commit"), {})
+
+_GOOD = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
+
+Key = tuple[bytes, Sequence[int] | None]  # a statement and the types of its values
+
+
+class Bound(NamedTuple):
+    """A statement with its values in the form of the protocol."""
+
+    key: Key
+    values: Sequence[Any] | None
+    transformer: abc.Transformer  # reads the result, too
+
+
+class PreparedStatements:
+    """The statements that came on a connection; those that came twice are prepared."""
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[Key, bytes | None] = OrderedDict()
+        self._number = 0
+
+    def send(self, pgconn: PGconn, bound: Bound) -> int:
+        """Send a statement. Return how many answers come before its own."""
+        (command, types), formats = bound.key, bound.transformer.formats
+        again, name = bound.key in self._names, self._names.pop(bound.key, None)
+        prepares = again and name is None
+        if prepares:
+            self._number += 1
+            name = b"eventlog_%d" % self._number
+            pgconn.send_prepare(name, command, types)
+        if name is None:
+            pgconn.send_query_params(command, bound.values, types, formats)
+        else:
+            pgconn.send_query_prepared(name, bound.values, formats)
+        self._names[bound.key] = name
+        return int(prepares)
+
+    def send_surplus(self, pgconn: PGconn) -> None:
+        """Have the oldest statements beyond the limit forgotten, here and by the server."""
+        while len(self._names) > MOST:
+            _, name = self._names.popitem(last=False)
+            if name is not None:
+                pgconn.send_query_params(b"deallocate " + name, None)
+
+    def forget(self, bounds: Iterable[Bound]) -> None:
+        """Forget statements, because one of them failed: its table may be another one by now."""
+        for bound in bounds:
+            self._names.pop(bound.key, None)
+
+
+def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
+    """Run statements on a connection that commits by itself. Return the rows of each.
+
+    In place of rows is the number of changed rows, if a statement returns none. Nothing after a statement
+    that fails is run.
+    """
+    driver: Any = connection.connection.dbapi_connection
+    prepared: PreparedStatements = connection.info.setdefault(_PREPARED, PreparedStatements())
+    bounds = [_bound(driver, call) for call in calls]
+    ending = [_bound(driver, _COMMIT)] if commit else []
+    with driver.lock:
+        try:
+            results, failed = driver.wait(_exchange(driver.pgconn, prepared, [*bounds, *ending]))
+        except BaseException:
+            driver.close()  # nobody knows which answers are still to come
+            raise
+    if failed is not None:
+        prepared.forget(bounds)
+        raise errors.error_from_result(failed, driver.info.encoding)
+    return [_rows(bound, result) for bound, result in zip(bounds, results, strict=False)]
+
+
+def _bound(driver: Any, call: Call) -> Bound:
+    """Return a statement as it is sent."""
+    command, names = _numbered(call.clause.text)
+    transformer = adapt.Transformer(driver)
+    if not names:
+        return Bound((command, None), None, transformer)
+    values = [call.values[name] for name in names]
+    dumped = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
+    return Bound((command, transformer.types), dumped, transformer)
+
+
+@lru_cache(maxsize=2_000)
+def _numbered(statement: str) -> tuple[bytes, Sequence[str]]:
+    """Return a statement with numbers for its parameters, and the parameters' names."""
+    compiled = text(statement).compile(dialect=_NUMBERED)
+    return str(compiled).encode(), tuple(compiled.positiontup or ())
+
+
+def _exchange(
+    pgconn: PGconn, prepared: PreparedStatements, bounds: Sequence[Bound]
+) -> abc.PQGen[tuple[list[PGresult], PGresult | None]]:
+    """Send statements and wait for all answers. Return their results, and the first that is an error."""
+    pgconn.enter_pipeline_mode()
+    before = [prepared.send(pgconn, bound) for bound in bounds]
+    prepared.send_surplus(pgconn)
+    pgconn.pipeline_sync()
+    while pgconn.flush():
+        if (yield Wait.RW) & Ready.R:
+            pgconn.consume_input()
+    answers: list[PGresult] = []
+    while (answer := (yield from _answer(pgconn))) is None or answer.status != ExecStatus.PIPELINE_SYNC:
+        if answer is not None:  # else it ends the answers to one statement
+            answers.append(answer)
+    pgconn.exit_pipeline_mode()
+    failed = next((answer for answer in answers if answer.status not in _GOOD), None)
+    ends = accumulate(count + 1 for count in before)
+    return [answers[end - 1] for end in ends], failed
+
+
+def _answer(pgconn: PGconn) -> abc.PQGen[PGresult | None]:
+    """Return the next answer of the server."""
+    while pgconn.is_busy():
+        if (yield Wait.R):
+            pgconn.consume_input()
+    return pgconn.get_result()
+
+
+def _rows(bound: Bound, result: PGresult) -> Any:
+    """Return the rows of a result, or the number of changed rows."""
+    if result.status == ExecStatus.COMMAND_OK:
+        return result.command_tuples or 0
+    bound.transformer.set_pgresult(result)
+    return bound.transformer.load_rows(0, result.ntuples, tuple)

@@ -124,5 +124,5 @@ class Ledger:
 
     def _note_highest(self, work: Work, record_id: int) -> None:
         if record_id > self._highest:
-            work.note_highest(record_id)
+            work.note_highest(record_id, self._highest)
             self._highest = record_id

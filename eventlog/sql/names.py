@@ -18,6 +18,7 @@ from eventlog.sql.stored import OURS, Stored
 
 COMPANIONS = (
     *("state", "lock", "batch", "retry", "held", "failed", "resync", "notice", "tracked", "version", "done"),
+    "sent",  # the highest record_id that went out
     "known",  # what the receiver has, of logs that are filled by comparing
     "waiting",  # of logs that were installed before revision 0004
 )

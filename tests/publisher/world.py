@@ -105,9 +105,9 @@ class World:
     def clear(self) -> None:
         """Empty the tables; record ids begin anew."""
         names = self.log.names()
-        for table in ("batch", "retry", "held", "failed", "notice", "done", "log"):
+        for table in ("batch", "retry", "held", "failed", "notice", "done", "sent", "log"):
             self.change(_EMPTY[self.log.dialect.transactional_ddl].format(names[table]))
-        nothing = ["highest_id", "finish_mode", "paused_at", "cycle_facts", "heartbeat_at"]
+        nothing = ["finish_mode", "paused_at", "cycle_facts", "heartbeat_at"]
         nothing += ["done_id", "done_time", "done_last"]
         self.change(f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}")
         self.change("delete from usr")

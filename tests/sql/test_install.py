@@ -277,6 +277,24 @@ def test_a_version_that_does_not_know_how_rows_are_finished_leads_no_longer(
     assert store.finish_mode() is None
 
 
+def test_an_upgrade_keeps_the_highest_record_id_that_went_out(engine: Engine, database: Database) -> None:
+    log = Log(database.dialect)
+    in_client(database, (GOLDEN / f"{database.dialect.name}-0009.sql").read_text())
+    with engine.begin() as connection:
+        connection.execute(text(f"update {log.names()['state']} set highest_id = 42"))
+    migrate.install(engine, log)
+    store = Store(engine, log)
+    assert store.position().highest == 42
+    leader = store.lead("test")
+    assert leader is not None
+    with leader, store.work(leader.epoch) as work:
+        work.note_highest(50, former=42)
+        work.note_highest(49, former=50)  # it went out before
+    assert store.position().highest == 50
+    with engine.connect() as connection:
+        assert connection.execute(text(f"select count(*) from {log.names()['sent']}")).scalar() == 1
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_ddl_is_as_it_was(dialect: str) -> None:
     """The golden file of the first release never changes; a later migration gets a file of its own."""
@@ -399,7 +417,7 @@ def test_the_docs_show_the_grants_as_they_are_printed(page: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "script", ["0001", "0002", "0003", "0004", "0005", "0006", "0008", "0009", "uninstall", "grants"]
+    "script", ["0001", "0002", "0003", "0004", "0005", "0006", "0008", "0009", "0010", "uninstall", "grants"]
 )
 def test_oracles_script_is_understood_by_a_parser_of_oracles(script: str) -> None:
     """Parse each block by itself; SQL*Plus's own words are for its client."""

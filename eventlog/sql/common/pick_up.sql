@@ -198,7 +198,7 @@ select finish_mode from {state} where one = 1
 
 -- highest --
 -- The highest record_id that ever went out.
-select highest_id from {state} where one = 1
+select max(record_id) from {sent} where record_id <= :credible
 
 -- latest_redrive --
 -- The notice of the last redrive.

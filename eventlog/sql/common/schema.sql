@@ -265,6 +265,25 @@ alter table {failed} add column if not exists overtaken {type_flag}
 create index if not exists {failed_way} on {failed} (object_hash)
 /
 
+-- 0010_sent --
+-- Makes the table of the highest record_id that went out: it gets a row with each higher one.
+create table if not exists {sent} (
+  record_id {type_bigint} not null,
+  constraint {sent_key} primary key (record_id)
+){table_end}
+/
+insert into {sent} (record_id)
+select s.highest_id from {state} s
+where s.highest_id is not null and not exists (select null from {sent} h)
+/
+-- it is kept there no longer
+update {state} set highest_id = null where highest_id is not null
+/
+
+-- 0010_drop_sent --
+-- Drops the table of the highest record_id that went out.
+drop table if exists {sent}
+
 -- grants --
 -- What a publisher needs that is not the log's owner.
 grant select, update ({status}, {event_type}), delete on {log} to {role}
@@ -272,6 +291,8 @@ grant select, update ({status}, {event_type}), delete on {log} to {role}
 grant select, update on {state} to {role}
 /
 grant select, insert, update, delete on {batch} to {role}
+/
+grant select, insert, delete on {sent} to {role}
 /
 grant select, insert, update, delete on {retry} to {role}
 /

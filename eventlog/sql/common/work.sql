@@ -56,9 +56,16 @@ delete from {batch} where batch = :batch
 update {batch} set epoch = :epoch
 
 -- note_highest --
--- Keeps the highest record_id that went out.
-update {state} set highest_id = :highest
-where one = 1 and (highest_id is null or highest_id < :highest or highest_id > :credible)
+-- Keeps the highest record_id that went out. A row is added, because the versions of one that is changed
+-- pile up while somebody keeps an old snapshot open.
+insert into {sent} (record_id)
+select :highest
+from (select 1 as one{dual}) always
+where not exists (select null from {sent} h where h.record_id >= :highest and h.record_id <= :credible)
+
+-- forget_lower --
+-- Forgets the record_ids that were the highest, from one on.
+delete from {sent} where record_id >= :former and record_id < :highest
 
 -- hold --
 -- Keeps an event to be sent again later.

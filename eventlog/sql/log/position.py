@@ -95,7 +95,7 @@ def why_ahead(record_id: int, bound: int) -> str:
 
 def read_position(connection: Connection, log: Log) -> IdPosition:
     """Read how far the log's record ids are."""
-    highest = Queries(log).run(connection, "highest").scalar()
+    highest = Queries(log).run(connection, "highest", credible=CREDIBLE).scalar()
     return read_sequence(connection, log).came_out(highest)
 
 

@@ -174,9 +174,10 @@ class Work:
         """Keep what is about to go out."""
         self._write_later("remember", batch=number, epoch=self.epoch, content=content)
 
-    def note_highest(self, record_id: int) -> None:
-        """Keep the highest record_id that went out."""
+    def note_highest(self, record_id: int, former: int = 0) -> None:
+        """Keep the highest record_id that went out, in place of a former one."""
         self._write_later("note_highest", highest=record_id, credible=CREDIBLE)
+        self._write_later("forget_lower", former=former, highest=record_id)
 
     def note(self, kind: str, words: str, table_name: str | None = None) -> None:
         """Leave a notice."""

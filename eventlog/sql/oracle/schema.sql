@@ -127,6 +127,8 @@ grant select, update on {lock} to {role}
 /
 grant select, insert, update, delete on {batch} to {role}
 /
+grant select, insert, delete on {sent} to {role}
+/
 grant select, insert, update, delete on {retry} to {role}
 /
 grant select, insert, update, delete on {held} to {role}

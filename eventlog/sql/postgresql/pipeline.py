@@ -66,7 +66,7 @@ class PreparedStatements:
         return int(prepares)
 
     def send_surplus(self, pgconn: PGconn) -> None:
-        """Have the oldest statements beyond the limit forgotten, here and by the server."""
+        """Drop the oldest statements beyond the limit, here and in the server."""
         while len(self._names) > MOST:
             _, name = self._names.popitem(last=False)
             if name is not None:
@@ -92,7 +92,7 @@ def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool 
         try:
             results, failed = driver.wait(_exchange(driver.pgconn, prepared, [*bounds, *ending]))
         except BaseException:
-            driver.close()  # nobody knows which answers are still to come
+            driver.close()  # answers may still come, which would be taken for others
             raise
     if failed is not None:
         prepared.forget(bounds)

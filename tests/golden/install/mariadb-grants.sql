@@ -4,6 +4,8 @@ grant select, update on `eventlog_state` to `publisher`;
 
 grant select, insert, update, delete on `eventlog_batch` to `publisher`;
 
+grant select, insert, delete on `eventlog_sent` to `publisher`;
+
 grant select, insert, update, delete on `eventlog_retry` to `publisher`;
 
 grant select, insert, update, delete on `eventlog_held` to `publisher`;

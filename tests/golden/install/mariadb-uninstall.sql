@@ -1,3 +1,5 @@
+drop table if exists `eventlog_sent`;
+
 drop table if exists `eventlog_known`;
 
 drop view if exists `eventlog_rows`;

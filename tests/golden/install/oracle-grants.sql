@@ -10,6 +10,8 @@ grant select, update on "EVENTLOG_LOCK" to "PUBLISHER";
 
 grant select, insert, update, delete on "EVENTLOG_BATCH" to "PUBLISHER";
 
+grant select, insert, delete on "EVENTLOG_SENT" to "PUBLISHER";
+
 grant select, insert, update, delete on "EVENTLOG_RETRY" to "PUBLISHER";
 
 grant select, insert, update, delete on "EVENTLOG_HELD" to "PUBLISHER";

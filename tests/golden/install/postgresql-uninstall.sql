@@ -1,6 +1,8 @@
 \set ON_ERROR_STOP on
 begin;
 
+drop table if exists "eventlog_sent";
+
 drop table if exists "eventlog_known";
 
 drop view if exists "eventlog_rows";

@@ -1,0 +1,352 @@
+create table if not exists `eventlog_state` (
+  one smallint not null,
+  attached smallint not null,
+  epoch bigint not null,
+  leader text,
+  leader_since datetime(6),
+  paused_at datetime(6),
+  paused_by text,
+  pause_reason text,
+  cycle_at datetime(6),
+  cycle_facts longtext,
+  heartbeat_at datetime(6),
+  constraint `eventlog_state_key` primary key (one),
+  constraint `eventlog_state_one` check (one = 1)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+insert ignore into `eventlog_state` (one, attached, epoch) values (1, 0, 0);
+
+create table if not exists `eventlog_batch` (
+  batch bigint not null,
+  epoch bigint not null,
+  remembered_at datetime(6) not null default (utc_timestamp(6)),
+  content longtext not null,
+  constraint `eventlog_batch_key` primary key (batch)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+create table if not exists `eventlog_waiting` (
+  object_hash char(64) not null, -- SHA-256 of table_name, a zero byte, table_key
+  event_id text not null,
+  table_name text not null,
+  table_key longtext not null,
+  record_ids longtext not null,
+  tries integer not null,
+  next_at datetime(6) not null,
+  reason longtext not null,
+  constraint `eventlog_waiting_key` primary key (object_hash)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+create table if not exists `eventlog_failed` (
+  record_id bigint not null,
+  event_id text,
+  reason longtext not null,
+  document longtext,
+  tries integer not null,
+  failed_at datetime(6) not null default (utc_timestamp(6)),
+  constraint `eventlog_failed_key` primary key (record_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+create table if not exists `eventlog_resync` (
+  table_name varchar(255) not null,
+  choice text not null,
+  last_key longtext, -- null before the first chunk
+  rows_logged bigint not null,
+  constraint `eventlog_resync_key` primary key (table_name)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+create table if not exists `eventlog_notice` (
+  notice_id bigint not null auto_increment,
+  noticed_at datetime(6) not null default (utc_timestamp(6)),
+  username text not null default (left(user(), char_length(user()) - locate('@', reverse(user())))),
+  kind text not null, -- capture off, skip, purge
+  table_name text,
+  words longtext,
+  constraint `eventlog_notice_key` primary key (notice_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+create table if not exists `eventlog` (
+  `record_id` bigint not null auto_increment,
+  `status` char(1) not null default 'N',
+  `event_type` integer not null,
+  `event_time` datetime(6) not null default (utc_timestamp(6)),
+  `perpetrator` text default (left(user(), char_length(user()) - locate('@', reverse(user())))),
+  `table_name` text not null,
+  `table_key` longtext not null,
+  `column_name` text,
+  `old_value` longtext,
+  `new_value` longtext,
+  constraint `eventlog_key` primary key (`record_id`),
+  key `eventlog_pending` (`status`, `record_id`)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+set @missing = (
+  select count(*) = 0 from information_schema.statistics
+  where table_schema = database() and table_name = 'eventlog' and index_name = 'eventlog_pending');
+
+set @statement = if(@missing, 'create index `eventlog_pending` on `eventlog` (`status`, `record_id`)', 'do 0');
+
+prepare eventlog_statement from @statement;
+
+execute eventlog_statement;
+
+deallocate prepare eventlog_statement;
+
+create table if not exists `eventlog_tracked` (
+  schema_name varchar(64) not null,
+  table_name varchar(64) not null,
+  of_schema varchar(64) not null, -- the table as whose its rows are logged: itself, or a child's parent
+  of_table varchar(64) not null,
+  logged_as varchar(129), -- the table_name of its rows, which stays its own for ever, null for a child
+  table_id varchar(64), -- by which a table that was made anew is told: none here
+  table_owner varchar(255),
+  choice longtext, -- what of it is logged, null: nothing any more
+  tracked_at datetime(6) not null default (utc_timestamp(6)),
+  tracked_by text not null default (left(user(), char_length(user()) - locate('@', reverse(user())))),
+  constraint `eventlog_tracked_key` primary key (schema_name, table_name, of_schema, of_table)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = database() and table_name = 'eventlog_state' and column_name = 'leader_session');
+
+set @statement = if(@missing, 'alter table `eventlog_state` add column leader_session text', 'do 0');
+
+prepare eventlog_statement from @statement;
+
+execute eventlog_statement;
+
+deallocate prepare eventlog_statement;
+
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = database() and table_name = 'eventlog_state' and column_name = 'highest_id');
+
+set @statement = if(@missing, 'alter table `eventlog_state` add column highest_id bigint', 'do 0');
+
+prepare eventlog_statement from @statement;
+
+execute eventlog_statement;
+
+deallocate prepare eventlog_statement;
+
+-- MySQL has no `add column if not exists`
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = database() and table_name = 'eventlog_state' and column_name = 'association');
+
+set @statement = if(@missing, 'alter table `eventlog_state` add column association varchar(9)', 'do 0');
+
+prepare eventlog_statement from @statement;
+
+execute eventlog_statement;
+
+deallocate prepare eventlog_statement;
+
+update `eventlog_state` set association = 'canonical' where association is null;
+
+create table if not exists `eventlog_retry` (
+  object_hash char(64) not null, -- SHA-256 of object_table, a zero byte, object_key
+  first_id bigint not null, -- the first row of the event
+  event_id text not null,
+  object_table text not null, -- the one name of the object
+  object_key longtext not null,
+  record_ids longtext not null,
+  tries integer not null,
+  next_at datetime(6) not null,
+  reason longtext not null,
+  constraint `eventlog_retry_key` primary key (object_hash, first_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+create table if not exists `eventlog_held` (
+  object_hash char(64) not null, -- of an object of which events wait
+  spelling_hash char(64) not null, -- SHA-256 of table_name, a zero byte, table_key, as rows spell them
+  table_name text not null,
+  table_key longtext not null,
+  constraint `eventlog_held_key` primary key (object_hash, spelling_hash)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+-- what waited before, one event of an object: it is gone where this script is run again
+create table if not exists `eventlog_waiting` (
+  object_hash char(64) not null,
+  event_id text not null,
+  table_name text not null,
+  table_key longtext not null,
+  record_ids longtext not null,
+  tries integer not null,
+  next_at datetime(6) not null,
+  reason longtext not null
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+insert into `eventlog_retry` (
+  object_hash, first_id, event_id, object_table, object_key, record_ids, tries, next_at, reason)
+select w.object_hash, 0, w.event_id, w.table_name, w.table_key, w.record_ids, w.tries, w.next_at, w.reason
+from `eventlog_waiting` w
+where not exists (select null from `eventlog_retry` r where r.object_hash = w.object_hash);
+
+insert into `eventlog_held` (spelling_hash, object_hash, table_name, table_key)
+select w.object_hash, w.object_hash, w.table_name, w.table_key
+from `eventlog_waiting` w
+where not exists (select null from `eventlog_held` h where h.object_hash = w.object_hash);
+
+drop table `eventlog_waiting`;
+
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = database() and table_name = 'eventlog_state' and column_name = 'finish_mode');
+
+set @statement = if(@missing, 'alter table `eventlog_state` add column finish_mode varchar(9)', 'do 0');
+
+prepare eventlog_statement from @statement;
+
+execute eventlog_statement;
+
+deallocate prepare eventlog_statement;
+
+-- whoever begins an epoch says that it knows the mode: the statement of an older version does not
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = database() and table_name = 'eventlog_state' and column_name = 'known_epoch');
+
+set @statement = if(@missing, 'alter table `eventlog_state` add column known_epoch bigint, add constraint `eventlog_state_known` check (known_epoch = epoch)', 'do 0');
+
+prepare eventlog_statement from @statement;
+
+execute eventlog_statement;
+
+deallocate prepare eventlog_statement;
+
+update `eventlog_state` set known_epoch = epoch + least(epoch, 1), epoch = epoch + least(epoch, 1) where known_epoch is null;
+
+delimiter //
+create table if not exists `eventlog_done` (
+  block bigint not null, -- of record_ids; no range goes beyond one
+  first_id bigint not null,
+  last_id bigint not null,
+  letter char(1) not null,
+  constraint `eventlog_done_key` primary key (block, first_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin//
+delimiter ;
+
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = database() and table_name = 'eventlog_state' and column_name = 'done_id');
+
+set @statement = if(@missing, 'alter table `eventlog_state` add column done_id bigint', 'do 0');
+
+prepare eventlog_statement from @statement;
+
+execute eventlog_statement;
+
+deallocate prepare eventlog_statement;
+
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = database() and table_name = 'eventlog_state' and column_name = 'done_time');
+
+set @statement = if(@missing, 'alter table `eventlog_state` add column done_time varchar(40)', 'do 0');
+
+prepare eventlog_statement from @statement;
+
+execute eventlog_statement;
+
+deallocate prepare eventlog_statement;
+
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = database() and table_name = 'eventlog_state' and column_name = 'done_last');
+
+set @statement = if(@missing, 'alter table `eventlog_state` add column done_last bigint', 'do 0');
+
+prepare eventlog_statement from @statement;
+
+execute eventlog_statement;
+
+deallocate prepare eventlog_statement;
+
+create or replace view `eventlog_rows` as
+select
+  r.`record_id`,
+  case
+    when r.`status` = 'N' then coalesce((
+      select d.letter
+      from `eventlog_done` d
+      where d.block = r.`record_id` div 2048 and r.`record_id` between d.first_id and d.last_id
+    ), 'N')
+    else r.`status`
+  end as `status`,
+  r.`event_type`,
+  r.`event_time`,
+  r.`perpetrator`,
+  r.`table_name`,
+  r.`table_key`,
+  r.`column_name`,
+  r.`old_value`,
+  r.`new_value`
+from `eventlog` r;
+
+delimiter //
+create table if not exists `eventlog_known` (
+  object_table varchar(200) not null,
+  key_hash char(32) not null, -- the digest of object_key; `base` in the row that counts the table's objects
+  object_key longtext not null,
+  digest char(32), -- of the values that the receiver has; null: it has none
+  row_values longtext, -- these values as JSON, unless only digests are kept
+  next_digest char(32), -- to which the event on its way leads; null: to none
+  next_values longtext,
+  first_id bigint, -- the first and the last row of the event that is on its way or failed
+  last_id bigint,
+  failed smallint not null default 0,
+  constraint `eventlog_known_key` primary key (object_table, key_hash),
+  key `eventlog_known_way` (first_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin//
+delimiter ;
+
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = database() and table_name = 'eventlog_failed' and column_name = 'object_hash');
+
+-- the SHA-256 of table_name, a zero byte, table_key
+set @statement = if(@missing, 'alter table `eventlog_failed` add column object_hash char(64), add column overtaken smallint not null default 0, add key `eventlog_failed_way` (object_hash)', 'do 0');
+
+prepare eventlog_statement from @statement;
+
+execute eventlog_statement;
+
+deallocate prepare eventlog_statement;
+
+do 0;
+
+create table if not exists `eventlog_sent` (
+  record_id bigint not null,
+  constraint `eventlog_sent_key` primary key (record_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
+insert into `eventlog_sent` (record_id)
+select s.highest_id from `eventlog_state` s
+where s.highest_id is not null and not exists (select null from `eventlog_sent` h);
+
+-- it is kept there no longer
+update `eventlog_state` set highest_id = null where highest_id is not null;
+
+create table if not exists `eventlog_version` (
+  version_num varchar(32) not null,
+  constraint `eventlog_version_pkc` primary key (version_num)
+);
+
+insert into `eventlog_version` (version_num)
+select '0010' from (select count(*) as installed from `eventlog_version`) as v where installed = 0;
+
+update `eventlog_version` set version_num = '0010' where version_num < '0010';
+
+set @missing = (
+  select count(*) = 0 from information_schema.statistics
+  where table_schema = database() and table_name = 'eventlog' and index_name = 'eventlog_future');
+
+set @statement = if(@missing, 'create index `eventlog_future` on `eventlog` (`status`, `event_time`, `record_id`)', 'do 0');
+
+prepare eventlog_statement from @statement;
+
+execute eventlog_statement;
+
+deallocate prepare eventlog_statement;
+

@@ -69,6 +69,7 @@ class Log:
         holes = {name: quote(self.column(name)) for name in COLUMNS}
         holes["utc_now"] = self.dialect.utc_now
         holes["share_lock"] = self.dialect.share_lock
+        holes["keeps_settings"] = self.dialect.keeps_settings
         holes["dual"] = self.dialect.dual
         holes["log"] = self._qualified(table)
         holes["log_text"] = literal(table)

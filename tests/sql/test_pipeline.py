@@ -12,9 +12,12 @@ from sqlalchemy.engine import Connection
 from eventlog.demo.embedded import Server
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, connect
+from eventlog.sql.log.snapshot import SettingsLost
+from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL, pipeline
 from eventlog.sql.queries import Queries
+from eventlog.sql.schema import migrate
 from tests.databases import EMBEDDED, fresh, server_url
 
 pytestmark = pytest.mark.quick
@@ -92,6 +95,27 @@ def test_a_table_that_was_changed_costs_one_attempt(connection: Connection) -> N
         run(connection, "select 1", "select * from t")
     connection.rollback()
     assert run(connection, "insert into t values (1, 'a', 'b')", "select * from t") == [1, [(1, "a", "b")]]
+    for _ in range(3):  # it is prepared anew
+        assert run(connection, "select * from t") == [[(1, "a", "b")]]
+
+
+def test_a_session_that_a_pooler_resets_is_not_used(embedded: Server) -> None:
+    with server_url(EMBEDDED, embedded) as url, fresh(EMBEDDED, url) as database:
+        engine, log = connect(database.url, keep_open=1), Log(POSTGRESQL)
+        migrate.install(engine, log)
+        store = Store(engine, log)
+        for _ in range(3):
+            with store.snapshot():
+                pass
+        with engine.connect() as connection:
+            connection.execute(text("reset all"))
+            connection.commit()
+        with pytest.raises(SettingsLost, match="pooler"), store.snapshot():
+            pass
+        engine.dispose()
+        with store.snapshot() as snapshot:
+            assert snapshot.pending_after(0, 1) == []
+        engine.dispose()
 
 
 def test_values_and_rows_of_any_size_pass(connection: Connection) -> None:

@@ -118,6 +118,7 @@ class Dialect:
     octets: str = "octet_length({x})"  # of a text {x} in UTF-8
     number_of_text: str = ""  # the positive integer that a text {column} names, else null
     indexes_expressions: bool = False
+    keeps_settings: str = "1"  # 0 in a session that a pooler reset or gave in place of ours
     share_lock: str = ""  # keeps a row from changing until our transaction ends
     updates_ranges: bool = True  # faster than by single ids
     force_index: str = ""  # written after a table, if the optimizer would rather sort

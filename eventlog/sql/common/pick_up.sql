@@ -3,9 +3,10 @@
 select {utc_now}{dual}
 
 -- moment --
--- The database's clock in UTC, the notices of the last redrive and of anyone, and the first and the last
--- time at which events are sent again.
+-- Whether the session still has its settings, the database's clock in UTC, the notices of the last redrive
+-- and of anyone, and the first and the last time at which events are sent again.
 select
+  {keeps_settings},
   {utc_now},
   (select coalesce(max(n.notice_id), 0) from {notice} n where n.kind = 'redrive'),
   (select max(n.notice_id) from {notice} n),

@@ -11,6 +11,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from eventlog.core.entry import COLUMNS
+from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_hash
 from eventlog.core.tables import Table
 from eventlog.sql import current
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
     from eventlog.sql.columns import Ints
 
 _EVENT_TYPE = COLUMNS.index("event_type")
+
+
+class SettingsLost(EventlogError):
+    """the session has lost its settings: a connection pooler resets them, or gives another session to each \
+transaction. Connect the publisher to the server itself"""
 
 
 class Fates(NamedTuple):
@@ -64,6 +70,13 @@ class LogMoment(NamedTuple):
     first_retry: datetime | None  # when the first event is sent again
     last_retry: datetime | None
 
+    @classmethod
+    def of(cls, keeps_settings: object, now: object, *others: Any) -> LogMoment:
+        """Return the facts of a row, SettingsLost if the session is not as it was begun."""
+        if not keeps_settings:
+            raise SettingsLost
+        return cls(str(now), *others)
+
     def is_due(self, now: datetime, beyond: timedelta) -> bool:
         """Return whether an event may be due again; a time that no wait reaches is due, too."""
         first, last = self.first_retry, self.last_retry
@@ -83,7 +96,7 @@ class Snapshot(Pending):
         position = queries.calls_of("log_position") if queries.run_together(connection) else []
         _, (moment,), (record,), *rest = queries.together(connection, [*map(queries.call, names), *position])
         snapshot = cls(connection, queries)
-        snapshot.moment, snapshot.done_record = LogMoment(str(moment[0]), *moment[1:]), record
+        snapshot.moment, snapshot.done_record = LogMoment.of(*moment), record
         if rest:
             snapshot.bound = position_of(rest[-1], snapshot.is_attached).bound
         return snapshot
@@ -91,8 +104,7 @@ class Snapshot(Pending):
     @cached_property
     def moment(self) -> LogMoment:
         """The facts of this moment."""
-        row = self._queries.run(self._connection, "moment").one()
-        return LogMoment(str(row[0]), *row[1:])
+        return LogMoment.of(*self._queries.run(self._connection, "moment").one())
 
     def is_attached(self) -> bool:
         """Return whether the log is one that we did not create."""

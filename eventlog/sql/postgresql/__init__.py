@@ -111,6 +111,8 @@ POSTGRESQL = Dialect(
     hashed_key="n",
     octets="pg_catalog.octet_length(pg_catalog.convert_to({x}, 'UTF8'))::pg_catalog.text",
     indexes_expressions=True,
+    keeps_settings="(case when pg_catalog.current_setting('eventlog.session', true) = 'kept'"
+    " then 1 else 0 end)",
     share_lock="for share",
     holds_zero=False,
     # a row met twice; a number that is always generated; a view's check; a row or a key that is too large;

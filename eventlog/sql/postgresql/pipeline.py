@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -47,7 +48,7 @@ class PreparedStatements:
 
     def __init__(self) -> None:
         self._names: OrderedDict[Key, bytes | None] = OrderedDict()
-        self._number = 0
+        self._round = 0  # part of the names, which are new after a failure
 
     def send(self, pgconn: PGconn, bound: Bound) -> int:
         """Send a statement. Return how many answers come before its own."""
@@ -55,8 +56,9 @@ class PreparedStatements:
         again, name = bound.key in self._names, self._names.pop(bound.key, None)
         prepares = again and name is None
         if prepares:
-            self._number += 1
-            name = b"eventlog_%d" % self._number
+            # the same for all whom a pooler gives this session in turn
+            digest = blake2b(command + repr(types).encode(), digest_size=16).hexdigest()
+            name = f"eventlog_{digest}_{self._round}".encode()
             pgconn.send_prepare(name, command, types)
         if name is None:
             pgconn.send_query_params(command, bound.values, types, formats)
@@ -74,6 +76,7 @@ class PreparedStatements:
 
     def forget(self, bounds: Iterable[Bound]) -> None:
         """Forget statements, because one of them failed: its table may be another one by now."""
+        self._round += 1
         for bound in bounds:
             self._names.pop(bound.key, None)
 

@@ -42,7 +42,7 @@ class Store:
         """One consistent view, read only."""
         with self._engine.connect() as connection:
             yield Snapshot.begin(connection, self.queries)
-            connection.commit()  # a rollback would make psycopg forget its prepared statements
+            self.queries.together(connection, [], commit=True)
 
     @contextmanager
     def shared_snapshot(self, name: str) -> Iterator[Snapshot]:

@@ -102,13 +102,11 @@ class Queries:
             results = [connection.execute(*call) for call in calls]
             rows = [result.all() if result.returns_rows else result.rowcount for result in results]
         else:
-            if not connection.in_transaction():
-                connection.begin()
             try:
                 rows = run(connection, calls, commit=commit)
             except connection.dialect.loaded_dbapi.Error as fault:
                 raise translated(connection, fault) from fault
-        if commit:
+        if commit and connection.in_transaction():  # as SQLAlchemy sees it
             connection.commit()
         return rows
 

@@ -84,26 +84,9 @@ class Segments(NamedTuple):
         """Return the sums of each segment that has rows which satisfy a condition."""
         dialect, readable = state.dialect, state.readable
         distance = f"({state.first} - cast({self.start} as {dialect.integer}))"
-        row_text = _row_text(readable, dialect, self.salt)
-        *settings, statement = templates.statements(
-            dialect,
-            "compare_segments",
-            {
-                "functions": unbound(readable.functions),
-                "segment": unbound(dialect.quotient.format(column=distance, by=self.width)),
-                "row_text": unbound(row_text),
-                "digest": unbound(dialect.digest.format(x=row_text)),
-                "source": unbound(readable.source),
-                "within": unbound(where),
-            },
-        )
-        for setting in settings:
-            state.connection.execute(text(setting))
-        found = state.connection.execute(text(statement))
-        return {
-            SegmentSum(int(at), int(n or 0), int(one or 0) % _HALF, int(two or 0) % _HALF)
-            for at, n, one, two in found
-        }
+        segment = dialect.quotient.format(column=distance, by=self.width)
+        row_text = text_of_row(readable, dialect, self.salt)
+        return sums(state.connection, readable.source, row_text, where, segment, readable.functions)
 
     def conditions(self, state: TableSide, differing: Iterable[int]) -> Iterator[str]:
         """Yield conditions that the rows of these segments satisfy, each row one of them."""
@@ -114,6 +97,31 @@ class Segments(NamedTuple):
         ]
         for at in range(0, len(ranges), _RANGES):
             yield " or ".join(ranges[at : at + _RANGES])
+
+
+def sums(
+    connection: Connection, source: str, row_text: str, where: str, segment: str = "0", functions: str = ""
+) -> set[SegmentSum]:
+    """Return the sums of each segment of a table `t`, by the text of each row that satisfies a condition."""
+    dialect = dialect_of(connection)
+    *settings, statement = templates.statements(
+        dialect,
+        "compare_segments",
+        {
+            "functions": unbound(functions),
+            "segment": unbound(segment),
+            "row_text": unbound(row_text),
+            "digest": unbound(dialect.digest.format(x=row_text)),
+            "source": unbound(source),
+            "within": unbound(where),
+        },
+    )
+    for setting in settings:
+        connection.execute(text(setting))
+    return {
+        SegmentSum(int(at), int(n or 0), int(one or 0) % _HALF, int(two or 0) % _HALF)
+        for at, n, one, two in connection.execute(text(statement))
+    }
 
 
 def differing_rows(
@@ -174,7 +182,7 @@ def _by_number(state: TableSide) -> bool:
     return not own.view and set(own.key) == set(table.key) and table.key_columns[0].bounds is not None
 
 
-def _row_text(readable: ReadableTable, dialect: Dialect, salt: str) -> str:
+def text_of_row(readable: ReadableTable, dialect: Dialect, salt: str) -> str:
     """Return the expression of a text that no row with another key or other values has."""
     own, columns = dialect.expressions, (*readable.table.key_columns, *readable.table.data)
     texts = zip(columns, (*readable.key_texts, *readable.expressions), strict=True)

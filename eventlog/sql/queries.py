@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.engine import Connection
@@ -35,7 +36,8 @@ class Queries:
         self.log = log
         self._clauses: dict[object, TextClause] = {}
         self._several: dict[object, list[Call]] = {}
-        self._texts: dict[TextClause, str] = {}  # for the driver, where statements go together
+        self._of_tables: WeakKeyDictionary[object, TextClause] = WeakKeyDictionary()
+        self._texts: WeakKeyDictionary[TextClause, str] = WeakKeyDictionary()  # as a driver takes them
         self._pieces: dict[object, str] = {}
         self._names = names = log.reading_names()
         names["new_row"] = self.piece("row")
@@ -76,6 +78,12 @@ class Queries:
         """Return a part of a statement with holes of its own."""
         return templates.statement(self.log.dialect, name, **holes)
 
+    def of_table(self, table: object, make: Callable[[], str]) -> TextClause:
+        """Return a part of statements on a table, which is made once."""
+        if table not in self._of_tables:
+            self._of_tables[table] = text(make())
+        return self._of_tables[table]
+
     def pieces(self, *names: str) -> str:
         """Return conditions that must all hold."""
         return "\n    and ".join(self.piece(name) for name in names)
@@ -111,7 +119,7 @@ class Queries:
             if not connection.in_transaction():
                 connection.begin()
             driver: Any = connection.connection.driver_connection
-            texts = [self._text(connection, clause) for clause, _ in calls]
+            texts = [self.driver_text(connection, clause) for clause, _ in calls]
             try:
                 with driver.pipeline():
                     cursors = list(map(driver.execute, texts, [values for _, values in calls]))
@@ -132,7 +140,7 @@ class Queries:
         library: Any = driver.loaded_dbapi
         return bool(library.Pipeline.is_supported())  # not by a client library from before version 14
 
-    def _text(self, connection: Connection, clause: TextClause) -> str:
+    def driver_text(self, connection: Connection, clause: TextClause) -> str:
         """Return a statement as its driver takes it."""
         if clause not in self._texts:
             self._texts[clause] = str(clause.compile(dialect=connection.dialect))

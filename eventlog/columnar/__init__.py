@@ -19,7 +19,7 @@ oversized_object   a life larger than memory, by `life_facts` and `cuts`
 """
 
 from eventlog.columnar.batch import Rows
-from eventlog.columnar.current import CurrentColumns
+from eventlog.columnar.current import CurrentColumns, one_by_one
 from eventlog.columnar.engine import Engine, Events
 
-__all__ = ["CurrentColumns", "Engine", "Events", "Rows"]
+__all__ = ["CurrentColumns", "Engine", "Events", "Rows", "one_by_one"]

@@ -42,7 +42,7 @@ class Pool(NamedTuple):
     arrays: list[pa.Array]
     old: int
     new: int
-    cells: dict[int, int]  # by the number of a table's name
+    cells: list[int]  # of each group of tables that were read together
 
 
 class Assembled(NamedTuple):
@@ -58,11 +58,11 @@ def pool(batch: Batch, answers: Answers) -> Pool:
     arrays = [batch.keys, batch.old, batch.new]
     old = len(batch.keys)
     at = old + 2 * len(batch.ids)
-    cells = {}
-    for at_table, answer in answers.tables.items():
-        cells[at_table] = at
-        arrays += answer.columns
-        at += len(answer.owners) * len(answer.columns)
+    cells = []
+    for group in answers.groups:
+        cells.append(at)
+        arrays += group.columns
+        at += len(group.owners) * len(group.columns)
     return Pool(arrays, old, old + len(batch.ids), cells)
 
 
@@ -108,28 +108,27 @@ def atoms(
         return Atoms(parts, part, old, new, sizes)
     objects = batch.objects[rows[asked]]
     tables, ops = batch.table_of[objects], runs.ops[runs.of_row[source[asked]]]
-    of_table = places(tables, len(batch.tables))
-    for at_table, answer in answers.tables.items():
-        table = known.spelled(batch.tables[at_table]).table
-        assert table is not None
-        by_name = {column.name: at for at, column in enumerate(table.data)}
-        mine = of_table[at_table]
-        column = place[asked[mine]]
-        by_field = np.flatnonzero(batch.kinds[rows[asked[mine]]] > 6)
-        codes = said.codes[rows[asked[mine[by_field]]]].tolist()
-        column[by_field] = [by_name.get(said.parts[code].column, 0) for code in codes]
-        for at, cells in enumerate(answer.columns):
-            some = mine[column == at]
-            if not len(some):
-                continue
+    columns = place[asked]
+    by_field = np.flatnonzero(batch.kinds[rows[asked]] > 6)
+    codes = said.codes[rows[asked[by_field]]]
+    cases, first = number(codes)  # a code is of one table
+    fields = zip(tables[by_field[first]].tolist(), codes[first].tolist(), strict=True)
+    positions = [known.position(batch.tables[table], said.parts[code].column) for table, code in fields]
+    columns[by_field] = np.array(positions, np.int64)[cases]
+    group_of = np.zeros(len(batch.tables), np.int64)
+    for at, group in enumerate(answers.groups, 1):
+        group_of[group.tables] = at
+    of_group = places(group_of[tables], len(answers.groups) + 1)[1:]
+    for group, base, mine in zip(answers.groups, texts.cells, of_group, strict=True):
+        for at, cells in enumerate(group.columns):
+            some = mine[columns[mine] == at]
             row = answers.rows[objects[some]]
-            valid = flags(cells.is_valid())[row]
-            for op in np.unique(ops[some]).tolist():
-                for there in (False, True):
-                    chosen = some[(ops[some] == op) & (valid == there)]
-                    part[asked[chosen]] = len(parts)
-                    parts.append(known.cell(batch.tables[at_table], table.data[at].name, op, there))
-            new[asked[some]] = texts.cells[at_table] + at * len(answer.owners) + row
+            there = flags(cells.is_valid())[row]
+            cases, first = number((tables[some] * len(OPS) + ops[some]) * 2 + there)
+            part[asked[some]] = len(parts) + cases
+            shown = zip(*(side[first].tolist() for side in (tables[some], ops[some], there)), strict=True)
+            parts += [known.cell(batch.tables[table], at, op, valid) for table, op, valid in shown]
+            new[asked[some]] = base + at * len(group.owners) + row
     return Atoms(parts, part, old, new, sizes)
 
 

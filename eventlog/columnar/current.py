@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -12,39 +13,60 @@ from eventlog.columnar.batch import Batch
 from eventlog.columnar.objects import matched
 from eventlog.columnar.templates import Templates
 from eventlog.columnar.texts import Cells, Treated, escaped
-from eventlog.columnar.vectors import Flags, Ints, places
+from eventlog.columnar.vectors import Flags, Ints, begins, places
 from eventlog.core.tables import Table
+
+FEW = 200  # objects of a table that is read together with others
+TOGETHER = 400  # columns of tables that are read together
 
 
 class CurrentColumns(NamedTuple):
-    """The current rows of some objects of one table."""
+    """The current rows of some objects: of one table, or of several with as many columns each."""
 
-    objects: Ints  # which of the keys asked for each is of, ascending
+    objects: Ints  # which of all keys asked for each is of, ascending
     columns: Sequence[pa.Array]  # the texts of each column of table.data
     doubtful: Ints  # the keys that cannot be decided here
 
 
-ReadBack = Callable[[Table, pa.Array], CurrentColumns]
+ReadTable = Callable[[Table, pa.Array], CurrentColumns]
+ReadBack = Callable[[Sequence[Table], Sequence[pa.Array]], CurrentColumns]  # the keys of each table
 
 
-def nothing(table: Table, keys: pa.Array) -> CurrentColumns:
-    """Return no answers, for a table without current rows at hand."""
-    none = np.empty(0, np.int64)
-    return CurrentColumns(none, [pa.array([], pa.string())] * len(table.data), np.arange(len(keys)))
+def nothing(tables: Sequence[Table], keys: Sequence[pa.Array]) -> CurrentColumns:
+    """Return no answers, for tables without current rows at hand."""
+    none, width = np.empty(0, np.int64), len(tables[0].data)
+    return CurrentColumns(none, [pa.array([], pa.string())] * width, np.arange(sum(map(len, keys))))
+
+
+def one_by_one(read: ReadTable) -> ReadBack:
+    """Return what reads several tables by reading each."""
+
+    def read_back(tables: Sequence[Table], keys: Sequence[pa.Array]) -> CurrentColumns:
+        found = list(map(read, tables, keys))
+        firsts = accumulate(map(len, keys), initial=0)
+        shifted = [
+            (one.objects + first, one.doubtful + first) for one, first in zip(found, firsts, strict=False)
+        ]
+        objects, doubtful = (np.concatenate(side) for side in zip(*shifted, strict=True))
+        columns = zip(*(one.columns for one in found), strict=True)
+        return CurrentColumns(objects, [pa.concat_arrays(column) for column in columns], doubtful)
+
+    return read_back
 
 
 class Answered(NamedTuple):
-    """The answers for one table."""
+    """The answers for tables that were read together."""
 
+    tables: Sequence[int]  # the numbers of their names
     columns: Sequence[pa.Array]  # the texts of each column of table.data
-    owners: Ints  # the object of each row
+    owners: Ints  # the object of each row, table by table
 
 
 class Answers(NamedTuple):
     """The answers for a batch."""
 
-    rows: Ints  # of each object: its current row among those of its table, -1 for none
-    tables: dict[int, Answered]  # by the number of the table's name
+    rows: Ints  # of each object: its current row among those of `groups`, -1 for none
+    groups: list[Answered]
     doubtful: Flags  # of each object
 
 
@@ -60,37 +82,57 @@ def ask(batch: Batch, known: Templates, doubtful: Flags, read_back: ReadBack) ->
     asking = np.flatnonzero(asked & ~doubtful)
     doubt = np.zeros(len(batch.keys), np.bool_)
     rows = np.full(len(batch.keys), -1)
-    tables: dict[int, Answered] = {}
+    groups: list[Answered] = []
     spelled = [known.spelled(name) for name in batch.tables]
     patterns = [one.asked if one.table is not None else None for one in spelled]
     right = matched(batch.keys.take(pa.array(asking)), batch.table_of[asking], patterns)
     doubt[asking[~right]] = True
     asking = asking[right & wanted[asking]]
-    for one, at in zip(spelled, places(batch.table_of[asking], len(spelled)), strict=True):
-        if one.table is not None and len(at):
-            objects = asking[at]
-            found = read_back(one.table, batch.keys.take(pa.array(objects)))
-            doubt[objects[found.doubtful]] = True
-            owners = objects[found.objects]
-            doubt[owners[1:][owners[1:] == owners[:-1]]] = True  # of several rows
-            rows[owners] = np.arange(len(owners))
-            tables[int(batch.table_of[objects[0]])] = Answered(found.columns, owners)
-    return Answers(rows, tables, doubt)
+    tables = [one.table for one in spelled]
+    objects_of = [asking[at] for at in places(batch.table_of[asking], len(tables))]
+    for together in _groups(tables, list(map(len, objects_of))):
+        objects = [objects_of[number] for number, _ in together]
+        every, ends = np.concatenate(objects), accumulate(map(len, objects))
+        keys = batch.keys.take(pa.array(every))
+        spans = zip(objects, ends, strict=True)
+        found = read_back(
+            [table for _, table in together], [keys[end - len(some) : end] for some, end in spans]
+        )
+        doubt[every[found.doubtful]] = True
+        owners = every[found.objects]
+        doubt[owners[1:][owners[1:] == owners[:-1]]] = True  # of several rows
+        rows[owners] = np.arange(len(owners))
+        groups.append(Answered([number for number, _ in together], found.columns, owners))
+    return Answers(rows, groups, doubt)
 
 
-def treated(batch: Batch, known: Templates, answers: Answers, bases: dict[int, int]) -> list[Treated]:
-    """Return the cells as events hold them; `bases` are the numbers of the first cell of each table."""
+def _groups(tables: Sequence[Table | None], sizes: Sequence[int]) -> Iterator[list[tuple[int, Table]]]:
+    """Yield the tables to be read together, with their numbers; a table with many objects is read alone."""
+    alike: dict[tuple[int, bool], list[tuple[int, Table]]] = {}
+    for number, (table, size) in enumerate(zip(tables, sizes, strict=True)):
+        if table is not None and size > FEW:
+            yield [(number, table)]
+        elif table is not None and size:
+            alike.setdefault((len(table.data), table.view), []).append((number, table))
+    for (width, _), group in alike.items():
+        most = max(1, TOGETHER // max(1, width))
+        yield from (group[start : start + most] for start in range(0, len(group), most))
+
+
+def treated(batch: Batch, known: Templates, answers: Answers, bases: Sequence[int]) -> list[Treated]:
+    """Return the cells as events hold them; `bases` are the numbers of the first cell of each group."""
     found = []
-    for number, answer in answers.tables.items():
-        name = batch.tables[number]
-        table = known.spelled(name).table
-        assert table is not None
-        at = bases[number]
-        for column, texts in zip(table.data, answer.columns, strict=True):
-            cells = Cells(texts, np.arange(at, at + len(texts)), answer.owners)
-            at += len(texts)
+    for group, base in zip(answers.groups, bases, strict=True):
+        table_of = batch.table_of[group.owners]
+        starts = np.flatnonzero(begins(table_of)).tolist()
+        spans = list(zip(table_of[starts].tolist(), starts, [*starts[1:], len(table_of)], strict=False))
+        for at, texts in enumerate(group.columns):
+            numbers = np.arange(len(texts)) + base + at * len(texts)
+            cells = Cells(texts, numbers, group.owners)
             found.append(escaped(cells, known.limit))
-            how = known.treated(name, column)
-            if how is not None:
-                found.append(how.treat(cells))
+            for number, start, end in spans:
+                name = batch.tables[number]
+                how = known.treated(name, known.table(name).data[at])
+                if how is not None:
+                    found.append(how.treat(cells.slice(start, end)))
     return found

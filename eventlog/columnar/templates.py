@@ -110,7 +110,7 @@ class Templates:
         self._numbers: dict[str, int] = {}
         self._spelled: dict[str, Spelled] = {}
         self._parts: dict[tuple[tuple[str, str | None], Fact], Part] = {}
-        self._cells: dict[tuple[str, str, int, bool], Part] = {}
+        self._cells: dict[tuple[str, int, int, bool], Part] = {}
         self._frames: dict[tuple[str, int], FrameConstants | None] = {}
         self._columns: dict[tuple[str, str | None], ColumnTexts | None] = {}
 
@@ -124,6 +124,16 @@ class Templates:
         if name not in self._spelled:
             self._spelled[name] = self._read_spelling(name)
         return self._spelled[name]
+
+    def table(self, name: str) -> Table:
+        """Return the table of a spelling that is a table's."""
+        table = self.spelled(name).table
+        assert table is not None
+        return table
+
+    def position(self, name: str, column: str) -> int:
+        """Return the position of a column in the current rows of its table, 0 if it is not there."""
+        return next((at for at, one in enumerate(self.table(name).data) if one.name == column), 0)
 
     def column(self, name: str, column: str | None) -> ColumnTexts | None:
         """Return how the texts of a column are treated in rows with this spelling; None for plain text."""
@@ -150,11 +160,12 @@ class Templates:
             found = self._parts[named, fact] = self._learn_part(*named, fact)
         return found
 
-    def cell(self, name: str, column: str, op: int, there: bool) -> Part:
-        """Return what a cell of a current row adds to an event of that operation."""
-        key = name, column, op, there
+    def cell(self, name: str, at: int, op: int, there: bool) -> Part:
+        """Return what a cell of a current row, at this position, adds to an event of that operation."""
+        key = name, at, op, there
         found = self._cells.get(key)
         if found is None:
+            column = self.table(name).data[at].name
             field = Field(column, ABSENT, NEW if there else None)
             found = self._cells[key] = self._made(self.spelled(name), OPS[op], (field,), column)
         return found

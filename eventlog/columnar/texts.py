@@ -41,6 +41,9 @@ class Cells(NamedTuple):
     def some(self, at: Ints) -> Cells:
         return Cells(self.array.take(pa.array(at)), self.numbers[at], self.objects[at])
 
+    def slice(self, start: int, end: int) -> Cells:
+        return Cells(self.array[start:end], self.numbers[start:end], self.objects[start:end])
+
 
 class Treated(NamedTuple):
     """The replacements for texts of these numbers, and the objects with uncertain texts."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar import CurrentColumns, Engine, Events, Rows
-from eventlog.columnar.current import nothing
+from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
+from eventlog.columnar.current import FEW, nothing
 from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.entry import EVENT_TYPES, read_entry
 from eventlog.core.errors import EventlogError, WrongRow
@@ -24,6 +25,7 @@ from eventlog.publisher.read_back import Allowance, CurrentRows
 from eventlog.publisher.reading import Reading
 from eventlog.sql.columns import OddBytes
 from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.current import TableKeys
 from eventlog.sql.log.picked_columns import PickedColumns
 from eventlog.sql.log.position import why_ahead
 from eventlog.sql.log.snapshot import HeldObjects, Snapshot
@@ -129,24 +131,40 @@ class _CurrentColumns:
         self.seconds += time.monotonic() - begun
         return self._rows.lookup
 
-    def read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
-        """Return the current rows of the objects with these keys, which are in their plain form."""
-        begun = time.monotonic()
-        source = self._readable[table]
-        places, values = _bound(source, _values(table, keys))
+    def read_back(self, tables: Sequence[Table], keys: Sequence[pa.Array]) -> CurrentColumns:
+        """Return the current rows of the objects with these keys, which are in their plain form.
+
+        Tables whose statement is refused are read one by one, so that one table costs only itself.
+        """
+        begun, read_each = time.monotonic(), one_by_one(self._read_alone)
         try:
-            with self._snapshot.attempt():
-                found, columns = self._snapshot.current_columns(source, values, self._allowance.left)
-        except (DatabaseFailed, OddBytes) as fault:
-            self._refused = self._refused or isinstance(fault, DatabaseFailed)
-            return nothing(table, keys)
+            return self._read(tables, keys) if len(tables) > 1 else read_each(tables, keys)
+        except (DatabaseFailed, OddBytes):
+            return read_each(tables, keys)
         finally:
             self.seconds += time.monotonic() - begun
+
+    def _read_alone(self, table: Table, keys: pa.Array) -> CurrentColumns:
+        try:
+            return self._read([table], [keys])
+        except (DatabaseFailed, OddBytes) as fault:
+            self._refused = self._refused or isinstance(fault, DatabaseFailed)
+            return nothing([table], [keys])
+
+    def _read(self, tables: Sequence[Table], keys: Sequence[pa.Array]) -> CurrentColumns:
+        """Return the rows by one statement."""
+        sources = [self._readable[table] for table in tables]
+        bound = list(map(_bound, sources, tables, keys))
+        firsts = accumulate(map(len, keys), initial=0)
+        places = np.concatenate([first + at for first, (at, _) in zip(firsts, bound, strict=False)])
+        asked = [TableKeys(source, values) for source, (_, values) in zip(sources, bound, strict=True)]
+        with self._snapshot.attempt():
+            found, columns = self._snapshot.current_columns(asked, self._allowance.left)
         self._allowance.taken += sum(column.nbytes for column in columns)
-        return CurrentColumns(places[found], columns, np.setdiff1d(np.arange(len(keys)), places))
+        return CurrentColumns(places[found], columns, np.setdiff1d(np.arange(sum(map(len, keys))), places))
 
 
-def _values(table: Table, keys: pa.Array) -> list[pa.Array]:
+def _value_columns(table: Table, keys: pa.Array) -> list[pa.Array]:
     """Return the values of keys in their plain form, for each column of the key."""
     if len(table.key) == 1:
         return [pc.utf8_slice_codeunits(keys, len(table.key[0]) + 1)]
@@ -155,13 +173,20 @@ def _values(table: Table, keys: pa.Array) -> list[pa.Array]:
     return [pc.utf8_slice_codeunits(part, len(name)) for name, part in named]
 
 
-def _bound(source: ReadableTable, texts: Sequence[pa.Array]) -> tuple[Ints, Sequence[Sequence[str]]]:
+def _value_rows(table: Table, keys: pa.Array) -> Iterator[list[str]]:
+    """Yield the values of each key. For few keys this costs less than the steps by column."""
+    for text in keys.to_pylist():
+        parts = text.split("+") if len(table.key) > 1 else (text,)
+        yield [part[len(name) + 1 :] for name, part in zip(table.key, parts, strict=True)]
+
+
+def _bound(source: ReadableTable, table: Table, keys: pa.Array) -> tuple[Ints, Sequence[Sequence[str]]]:
     """Return which keys have values of their columns' types, and the bound values by column."""
-    together = source.load_columns(texts)
+    together = source.load_columns(_value_columns(table, keys)) if len(keys) > FEW else None
     if together is not None:
-        return np.arange(len(texts[0])), together
+        return np.arange(len(keys)), together
     places, rows = [], []
-    for place, values in enumerate(zip(*(column.to_pylist() for column in texts), strict=True)):
+    for place, values in enumerate(_value_rows(table, keys)):
         try:
             rows.append(source.load_values(values))
             places.append(place)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from sqlalchemy import TextClause
+from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
@@ -16,6 +16,8 @@ from eventlog.sql.queries import Queries
 
 Ints = npt.NDArray[np.int64]
 _NONE: Ints = np.array([], np.int64)
+ROWS = "{rows}"  # the place of the united queries in a statement
+UNION = "\nunion all\n"
 
 
 class OddBytes(EventlogError):
@@ -57,20 +59,42 @@ def read_columns(
     *,
     numbers: Sequence[str],
     texts: Sequence[str],
+    united: Sequence[TextClause] = (),
 ) -> ResultColumns:
     """Return these columns of a statement's result, whose columns have these names.
 
-    Raise OddBytes if Arrow cannot hold their texts.
+    The {rows} of the statement are those of all queries in `united`. Raise OddBytes if Arrow cannot hold the
+    texts.
     """
+    run = _uniting(connection, queries, united) if united else connection.execute
     try:
         if queries.log.dialect.packs_columns:
             packing = _packing(queries, clause, names, numbers, texts)
-            packed = _unpacked(connection.execute(packing, values).one(), numbers, texts)
+            packed = _unpacked(run(packing, values).one(), numbers, texts)
             if packed is not None:
                 return packed
-        return _gathered(connection.execute(clause, values).all(), names, numbers, texts)
+        return _gathered(run(clause, values).all(), names, numbers, texts)
     except UnicodeEncodeError as fault:
         raise OddBytes from fault
+
+
+def _uniting(
+    connection: Connection, queries: Queries, united: Sequence[TextClause]
+) -> Callable[[TextClause, Mapping[str, Any]], CursorResult[Any]]:
+    """Return what runs a statement with the rows of these queries.
+
+    Their texts are joined as the driver takes them, because SQLAlchemy would parse each text anew.
+    """
+
+    def run(clause: TextClause, values: Mapping[str, Any]) -> CursorResult[Any]:
+        if connection.dialect.positional:
+            rows = UNION.join(query.text for query in united)
+            return connection.execute(text(clause.text.replace(ROWS, rows)), values)
+        rows = UNION.join(queries.driver_text(connection, query) for query in united)
+        statement = queries.driver_text(connection, clause).replace(ROWS, rows)
+        return connection.exec_driver_sql(statement, dict(values))
+
+    return run
 
 
 def _gathered(

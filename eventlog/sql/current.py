@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
@@ -83,6 +85,13 @@ class Elsewhere(Protocol):
     def search(self, table: Any, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]: ...
 
 
+class TableKeys(NamedTuple):
+    """The keys of a table whose current rows are read, by column."""
+
+    table: Readable
+    keys: Sequence[Sequence[str]]
+
+
 class Current(NamedTuple):
     """One row as it is now, and which of the keys found it."""
 
@@ -113,37 +122,68 @@ def current_rows(
 
 
 def current_columns(
-    connection: Connection,
-    queries: Queries,
-    table: Readable,
-    keys: Sequence[Sequence[str]],
-    bound: int = NO_BOUND,
+    connection: Connection, queries: Queries, asked: Sequence[TableKeys], bound: int = NO_BOUND
 ) -> tuple[Ints, list[pa.Array]]:
-    """Return the same by column, including the keys: the key of each row, and the texts of each column."""
+    """Return the same by column: of each row its key among all keys, and the texts of each column.
+
+    The keys come by column, too. The tables have the same number of columns, and are in the same database.
+    """
     import numpy as np
-    import pyarrow as pa
 
-    from eventlog.sql.columns import as_texts, read_columns
+    from eventlog.sql.columns import as_texts, in_one, read_columns
 
-    if table.elsewhere is not None or not queries.log.dialect.measures_rows:
-        rows = list(current_rows(connection, queries, table, list(zip(*keys, strict=True)), bound))
-        cells = zip(*(texts for _, texts in rows), strict=True) if rows else [()] * len(table.expressions)
+    width = len(asked[0].table.expressions)
+    if asked[0].table.elsewhere is not None or not queries.log.dialect.measures_rows:
+        rows = list(_counted(_of_each(connection, queries, asked), bound))
+        cells = zip(*(texts for _, texts in rows), strict=True) if rows else [()] * width
         return np.array([place for place, _ in rows], np.int64), [as_texts(column) for column in cells]
-    clause = queries.clause("current_measured", **_current_holes(queries, table))
-    texts = [f"c{number}" for number in range(len(table.expressions))]
-    numbers, room = ("n", "bytes"), bound
-    places, results = [np.empty(0, np.int64)], []
-    for start, bound_keys in _bound_keys(keys, queries.log.dialect):
-        values = {**bound_keys, "most": room}
+    clause = queries.clause("current_measured", **_measuring_holes(queries, width), rows="{rows}")
+    texts = [f"c{number}" for number in range(width)]
+    numbers, room, results = ("n", "bytes"), bound, []
+    for united, values in _united(queries, asked):
+        values["most"] = room
+        names = (*numbers, *texts)
         part = read_columns(
-            connection, queries, clause, values, (*numbers, *texts), numbers=numbers, texts=texts
+            connection, queries, clause, values, names, numbers=numbers, texts=texts, united=united
         )
         room = _room_left(bound, room, int(part.numbers["bytes"].sum()))
-        places.append(start + part.numbers["n"])
         results.append(part)
-    none = pa.array([], pa.string())
-    columns = [pa.concat_arrays([none, *(part.texts[name] for part in results)]) for name in texts]
-    return np.concatenate(places), columns
+    found = in_one(results, numbers, texts)
+    return found.numbers["n"], [found.texts[name] for name in texts]
+
+
+def _of_each(
+    connection: Connection, queries: Queries, asked: Sequence[TableKeys]
+) -> Generator[Current, None, None]:
+    """Yield the rows of one table after another."""
+    first = 0
+    for table, columns in asked:
+        keys = list(zip(*columns, strict=True))
+        other = table.elsewhere
+        rows = other.current_rows(table, keys) if other else _streamed(connection, queries, table, keys)
+        with closing(rows):
+            for place, texts in rows:
+                yield Current(first + place, texts)
+        first += len(keys)
+
+
+def _united(
+    queries: Queries, asked: Sequence[TableKeys]
+) -> Iterator[tuple[list[TextClause], dict[str, object]]]:
+    """Yield the queries of each statement and the values of their keys; tables share a statement."""
+    first, together, values = 0, list[TextClause](), dict[str, object]()
+    for table, keys in asked:
+        number = str(id(table))
+        query = queries.of_table(table, partial(_rows_of_keys, queries, table, number))
+        for start, bound_keys in _bound_keys(keys, queries.log.dialect, number):
+            if f"keys{number}" in values:  # the next chunk of the table
+                yield together, values
+                together, values = [], {}
+            together.append(query)
+            values |= {**bound_keys, f"first{number}": first + start}
+        first += len(keys[0]) if keys else 0
+    if together:
+        yield together, values
 
 
 def _measured(
@@ -155,13 +195,14 @@ def _measured(
     before: Sequence[Call],
 ) -> Iterator[Current]:
     """Yield the rows of a database that measures them."""
-    holes, room = _current_holes(queries, table), bound
+    holes, room = _measuring_holes(queries, len(table.expressions)), bound
+    holes["rows"] = _rows_of_keys(queries, table)
     for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
-        call = queries.call("current_measured", holes, most=room, **bound_keys)
+        call = queries.call("current_measured", holes, most=room, first=start, **bound_keys)
         rows, before = queries.together(connection, [*before, call])[-1], ()
         for place, size, *texts in rows:
             room = _room_left(bound, room, size)
-            yield Current(start + place, tuple(texts))
+            yield Current(place, tuple(texts))
 
 
 def _room_left(bound: int, room: int, taken: int) -> int:
@@ -175,7 +216,7 @@ def _streamed(
     connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]]
 ) -> Generator[Current, None, None]:
     """Yield the rows of another database, which it sends as they are taken."""
-    clause = queries.clause("current", **_current_holes(queries, table))
+    clause = queries.clause("current", **_current_holes(table))
     streamed = clause.execution_options(stream_results=True, yield_per=_FETCHED)
     for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
         with connection.execute(streamed, bound_keys) as rows:
@@ -211,7 +252,9 @@ def search(
     return [tuple(row) for row in rows]
 
 
-def _bound_keys(columns: Sequence[Sequence[str]], dialect: Dialect) -> Iterator[tuple[int, dict[str, str]]]:
+def _bound_keys(
+    columns: Sequence[Sequence[str]], dialect: Dialect, number: str = ""
+) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the values of keys for the statement, by column: some keys at a time, and the position of the
     first.
     """
@@ -224,27 +267,38 @@ def _bound_keys(columns: Sequence[Sequence[str]], dialect: Dialect) -> Iterator[
                 {"n": n} | {f"k{i}": value for i, value in enumerate(key)}
                 for n, key in enumerate(zip(*chunk, strict=True))
             ]
-        yield start, {"keys": json.dumps(key_list, ensure_ascii=False)}
+        yield start, {f"keys{number}": json.dumps(key_list, ensure_ascii=False)}
 
 
-def _current_holes(queries: Queries, table: Readable) -> dict[str, str]:
-    names = {f"k{i}": column.type for i, column in enumerate(table.key)}
-    texts = [f"c{number}" for number in range(len(table.expressions))]
-    dialect = queries.log.dialect
-    arrays = (queries.filled("key_array", column=name) for name in names if dialect.keys_by_column)
-    sizes = (queries.filled("text_bytes", column=name) for name in texts if dialect.measures_rows)
+def _current_holes(table: Readable) -> dict[str, str]:
     return {
         **_typed(table.key),
-        "key_arrays": ", ".join(arrays),
-        "key_names": ", ".join(names),
-        "cast_keys": "".join(f", cast(g.{name} as {kind}) as {name}" for name, kind in names.items()),
         "functions": unbound(table.functions),
         "source": unbound(table.source),
         "columns": "".join(f",\n  {unbound(expression)}" for expression in table.expressions),
-        "names": "".join(f", {text}" for text in texts),
-        "bytes": " + ".join(["0", *sizes]),
         "matches": " and ".join(_matching(table.key)),
     }
+
+
+def _measuring_holes(queries: Queries, width: int) -> dict[str, str]:
+    """Return the texts for a statement that measures rows of so many columns."""
+    texts = [f"c{number}" for number in range(width)]
+    sizes = (queries.filled("text_bytes", column=name) for name in texts)
+    return {"names": "".join(f", {text}" for text in texts), "bytes": " + ".join(["0", *sizes])}
+
+
+def _rows_of_keys(queries: Queries, table: Readable, number: str = "") -> str:
+    """Return the query of the rows of some keys, whose values have this number in their names."""
+    names = {f"k{i}": column.type for i, column in enumerate(table.key)}
+    arrays = (queries.filled("key_array", column=name, number=number) for name in names)
+    return queries.filled(
+        "rows_of_keys",
+        **_current_holes(table),
+        number=number,
+        key_arrays=", ".join(arrays),
+        key_names=", ".join(names),
+        cast_keys="".join(f", cast(g.{name} as {kind}) as {name}" for name, kind in names.items()),
+    )
 
 
 def _search_holes(table: Searchable, sought: Sequence[Sought]) -> dict[str, str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.engine import Connection
@@ -29,6 +30,8 @@ class Queries:
         self.log = log
         self._clauses: dict[object, TextClause] = {}
         self._several: dict[object, list[Call]] = {}
+        self._of_tables: WeakKeyDictionary[object, TextClause] = WeakKeyDictionary()
+        self._texts: WeakKeyDictionary[TextClause, str] = WeakKeyDictionary()  # as a driver takes them
         self._pieces: dict[object, str] = {}
         self._names = names = log.reading_names()
         names["new_row"] = self.piece("row")
@@ -69,6 +72,12 @@ class Queries:
         """Return a part of a statement with holes of its own."""
         return templates.statement(self.log.dialect, name, **holes)
 
+    def of_table(self, table: object, make: Callable[[], str]) -> TextClause:
+        """Return a part of statements on a table, which is made once."""
+        if table not in self._of_tables:
+            self._of_tables[table] = text(make())
+        return self._of_tables[table]
+
     def pieces(self, *names: str) -> str:
         """Return conditions that must all hold."""
         return "\n    and ".join(self.piece(name) for name in names)
@@ -105,6 +114,8 @@ class Queries:
             try:
                 rows = run(connection, calls, commit=commit)
             except connection.dialect.loaded_dbapi.Error as fault:
+                if not connection.in_transaction():
+                    connection.begin()  # for SQLAlchemy, so that a rollback does something
                 raise translated(connection, fault) from fault
         if commit and connection.in_transaction():  # as SQLAlchemy sees it
             connection.commit()
@@ -120,6 +131,12 @@ class Queries:
         if not (session.autocommit and library.Pipeline.is_supported()):  # from version 14 of the library on
             return None
         return dialect.load_together()
+
+    def driver_text(self, connection: Connection, clause: TextClause) -> str:
+        """Return a statement as its driver takes it."""
+        if clause not in self._texts:
+            self._texts[clause] = str(clause.compile(dialect=connection.dialect))
+        return self._texts[clause]
 
     def run_every(self, connection: Connection, name: str, **holes: str) -> None:
         """Run all statements of a name, which bind nothing."""

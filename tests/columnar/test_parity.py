@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from eventlog.columnar import CurrentColumns, Engine, Events, Rows
+from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
 from eventlog.columnar.plain import PlainEvents, plain_way
 from eventlog.columnar.row_fates import FATES
 from eventlog.core import tablesfile
@@ -45,7 +45,7 @@ def lookup(table: Table, key: QueryKey) -> Answer:
     return [row[: len(table.data)] for row in found]
 
 
-def read_back(table: Table, keys: pa.Array) -> CurrentColumns:
+def read_table(table: Table, keys: pa.Array) -> CurrentColumns:
     """Return the current rows of these objects; an answer that is an error is in doubt."""
     objects: list[int] = []
     rows: list[Sequence[str | None]] = []
@@ -60,6 +60,9 @@ def read_back(table: Table, keys: pa.Array) -> CurrentColumns:
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.data)
     arrays = [pa.array(texts, pa.string()) for texts in columns]
     return CurrentColumns(np.array(objects, np.int64), arrays, np.array(doubtful, np.int64))
+
+
+read_back = one_by_one(read_table)
 
 
 def as_rows(entries: Sequence[Entry]) -> Rows:
@@ -160,7 +163,7 @@ def test_a_reference_is_spelled_as_its_event_is(name: str, key: str, association
     """Write references like events, for a catalogue with plain names in capitals and rows in lower case."""
     tables, rules, wanted = tablesfile.read(CAPITALS), Rules(association=association), XdsSettings()
     row = CurrentColumns(np.zeros(1, np.int64), [pa.array(["3"])], np.empty(0, np.int64))
-    engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=lambda table, keys: row)
+    engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=lambda tables, keys: row)
     plain = plain_way(
         tables, rules, set(tables), lambda _: lambda table, asked: [["3"]], EventWriter(tables, wanted)
     )

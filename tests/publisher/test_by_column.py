@@ -151,7 +151,73 @@ def test_a_table_that_the_database_refuses_costs_only_itself(peopled: World) -> 
         assert [sending.object[0] for sending in reading.every()] == ["aaa", "zzz"]
         assert reading.doubtful
         undone = [words for words in statements if words.startswith("rollback to savepoint")]
-        assert len(undone) == 2, "the statement on mmm, by column and row by row"
+        assert len(undone) == 3, "the statement on all, then on mmm by column and row by row"
     finally:
         for name in names:
             world.change(f"drop table if exists {name}")
+
+
+ALIKE = ("one", "two", "three", "four")
+BACK = st.tuples(
+    st.sampled_from((*ALIKE, "seen")),
+    st.sampled_from((5, 6, 6, 8)),
+    st.sampled_from((*(f"k={number}" for number in range(9)), "k=x", "k=99999999999")),
+)
+
+
+@pytest.fixture
+def alike(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Add tables and a view with as many columns each, of other types; few rows count as many."""
+    monkeypatch.setattr("eventlog.sql.log.pending.MANY", 0)
+    columns = ("v varchar(9), w char(3)", "v integer, w varchar(9)", "v date, w integer", "v char(3), w date")
+    values = ("'<' || k, 'b'", "k, 'b'", "date '2024-02-29', null", "'b', null")
+    try:
+        for name, made, cells in zip(ALIKE, columns, values, strict=True):
+            key_type = "varchar(9)" if name == "two" else "integer"
+            world.change(f"create table {name} (k {key_type} primary key, {made})")
+            for number in range(6):
+                texts = cells.replace("'<' || k", f"'<{number}'").replace("k,", f"{number},")
+                world.change(f"insert into {name} values ('{number}', {texts})")
+        world.change("create view seen as select * from one where k < 3")
+        yield world
+    finally:
+        world.change("drop view if exists seen")
+        for name in ALIKE:
+            world.change(f"drop table if exists {name}")
+
+
+@settings(max_examples=drawn(40))
+@given(st.lists(BACK, min_size=1, max_size=60), st.sampled_from((0, 2, 200)), st.sampled_from((2, 5, 400)))
+def test_tables_are_read_together(
+    alike: World, log: list[tuple[str, int, str]], few: int, together: int
+) -> None:
+    alike.change(f"delete from {alike.log.names()['log']}")
+    alike.write(
+        *(
+            key(0, event_type=kind, table_name=name, table_key=text, column_name="v")
+            for name, kind, text in log
+        )
+    )
+    reader = alike.reader((*ALIKE, "seen"), Rules(), XdsSettings())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eventlog.columnar.current.FEW", few)
+        patch.setattr("eventlog.publisher.fold_columns.FEW", few)
+        patch.setattr("eventlog.columnar.current.TOGETHER", together)
+        by_row, by_column = (read(alike, reader, Selection(100), by_column=way) for way in (False, True))
+    assert told(by_column) == told(by_row)
+
+
+def test_one_statement_reads_many_tables(alike: World) -> None:
+    alike.write(
+        *(
+            key(0, event_type=6, table_name=name, table_key=f"k={number}")
+            for number in range(5)
+            for name in ALIKE
+        )
+    )
+    reader = alike.reader(ALIKE, Rules(), XdsSettings())
+    with alike.statements() as statements:
+        reading = read(alike, reader, Selection(100), by_column=True)
+    assert len(list(reading.every())) == 20
+    (asked,) = (words for words in statements if "two" in words)
+    assert ("four" in asked) == alike.log.dialect.measures_rows

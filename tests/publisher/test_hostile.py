@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from lxml import etree
 
@@ -48,6 +50,11 @@ KEYS = [
 ]
 
 
+def unnumbered(statement: str) -> str:
+    """Return a statement without the numbers in the names of its values; each reader has its own."""
+    return re.sub(r"%\((keys|first)\d+\)s", r"%(\1)s", statement)
+
+
 def test_hostile_names_are_refused_and_run_nothing(world: World) -> None:
     world.user(1)
     world.write(key(1), {"table_name": "unknown", "table_key": "idu=1"})
@@ -61,7 +68,7 @@ def test_hostile_names_are_refused_and_run_nothing(world: World) -> None:
         )
         with world.statements() as hostile:
             publisher.cycle()
-    assert set(hostile) <= set(ordinary)
+    assert set(map(unnumbered, hostile)) <= set(map(unnumbered, ordinary))
     letters = "".join(world.letters().values())
     assert letters == "SE" + "E" * (len(TABLES) + len(KEYS)) + "S"
     assert all(failed.reason for failed in world.failures())

@@ -85,7 +85,7 @@ def query_back(columns: tuple[str, ...]) -> str:
     """Return the query-back of a table with a column of each type."""
     table = table_of({"K": "RAW(16)", **{f"C{n}": kind for n, kind in enumerate(columns)}}, ("K",))
     queries = Queries(Log(ORACLE))
-    return str(queries.clause("current", **_current_holes(queries, ReadableTable(table, ORACLE))))
+    return str(queries.clause("current", **_current_holes(ReadableTable(table, ORACLE))))
 
 
 def test_a_query_back_of_every_type_parses() -> None:

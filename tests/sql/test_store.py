@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from sqlalchemy.engine import Engine
 from eventlog.core.entry import Letter, read_entry
 from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import KeyColumn, TooMuch
+from eventlog.sql.current import KeyColumn, TableKeys, TooMuch
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import IllegalSnapshot, Store
@@ -332,17 +333,42 @@ def test_current_rows_are_read_by_typed_keys(store: Store, usr: type[Usr]) -> No
 
 def test_current_rows_are_too_much_when_they_come_to_so_many_bytes(store: Store, usr: type[Usr]) -> None:
     wanted = [("3", "p'3"), ("9", "p'9"), ("2", "p'2"), ("1", "p'1")]  # two bytes, no row, null, two
-    by_column = list(zip(*wanted, strict=True))
+    by_column = [TableKeys(usr(), list(zip(*wanted, strict=True)))]
     with store.snapshot() as snapshot:
-        places, (texts,) = snapshot.current_columns(usr(), by_column, 5)
+        places, (texts,) = snapshot.current_columns(by_column, 5)
         assert (places.tolist(), texts.to_pylist()) == ([0, 2, 3], ["n3", None, "n1"])
         assert len(list(snapshot.current_rows(usr(), wanted, 5))) == 3
         for bound in (2, 3, 4):
             with pytest.raises(TooMuch):
                 list(snapshot.current_rows(usr(), wanted, bound))
             with pytest.raises(TooMuch):
-                snapshot.current_columns(usr(), by_column, bound)
+                snapshot.current_columns(by_column, bound)
         assert len(list(snapshot.current_rows(usr(), wanted))) == 3  # the connection can go on
+
+
+def test_tables_share_the_bound_of_bytes(store: Store, usr: type[Usr]) -> None:
+    keys = [("3", "p'3"), ("9", "p'9"), ("1", "p'1")]  # two bytes, no row, two
+    asked = [TableKeys(usr(), list(zip(*some, strict=True))) for some in (keys, [], keys[1:])]
+    with store.snapshot() as snapshot:
+        places, (texts,) = snapshot.current_columns(asked, 7)
+        assert (places.tolist(), texts.to_pylist()) == ([0, 2, 4], ["n3", "n1", "n1"])
+        for bound in (2, 4, 6):
+            with pytest.raises(TooMuch):
+                snapshot.current_columns(asked, bound)
+
+
+def test_many_keys_of_a_table_are_read_by_several_statements(store: Store, usr: type[Usr]) -> None:
+    log = Log(replace(store.log.dialect, chunk=2))
+    keys = [("3", "p'3"), ("9", "p'9"), ("1", "p'1"), ("2", "p'2"), ("4", "p'4")]
+    asked = [TableKeys(usr(), list(zip(*some, strict=True))) for some in (keys[:1], keys, keys[2:3])]
+    with Store(store.engine, log).snapshot() as snapshot:
+        places, (texts,) = snapshot.current_columns(asked, 11)
+        assert (places.tolist(), texts.to_pylist()) == (
+            [0, 1, 3, 4, 5, 6],
+            ["n3", "n3", "n1", None, "n4", "n1"],
+        )
+        with pytest.raises(TooMuch):
+            snapshot.current_columns(asked, 10)
 
 
 def test_current_rows_are_those_of_the_snapshot(store: Store, usr: type[Usr]) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog import log
-from eventlog.columnar import CurrentColumns, Engine, Rows
+from eventlog.columnar import CurrentColumns, Engine, Rows, one_by_one
 from eventlog.columnar.packing import documents
 from eventlog.columnar.plain import WrittenEvent
 from eventlog.columnar.vectors import Ints
@@ -67,7 +67,7 @@ class BulkPickup:
             rules,
             settings,
             answerable=current.tables,
-            read_back=self._read_back,
+            read_back=one_by_one(self._read_back),
             ask=lambda needs: current.lookup,
         )
 

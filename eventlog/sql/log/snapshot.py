@@ -18,7 +18,7 @@ from eventlog.sql import current
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
+from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought, TableKeys
 from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange, grow
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.lanes import LOWEST, Lane, between
@@ -281,12 +281,15 @@ class Snapshot(Pending):
         return current.current_rows(self._connection, self._queries, table, keys, bound, before)
 
     def current_columns(
-        self, table: Readable, keys: Sequence[Sequence[str]], bound: int = NO_BOUND
+        self, asked: Sequence[TableKeys], bound: int = NO_BOUND
     ) -> tuple[Ints, list[pa.Array]]:
-        """Return the same by column: the key of each row, and the texts of each column."""
-        if table.elsewhere is None:
-            self._queries.together(self._connection, self._before(view=table.view))
-        return current.current_columns(self._connection, self._queries, table, keys, bound)
+        """Return the same by column: of each row its key among all keys, and the texts of each column.
+
+        The tables are of one database and have the same number of columns. All or none of them are views.
+        """
+        if asked[0].table.elsewhere is None:
+            self._queries.together(self._connection, self._before(view=asked[0].table.view))
+        return current.current_columns(self._connection, self._queries, asked, bound)
 
     def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
         """Return the keys, as texts in key order, of the first objects that have all these values."""

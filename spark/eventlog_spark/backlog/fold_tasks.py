@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from eventlog.columnar import Engine
+from eventlog.columnar import Engine, one_by_one
 from eventlog.columnar.oversized_object import OversizedObject
 from eventlog.columnar.row_fates import FATES
 from eventlog.columnar.vectors import Ints, content
@@ -121,7 +121,7 @@ class DocumentWriter:
             task.rules,
             task.target_settings,
             answerable=task.answerable,
-            read_back=self._rows.read_back,
+            read_back=one_by_one(self._rows.read_back),
             ask=lambda needs: self._rows.lookup,
             around=_AROUND,
         )

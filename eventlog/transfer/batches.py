@@ -10,7 +10,8 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Format, Source
 from eventlog.core.tables import Tables
-from eventlog.gbase.format import GbaseSettings, reader
+from eventlog.gbase.settings import GbaseSettings
+from eventlog.gbase.stream_sources import reader
 
 
 def read_batches(

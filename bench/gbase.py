@@ -16,9 +16,10 @@ from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import Text
-from eventlog.gbase.format import FORMAT, GbaseSettings
+from eventlog.gbase.format import FORMAT
 from eventlog.gbase.records import COMMON, LAYOUTS, ROW_HEAD, ROW_SIZE, ROWS, BeginTx, CommTx, Number, RowHead
 from eventlog.gbase.schema import read_schema
+from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.stream import RowRecord, Stream
 from eventlog.gbase.writer import write_head, write_row, write_schema
 

@@ -35,6 +35,7 @@ from eventlog.log import LogSettings
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.log_files.current import CurrentFiles, keyed
 from eventlog.neutral import refuse
+from eventlog.sequence.settings import StreamSettings
 from eventlog.transfer.batches import have_batches, read_batches
 from eventlog.transfer.once import leaving_changes, pick_up
 from eventlog.xds.documents import document, finish
@@ -177,7 +178,7 @@ def read(
 ) -> Iterator[Change]:
     """Return the changes in files; all files of a log are one pick-up."""
     form = format_named(source)
-    known = read_given(given, Rules, form.settings)
+    known = read_given(given, Rules, form.settings, StreamSettings)
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     report = _report(refused)
     opened = report.good(open_sources([os.fspath(name) for name in names], form.shape, container))
@@ -194,17 +195,16 @@ def batches(
 ) -> Iterator[ChangeBatch | Change]:
     """Yield the changes in files as batches of Arrow; a change that fits in no batch comes alone.
 
-    Only captures (`gbase`) have batches.
+    Captures (`gbase`) have batches, and change tables (`qlik-table`) in CSV or Parquet if `order` is "as-is".
     """
     form, known_tables = format_named(source), tables or Tables()
-    reading: Any = settings.build(form.settings, read_given(given, Rules, form.settings))
-    if not have_batches(form, known_tables, reading):
-        yield from read(inputs, source, tables=tables, refused=refused, **given)
+    known = read_given(given, Rules, form.settings, StreamSettings)
+    reading: Any = settings.build(form.settings, known)
+    names = [os.fspath(name) for name in ([inputs] if isinstance(inputs, str | os.PathLike) else inputs)]
+    if not have_batches(names, known_tables, reading, settings.build(StreamSettings, known)):
+        yield from read(names, source, tables=tables, refused=refused, **given)
         return
-    names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
-    report = _report(refused)
-    opened = report.good(open_sources([os.fspath(name) for name in names], form.shape, None))
-    yield from report.good(read_batches(opened, known_tables, reading))
+    yield from _report(refused).good(read_batches(form, names, known_tables, reading))
 
 
 def records(

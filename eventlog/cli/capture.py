@@ -17,9 +17,9 @@ from eventlog.core.settings import build
 from eventlog.files.writing import opened
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import read_address
-from eventlog.gbase.format import GbaseSettings
-from eventlog.sources.capture import CaptureSettings
+from eventlog.gbase.settings import GbaseSettings
 from eventlog.sources.capture_feed import TRANSPORTS
+from eventlog.sources.capture_settings import CaptureSettings
 from eventlog.transfer.convert import convert
 
 _TARGETS: Final = tuple(name for name in FORMATS if name != "gbase")

@@ -19,11 +19,11 @@ from eventlog.files.limits import Limits
 from eventlog.files.writing import added, opened
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
+from eventlog.gbase.address import is_live
 from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.ordered import SEQUENCERS
 from eventlog.sequence.settings import StreamSettings
-from eventlog.sources.capture import CaptureSettings
-from eventlog.sources.capture_feed import is_live
+from eventlog.sources.capture_settings import CaptureSettings
 from eventlog.sources.kafka_settings import KafkaSettings, KafkaStates
 from eventlog.transfer.convert import convert as run_convert
 from eventlog.transfer.loop import Going

@@ -25,7 +25,7 @@ _NULL = "';'"
 
 
 class _Seen(NamedTuple):
-    """What a poll saw of a table."""
+    """A table as a poll saw it."""
 
     table: Table
     names: tuple[str, ...]  # of its columns, in the order in which rows have them

@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import distributions
 
 from eventlog.core.errors import Misuse
 
@@ -33,6 +32,8 @@ class MissingExtra(Misuse):
 
 def install_command(extras: str) -> str:
     """Return the command that installs extras: from the folder that eventlog was installed from, if any."""
+    from importlib.metadata import distributions
+
     for found in distributions(name=NAME):  # a clone that is the working folder has one of its own
         origin = json.loads(found.read_text("direct_url.json") or "{}")  # PEP 610
         if "dir_info" in origin:

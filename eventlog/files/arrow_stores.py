@@ -12,7 +12,8 @@ from eventlog.files.nameless import Extent, NamelessFile
 
 Ints = npt.NDArray[np.int64]
 _ROWS = 20_000  # rows that are merged together, approximately
-_BYTES = 16 << 20  # the most bytes of their texts
+_BYTES = 2 << 20  # the most bytes of their texts
+_READ = 16 << 10  # bytes of the texts of one batch that are worth a read
 _NUMBER = 8  # bytes of an int64
 
 
@@ -31,6 +32,10 @@ class KeyedBatches:
     def add(self, part: int, rows: pa.RecordBatch) -> None:
         """Add a batch to a part."""
         self._places.setdefault(part, []).append(self._file.append(rows.serialize()))
+
+    def size(self, part: int) -> int:
+        """Return how many bytes a part has on disk."""
+        return sum(place.length for place in self._places.get(part, ()))
 
     def batches(self, part: int) -> Iterator[pa.RecordBatch]:
         """Return the batches of a part in the order in which they were added."""
@@ -68,12 +73,13 @@ class SortedBatches:
         texts_at = self._file.append(data) if self._texts else None
         self._runs.append(_Run(self._file, rows.num_rows, numbers, texts_at))
 
-    def in_order(self, rows: int = _ROWS, size: int = _BYTES) -> Iterator[pa.RecordBatch]:
+    def in_order(self, rows: int = _ROWS, size: int | None = None) -> Iterator[pa.RecordBatch]:
         """Return all rows in order, once, in batches of about `rows` rows or `size` bytes of text.
 
         At least one row of each batch that has rows left is in memory.
         """
         runs = self._runs
+        size = max(_BYTES, _READ * len(runs)) if size is None else size
         most, room = (max(1, limit // max(1, len(runs))) for limit in (rows, size))
         while runs:
             last = min(run.look_ahead(most, room) for run in runs)

@@ -37,6 +37,11 @@ VENDORS: Final = {
 _FORM: Final = "scheme://user@host:port/database?server=NAME"
 
 
+def is_live(url: str | None) -> bool:
+    """Return whether an address is that of a server whose changes are captured."""
+    return url is not None and url.partition("://")[0] in VENDORS
+
+
 class Address(NamedTuple):
     scheme: str
     user: str

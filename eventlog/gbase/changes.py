@@ -15,13 +15,11 @@ from eventlog.gbase.errorcodes import error_name
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.frames import Frames
 from eventlog.gbase.hex_dump import DumpedRead
-from eventlog.gbase.open_records import RecordStore
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
 from eventlog.gbase.schema import Schema
-from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, RowRecord, Stream
+from eventlog.gbase.settings import MAX_OPEN, MAX_RECORD, MAX_STORED, RecordStore
+from eventlog.gbase.stream import Failed, Fault, Item, RowRecord, Stream
 from eventlog.gbase.transactions import (
-    MAX_OPEN,
-    MAX_STORED,
     START,
     Committed,
     Complaint,

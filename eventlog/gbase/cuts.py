@@ -27,7 +27,8 @@ from eventlog.gbase.records import (
     Truncate,
     moment,
 )
-from eventlog.gbase.stream import MAX_RECORD, MAX_TABLES
+from eventlog.gbase.settings import MAX_RECORD
+from eventlog.gbase.stream import MAX_TABLES
 
 _row_record: Final = struct.Struct(COMMON.format + ROW_HEAD.format[1:]).unpack_from
 _ROWS: Final = frozenset(map(int, ROWS))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, cast
 
 from eventlog.gbase.pairs import ALONE, KeyOf, Pairs, find_pairs
 from eventlog.gbase.records import Discard, Number, Truncate
 from eventlog.gbase.schema import Schema
+from eventlog.gbase.settings import RecordStore, StoredBlocks
 from eventlog.gbase.stream import RowRecord
 
 COST: Final = 256  # bytes that a record takes here, however short it is in the stream
@@ -17,23 +18,6 @@ BLOCK: Final = 1 << 22  # bytes of records that go to disk, and come back, toget
 _WHOLE: Final = int(Number.DELETE)  # row records up to this number are operations by themselves
 
 Record = RowRecord | Truncate | Discard
-
-
-class StoredBlocks(Protocol):
-    """The blocks of one transaction in a store, until they are closed."""
-
-    @property
-    def close(self) -> Callable[[], None]: ...
-    def __iter__(self) -> Iterator[bytes]: ...
-
-
-class RecordStore(Protocol):
-    """The blocks of records outside memory, and their size in bytes."""
-
-    size: int
-
-    def add(self, part: Hashable, item: bytes, size: int, /) -> None: ...
-    def take(self, part: Hashable, /) -> StoredBlocks: ...
 
 
 class Update(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol, cast
 
@@ -11,18 +10,11 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.gbase.catalogue import CapturableTable, CapturedColumn
 from eventlog.gbase.session import Connection, ServerError, run
 from eventlog.gbase.session import rows as fetched
+from eventlog.gbase.settings import Lock
 
 FIRST_RECORD: Final = 0x18  # in the first page of a log; its head has so many bytes
 _LOG: Final = 32  # a sequence is the number of a log and, in its low bits, a place in it
 _PAGE: Final = 12
-
-
-class Lock(enum.StrEnum):
-    """The way in which a table is kept still while it is read."""
-
-    SHARE = "share"  # it is locked against writers meanwhile
-    REPEATABLE = "repeatable-read"  # the rows that were read are
-    NONE = "none"  # no snapshot is taken
 
 
 class CapturedDatabase(Connection, Protocol):

@@ -33,8 +33,8 @@ from eventlog.gbase.records import (
     moment,
 )
 from eventlog.gbase.schema import MAX_COLUMNS, MAX_TEXT, PLAN_FAULTS, Image, Schema, read_schema
+from eventlog.gbase.settings import MAX_RECORD
 
-MAX_RECORD: Final = 64 << 20
 MAX_SCHEMAS: Final = 64 << 20  # bytes of all schema texts together
 MAX_TABLES: Final = 4096
 _PLAIN: Final = Text()

@@ -12,13 +12,12 @@ from typing import Final, NamedTuple
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
-from eventlog.gbase.open_records import COST, OpenRecords, Operation, RecordStore
+from eventlog.gbase.open_records import COST, OpenRecords, Operation
 from eventlog.gbase.pairs import KeyOf
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
+from eventlog.gbase.settings import MAX_OPEN, MAX_STORED, RecordStore
 from eventlog.gbase.stream import RowRecord
 
-MAX_OPEN: Final = 1 << 30
-MAX_STORED: Final = 10 << 30
 _STRANGERS: Final = 100_000
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Format, Row, Shape, SheetRow, Source
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.linter.changes import QueueChoices, QueueReader
 from eventlog.linter.columns import SHEET
 from eventlog.linter.operations import MAX_OPEN
-from eventlog.linter.writer import write_changes
+
+if TYPE_CHECKING:
+    from eventlog.linter.changes import QueueChoices
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class LinterSettings:
 
     def reading(self) -> QueueChoices:
         """Return the choices for reading a queue."""
+        from eventlog.linter.changes import QueueChoices
+
         return QueueChoices(
             self.time_order,
             self.now,
@@ -55,6 +59,8 @@ def read(
     sources: Iterable[Source[Row]], tables: Tables, settings: LinterSettings
 ) -> Iterator[Change | Refused]:
     """Yield the changes of queues; each queue is read for itself."""
+    from eventlog.linter.changes import QueueReader
+
     for source in sources:
         yield from QueueReader(tables, settings.reading()).read(source)
 
@@ -63,6 +69,8 @@ def write(
     changes: Iterable[Change], tables: Tables, settings: LinterSettings
 ) -> Iterator[SheetRow | Refused]:
     """Yield the rows of DISPATCH_QUEUE for these changes."""
+    from eventlog.linter.writer import write_changes
+
     order = "little" if settings.time_order == "little" else "big"
     return write_changes(changes, tables, order, settings.lengths)
 

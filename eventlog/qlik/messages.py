@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Format, Object, Shape, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik import sequence, transactions
-from eventlog.qlik.message_reader import MessageReader
+from eventlog.qlik import sequence
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.message_writer import Message, MessageWriter, WrittenMessage
 from eventlog.qlik.writer_memory import goes_on
+
+if TYPE_CHECKING:
+    from eventlog.qlik.message_writer import Message
 
 
 def read(
     sources: Iterable[Source[Object]], tables: Tables, settings: MessageSettings
 ) -> Iterator[Change | Refused]:
     """Yield the changes in messages; metadata messages describe the later ones."""
+    from eventlog.qlik import transactions
+    from eventlog.qlik.message_reader import MessageReader
+
     if settings.until:
         sequence.check(settings.until)
     changes = MessageReader(tables, settings).run(sources)
@@ -29,6 +34,8 @@ def write(
     changes: Iterable[Change], tables: Tables, settings: MessageSettings
 ) -> Iterator[Message | Refused]:
     """Yield the messages: before the first of a structure its metadata message."""
+    from eventlog.qlik.message_writer import MessageWriter, WrittenMessage
+
     for written in MessageWriter(tables, settings).write(changes):
         yield written.message if isinstance(written, WrittenMessage) else written
 

@@ -36,22 +36,38 @@ class Finder:
         self._proof: int | None = None
         self._least: tuple[str, int] | None = None  # the position of the proof in the sequence
         self._unsure = False
+        self._looked = 0  # rows that prove nothing
 
     def run(self, pairs: Iterable[Paired | X]) -> Iterator[Paired | X]:
         """Yield the rows, from where the order is known on."""
         pairs = iter(pairs)
         held: list[Paired | X] = []
-        while self.order is None and len(held) < HELD_BACK:
+        while self.order is None and self._looked < HELD_BACK:
             try:
                 pair = next(pairs)
             except StopIteration:
                 break
             held.append(pair)
+            self._looked += 1
             if isinstance(pair, tuple) and isinstance(pair[0], ChangeRow):
                 self._look(*pair)
         self.settle()
         yield from held
         yield from pairs
+
+    def pass_over(self, rows: int, proof: tuple[MaskOrder, int] | None) -> None:
+        """Note rows that were read elsewhere: how many, and the first order that one proves, with its place.
+
+        Their masks contradict neither each other nor what was known.
+        """
+        if self.order is None and proof is not None:
+            self.order, self._proof = proof
+        self._looked += rows
+
+    @property
+    def undecided(self) -> int:
+        """Return how many more rows may prove the order; 0 if it is known."""
+        return HELD_BACK - self._looked if self.order is None else 0
 
     def see(self, row: ChangeRow) -> None:
         """Note what the mask of a row proves by itself; the first of the sequence counts."""

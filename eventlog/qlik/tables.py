@@ -146,9 +146,16 @@ def _described(known: Structure, name: str) -> DataColumn:
 def _read_table(
     name: str, parts: Iterable[Source[Row]], tables: Tables, settings: TableSettings
 ) -> Iterator[Change | Refused]:
-    schema, table = table_name(name, tables, settings.suffix)
-    finder = Finder(None if settings.mask_order == "auto" else MaskOrder(settings.mask_order))
-    rows = _parse(parts, schema, table, tables, settings)
+    return changes_of(_parse(name, parts, tables, settings), finder_of(settings))
+
+
+def finder_of(settings: TableSettings) -> Finder:
+    """Return the finder of the byte order of a table's masks."""
+    return Finder(None if settings.mask_order == "auto" else MaskOrder(settings.mask_order))
+
+
+def changes_of(rows: Iterable[ChangeRow | Refused], finder: Finder) -> Iterator[Change | Refused]:
+    """Yield the changes in the rows of one table."""
     for item in finder.run(pair(rows, ChangeRow)):
         if isinstance(item, Refused):
             yield item
@@ -166,32 +173,31 @@ def _change(row: ChangeRow, image: ChangeRow | None, finder: Finder) -> Change |
 
 
 def _parse(
-    parts: Iterable[Source[Row]],
-    schema: str | None,
-    table: str,
-    tables: Tables,
-    settings: TableSettings,
+    name: str, parts: Iterable[Source[Row]], tables: Tables, settings: TableSettings
 ) -> Iterator[ChangeRow | Refused]:
     for source in parts:
-        try:
-            heading = read_heading(
-                source.columns, settings.header_prefix, described=source.described is not None
-            )
-        except Misuse as fault:
-            yield Refused(source.at(1), str(fault))
-            continue
-        known = source.described or described_by_dfm(schema, table, settings)
-        structure = read_structure(schema, table, heading.data, tables, known)
-        if settings.heard is not None:
-            settings.heard(structure)
-        reader = RowReader(
-            source,
-            heading,
-            structure,
-            row_plans.loading(structure.columns),
-            time_form=settings.header_time_format,
-        )
-        yield from _rows(reader, settings.until)
+        reader = row_reader(name, source, tables, settings)
+        if isinstance(reader, Refused):
+            yield reader
+        else:
+            yield from read_rows(reader, source.records, settings.until)
+
+
+def row_reader(
+    name: str, source: Source[Row], tables: Tables, settings: TableSettings
+) -> RowReader | Refused:
+    """Return the reader of a part of the change table of this name; Refused if its columns are unfit."""
+    schema, table = table_name(name, tables, settings.suffix)
+    try:
+        heading = read_heading(source.columns, settings.header_prefix, described=source.described is not None)
+    except Misuse as fault:
+        return Refused(source.at(1), str(fault))
+    known = source.described or described_by_dfm(schema, table, settings)
+    structure = read_structure(schema, table, heading.data, tables, known)
+    if settings.heard is not None:
+        settings.heard(structure)
+    plan = row_plans.loading(structure.columns)
+    return RowReader(source, heading, structure, plan, time_form=settings.header_time_format)
 
 
 def described_by_dfm(schema: str | None, table: str, settings: TableSettings) -> Structure | None:
@@ -200,9 +206,12 @@ def described_by_dfm(schema: str | None, table: str, settings: TableSettings) ->
     return found[0] if len(found) == 1 else None
 
 
-def _rows(reader: RowReader, until: str) -> Iterator[ChangeRow | Refused]:
+def read_rows(
+    reader: RowReader, records: Iterable[Row | Refused], until: str = ""
+) -> Iterator[ChangeRow | Refused]:
+    """Yield the rows of a part of a change table, up to a change_seq."""
     source = reader.source
-    for record in source.records:
+    for record in records:
         if isinstance(record, Refused):
             yield record
             continue

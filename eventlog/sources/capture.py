@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -17,40 +16,23 @@ from typing import Any, Final, NamedTuple, Protocol
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Source
-from eventlog.core.settings import setting
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import kind_of
 from eventlog.gbase import snapshot
 from eventlog.gbase.address import Address
 from eventlog.gbase.catalogue import CapturableTable, describe, read_wanted
 from eventlog.gbase.changes import Answer, StreamReader
-from eventlog.gbase.format import GbaseSettings, reader
 from eventlog.gbase.session import Captured, MissingCatalogue, ServerError, Session
-from eventlog.gbase.snapshot import CapturedDatabase, Lock, ReadSpan, ServerMoment
+from eventlog.gbase.settings import GbaseSettings, Lock
+from eventlog.gbase.snapshot import CapturedDatabase, ReadSpan, ServerMoment
+from eventlog.gbase.stream_sources import reader
 from eventlog.gbase.transactions import Position, Unseen
+from eventlog.sources.capture_settings import CaptureSettings
 from eventlog.sources.overlap import Overlap, SnapshotRows
 
 CATALOGUE: Final = "syscdcv1"
 _ROWS: Final = 1000  # of a snapshot that are handed out together
 _TABLES: Final = 1 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureSettings:
-    jar: tuple[str, ...] = setting((), "the vendor's JDBC driver, and what it needs", metavar="FILE,...")
-    password_file: str = setting("", "the file with the password; else EVENTLOG_PASSWORD", metavar="FILE")
-    snapshot: str = setting(
-        "share",
-        "how a table is kept still while its rows are read first; none: only changes from now on",
-        choices=tuple(Lock),
-    )
-    keep_logging: bool = setting(
-        True, "leave full-row logging on at the end; what changes while it is off cannot be captured later"
-    )
-    server_timeout: int = setting(
-        5, "seconds that the server waits for a record", metavar="SECONDS", within=(1, 3600)
-    )
-    max_records: int = setting(64, "the most records of one read", metavar="N", within=(1, 256))
 
 
 class Transport(Protocol):

@@ -15,11 +15,12 @@ from eventlog.core.tables import Tables
 from eventlog.files.secret import read_secret
 from eventlog.gbase.address import VENDORS, Address, read_address
 from eventlog.gbase.changes import Answer
-from eventlog.gbase.format import GbaseSettings
+from eventlog.gbase.settings import GbaseSettings
 from eventlog.jobs.report import Report
 from eventlog.qlik.structure import structure_of
 from eventlog.sequence.delivery import Delivery
-from eventlog.sources.capture import Capture, CaptureSettings, Transport
+from eventlog.sources.capture import Capture, Transport
+from eventlog.sources.capture_settings import CaptureSettings
 from eventlog.sources.jdbc import Jdbc
 
 PASSWORD: Final = "EVENTLOG_PASSWORD"  # noqa: S105 - the name of a variable
@@ -31,11 +32,6 @@ def _jdbc(address: Address, settings: CaptureSettings) -> Transport:
 
 # The way to a server, by the scheme of its address.
 TRANSPORTS: dict[str, Callable[[Address, CaptureSettings], Transport]] = dict.fromkeys(VENDORS, _jdbc)
-
-
-def is_live(url: str | None) -> bool:
-    """Return whether an address is that of a server whose changes are captured."""
-    return url is not None and url.partition("://")[0] in TRANSPORTS
 
 
 def password_of(settings: CaptureSettings) -> str:

@@ -21,8 +21,9 @@ from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.gbase.changes import Answer, StreamReader
 from eventlog.gbase.faults import BadDump
-from eventlog.gbase.format import GbaseSettings, reader
 from eventlog.gbase.hex_dump import read_dump
+from eventlog.gbase.settings import GbaseSettings
+from eventlog.gbase.stream_sources import reader
 from eventlog.gbase.transactions import START, Position
 from eventlog.sequence.delivery import Delivery
 

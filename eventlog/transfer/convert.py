@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from eventlog.core import settings
@@ -15,11 +16,11 @@ from eventlog.files.inputs import Advance, check_inputs, container_of
 from eventlog.files.outputs import Output
 from eventlog.files.statefile import read_state, write_state
 from eventlog.fold import Rules
+from eventlog.gbase.address import is_live
 from eventlog.jobs.filters import prepared
 from eventlog.jobs.job import Job, load_current
 from eventlog.jobs.report import Report
 from eventlog.sequence.delivery import Delivery
-from eventlog.sources.capture_feed import is_live
 from eventlog.sources.source import ChangeSource
 from eventlog.targets.kafka_parts import TopicParts
 from eventlog.targets.records import (
@@ -38,6 +39,7 @@ from eventlog.transfer.places import Opening, place_of
 from eventlog.xds.settings import XdsSettings
 
 _BY_COLUMN = ("csv", "parquet")  # the containers whose rows can be read by column
+_FEW = 64 << 10  # bytes of CSV files whose rows are converted before Arrow is loaded
 
 
 def convert(
@@ -164,7 +166,14 @@ def _log_by_column(job: Job, given: Mapping[str, Any]) -> list[tuple[str, str]]:
     if any(map(job.limits.csv_layout, job.inputs)):
         return []
     inputs = [(name, container_of(name, Shape.ROWS, job.container)) for name in job.inputs]
+    if all(container == "csv" for _, container in inputs) and _size(job.inputs) <= _FEW:
+        return []
     return inputs if all(container in _BY_COLUMN for _, container in inputs) else []
+
+
+def _size(names: Sequence[str]) -> int:
+    """Return the bytes of files; those that cannot be read have none."""
+    return sum(Path(name).stat().st_size for name in names if Path(name).is_file())
 
 
 def _write_log(

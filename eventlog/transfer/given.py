@@ -10,9 +10,7 @@ from eventlog.core import settings
 from eventlog.files.keyed_store import KeyedStore
 from eventlog.files.text import read_text
 from eventlog.jobs.job import Job, files_beside
-from eventlog.sinks.secured import authorization
 from eventlog.sources.kafka_settings import KafkaSettings
-from eventlog.sources.schema_registry import Registry, RegistryAccess
 
 
 def all_given(job: Job, clock: str) -> dict[str, Any]:
@@ -28,6 +26,9 @@ def connected(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that are no values: a place on disk and, where one is named, a schema registry."""
     if not given.get("schema_registry"):
         return {"store": partial(KeyedStore, 0)}
+    from eventlog.sinks.secured import authorization
+    from eventlog.sources.schema_registry import Registry, RegistryAccess
+
     kafka = settings.build(KafkaSettings, given)
     access = RegistryAccess(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)
     registry = Registry(kafka.schema_registry, access=access)

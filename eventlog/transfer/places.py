@@ -17,27 +17,15 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.files.inputs import Advance
 from eventlog.files.statefile import read_state, write_state
-from eventlog.gbase.format import GbaseSettings
+from eventlog.gbase.address import is_live
+from eventlog.gbase.settings import GbaseSettings
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
-from eventlog.linter.changes import QueueReader
-from eventlog.linter.progress import START, dump_state, load_state
 from eventlog.qlik.control import control_table
 from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.settings import StreamSettings
-from eventlog.sources import change_tables
-from eventlog.sources.capture_feed import CaptureFeed, is_live
-from eventlog.sources.captured_files import captures
-from eventlog.sources.change_table_files import FileTables
-from eventlog.sources.commits_feed import CommitsFeed
-from eventlog.sources.growing_stream import FollowedStream
 from eventlog.sources.kafka_settings import KafkaSettings
-from eventlog.sources.queues import StoredQueue, rows
-from eventlog.sources.rows_feed import RowsFeed
 from eventlog.sources.source import ChangeSource
-from eventlog.sources.sql_clock import at_one_moment
-from eventlog.sources.topics_feed import TopicsFeed
-from eventlog.sql.connect import connect, connect_any
 
 Answers = Iterable[Change | Refused]
 
@@ -87,6 +75,8 @@ def _read_topics(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None
 
 
 def _read_on_topics(opening: Opening) -> ChangeSource:
+    from eventlog.sources.topics_feed import TopicsFeed
+
     job = opening.job
     with extra("kafka", "--kafka"):
         from eventlog.sources.kafka import Topics
@@ -109,6 +99,9 @@ def _write_topics(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
 
 
 def _read_change_tables(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]]:
+    from eventlog.sources import change_tables
+    from eventlog.sql.connect import connect_any
+
     reading = job.settings(job.source.settings)
     engine = connect_any(str(job.url))
     tasks = _table_names(job, reading.suffix)
@@ -117,6 +110,10 @@ def _read_change_tables(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[
 
 
 def _read_on_change_tables(opening: Opening) -> ChangeSource:
+    from eventlog.sources import change_tables
+    from eventlog.sources.rows_feed import RowsFeed
+    from eventlog.sql.connect import connect_any
+
     job = opening.job
     reading = job.settings(job.source.settings)
     engine = connect_any(str(job.url))
@@ -138,6 +135,9 @@ def _suffixed(name: str, suffix: str) -> str:
 
 
 def _write_change_tables(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
+    from eventlog.sources import change_tables
+    from eventlog.sql.connect import connect_any
+
     engine = connect_any(str(job.url))
     writing = job.settings(job.target.settings)
     names = [change_tables.name_of(table.schema, table.name, writing) for table in job.tables]
@@ -148,6 +148,13 @@ def _write_change_tables(changes: Iterable[Change], job: Job) -> Iterator[Refuse
 
 def _read_queue(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]]:
     """Return a LINTER queue, from where the last run left it."""
+
+    from eventlog.linter.changes import QueueReader
+    from eventlog.linter.progress import START, dump_state, load_state
+    from eventlog.sources.queues import rows
+    from eventlog.sources.sql_clock import at_one_moment
+    from eventlog.sql.connect import connect
+
     (name,) = job.names or ("DISPATCH_QUEUE",)
     since = START if job.state is None else read_state(job.state, load_state, START)
     reader = QueueReader(job.tables, job.settings(job.source.settings).reading(), since)
@@ -163,6 +170,10 @@ def _read_queue(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]
 
 
 def _read_on_queue(opening: Opening) -> ChangeSource:
+    from eventlog.sources.commits_feed import CommitsFeed
+    from eventlog.sources.queues import StoredQueue
+    from eventlog.sql.connect import connect
+
     job = opening.job
 
     def opened(name: str, position: Any) -> StoredQueue:
@@ -174,6 +185,8 @@ def _read_on_queue(opening: Opening) -> ChangeSource:
 
 
 def _capture(opening: Opening) -> ChangeSource:
+    from eventlog.sources.capture_feed import CaptureFeed
+
     job = opening.job
     url = str(job.url)
     if not is_live(url):
@@ -186,6 +199,9 @@ def _capture(opening: Opening) -> ChangeSource:
 
 
 def _read_on_files(opening: Opening) -> ChangeSource:
+    from eventlog.sources.change_table_files import FileTables
+    from eventlog.sources.rows_feed import RowsFeed
+
     job = opening.job
     reading, stream = job.settings(job.source.settings), job.settings(StreamSettings)
     named = [("", job.inputs)] * bool(job.inputs) + list(job.tasks)
@@ -194,6 +210,9 @@ def _read_on_files(opening: Opening) -> ChangeSource:
 
 
 def _read_on_stream(opening: Opening) -> ChangeSource:
+    from eventlog.sources.captured_files import captures
+    from eventlog.sources.growing_stream import FollowedStream
+
     job, reading = opening.job, opening.job.settings(GbaseSettings)
     if not opening.growing:
         return captures(job, reading, opening.state, opening.follow, opening.advance)

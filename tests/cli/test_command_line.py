@@ -167,9 +167,16 @@ def test_a_command_begins_without_what_only_some_of_its_work_needs() -> None:
     assert told.stdout == b"set()\n"
 
 
+def write_large_log(shell: Shell) -> None:
+    """Write a log that is large enough to be read by column."""
+    header = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
+    (shell.folder / "in.csv").write_text(f"{header}1,2,usr,idu=1,fname,,{'x' * 70_000}\n")
+
+
 def test_arrow_does_not_load_pandas_where_spark_is_not_asked_for(shell: Shell) -> None:
     """Load no pandas with the first array, only to ask whether the array is one of its own."""
     assert find_spec("pandas") is not None
+    write_large_log(shell)
     converted = "sys.argv[1:] = ['convert', '--tables', 'usr.toml', 'in.csv', 'out.xml']"
     asked = (
         f"import atexit, sys; {converted}; from eventlog.cli import main; "
@@ -183,6 +190,7 @@ def test_arrow_does_not_load_pandas_where_spark_is_not_asked_for(shell: Shell) -
 
 def test_arrow_gives_memory_back(shell: Shell) -> None:
     """Return memory after the largest batch, which Arrow's own allocator would keep."""
+    write_large_log(shell)
     asked = (
         "import atexit, sys; sys.argv[1:] = ['convert', '--tables', 'usr.toml', 'in.csv', 'out.xml']; "
         "from eventlog.cli import main; "

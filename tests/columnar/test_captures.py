@@ -23,9 +23,9 @@ from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import ColumnType, Text
-from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.records import Number, RbTx, Timeout
 from eventlog.gbase.schema import read_schema
+from eventlog.gbase.settings import GbaseSettings
 from tests.gbase import typed
 from tests.gbase.helpers import T1, Told, cut, read_all
 from tests.gbase.mutants import sound_stream

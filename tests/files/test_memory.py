@@ -43,6 +43,16 @@ for source in open_sources([name], Shape(shape), given or None, limits=Limits(ma
 (most,) = re.findall(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
 print(whole, refused, int(most) >> 10)
 """
+COMMAND = """
+import re
+from pathlib import Path
+from eventlog.cli import main
+try:
+    main()
+finally:
+    (most,) = re.findall(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
+    print(int(most) >> 10)
+"""
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc on this system"),
@@ -174,3 +184,26 @@ def test_avro_a_schema_that_multiplies_itself() -> None:
         avro.foreign(nested(8))
     with pytest.raises(avro.InvalidAvro, match="over 100000 values"):
         avro.foreign(nested(300))
+
+
+def test_a_log_in_a_file_takes_no_more_memory_for_more_rows(tmp_path: Path) -> None:
+    tables, log = tmp_path / "tables.toml", tmp_path / "log.csv"
+    tables.write_text('[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(64)" }\n')
+    most = []
+    for rows in (200_000, 600_000):
+        with log.open("w") as file:
+            file.write("record_id,event_type,table_name,table_key,column_name,old_value,new_value\n")
+            for number in range(1, rows + 1):
+                key = number * 7919 % rows // 3  # rows of an object are far apart
+                file.write(f"{number},2,usr,idu={key},fname,{'before ' * 8},{'after ' * 8}{number}\n")
+        command = ["convert", "--tables", "tables.toml", "--from", "log", "--to", "xds", "-o", "out.xml"]
+        told = subprocess.run(
+            [sys.executable, "-c", COMMAND, *command, log.name],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        most.append(int(told.stdout))
+    assert most[1] < most[0] + 30
+    assert most[1] < 230

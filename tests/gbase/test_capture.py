@@ -17,9 +17,10 @@ from eventlog.gbase.address import read_address
 from eventlog.gbase.catalogue import NotThere
 from eventlog.gbase.changes import Answer
 from eventlog.gbase.faults import SessionOver
-from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.session import CaptureError, MissingCatalogue, ServerError
-from eventlog.sources.capture import Capture, CaptureSettings, LogGone
+from eventlog.gbase.settings import GbaseSettings
+from eventlog.sources.capture import Capture, LogGone
+from eventlog.sources.capture_settings import CaptureSettings
 from tests.gbase.world import World
 
 pytestmark = pytest.mark.quick

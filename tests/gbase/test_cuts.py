@@ -12,8 +12,9 @@ from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.cuts import Cut, CutFinder
-from eventlog.gbase.format import GbaseSettings, read_source, reader
 from eventlog.gbase.records import CommTx, Discard, Number, RbTx, Truncate
+from eventlog.gbase.settings import GbaseSettings
+from eventlog.gbase.stream_sources import read_source, reader
 from tests.gbase.helpers import T1, Told, read_all
 from tests.gbase.mutants import sound_stream
 from tests.tiers import drawn

@@ -14,8 +14,8 @@ import pytest
 from eventlog.core.errors import InvalidValue, Misuse, Refused
 from eventlog.core.tables import Tables
 from eventlog.gbase.faults import SessionOver
-from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.records import Error, Number
+from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.transactions import Position
 from eventlog.sequence.delivery import Delivery
 from eventlog.sources.growing_stream import FollowedStream, Growing, pieces

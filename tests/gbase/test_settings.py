@@ -9,7 +9,8 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
-from eventlog.gbase.format import FORMAT, GbaseSettings
+from eventlog.gbase.format import FORMAT
+from eventlog.gbase.settings import GbaseSettings
 from tests.gbase.helpers import T1, Told, changes_of, read_all, write_changes
 
 pytestmark = pytest.mark.quick

@@ -88,7 +88,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(
     st.lists(logs(most=40), min_size=1, max_size=2),
     st.sampled_from(("csv", "parquet")),
-    st.sampled_from((100, 1 << 20)),
+    st.sampled_from((100, 1 << 13, 1 << 20)),
     st.sampled_from((1, 2, 5)),
     st.sampled_from(("modify", "add")),
     st.sampled_from(("canonical", "as-logged")),

@@ -163,7 +163,7 @@ def limited(shell: Shell, *words: str) -> str:
 
 
 def test_a_file_that_cannot_grow_is_told_by_name_also_a_temporary_one(shell: Shell) -> None:
-    rows = "".join(f"{number},4,usr,idu={number},,,\n" for number in range(1, 500))
+    rows = "".join(f"{number},4,usr,idu={number},,,\n" for number in range(1, 5000))
     (shell.folder / "log.csv").write_text(HEADER + rows)
     there = files(shell.folder)
     assert limited(shell, *CONVERT, "-o", "out.xml", "log.csv") == "eventlog: HERE: File too large\n"

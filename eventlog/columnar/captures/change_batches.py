@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -39,43 +39,61 @@ _NO_ROW: Final = -1
 class ChangeBatch(NamedTuple):
     """A batch of changes of one table that follow each other.
 
-    `rows` has a row for each change: its op, position, transaction, time and user, and the row `before` and
-    `after`. `begin` is the time at which its transaction began, `commit` the sequence of its commit. A side
-    that was not captured is null.
+    `rows` has a row for each change: its op, position, transaction, time and user, facts of its source, and
+    the row `before` and `after`. A side that was not captured is null. Where single columns may not be
+    captured, `captured_before` and `captured_after` have a boolean for each.
     """
 
     schema: str | None
     table: str
     key: tuple[str, ...]  # columns; empty if no source describes it
-    number: int  # of the table in the stream
-    described: str  # the columns and types as the stream describes them
+    facts: Facts  # of all changes
     rows: pa.RecordBatch
 
     def changes(self) -> Iterator[Change]:
         """Yield the same changes one by one."""
-        before, after = _sides(self.rows.column("before")), _sides(self.rows.column("after"))
         names = [field.name for field in self.rows.schema.field("after").type]
         key = [(name, names.index(name)) for name in self.key]
-        heads = zip(*(self.rows.column(name).to_pylist() for name in _HEADS), strict=True)
-        for (op, position, transaction, time, user, begin, commit), old, new in zip(
-            heads, before, after, strict=True
+        before, after = (self._side(side) for side in ("before", "after"))
+        heads = zip(*map(self._texts, _HEADS), strict=True)
+        named = [name for name in self.rows.schema.names if name not in _NO_FACTS]
+        facts = zip(*map(self._texts, named), strict=True) if named else repeat(())
+        for (op, position, transaction, time, user), old, new, own in zip(
+            heads, before, after, facts, strict=False
         ):
-            row = new or old
-            fields = tuple(map(Field, names, old or [ABSENT] * len(names), new or [ABSENT] * len(names)))
-            facts: Facts = (("number", self.number), ("columns", self.described))
-            facts += (("begin", begin), ("commit", commit))
-            given = tuple((name, row[at]) for name, at in key)
-            named = (self.schema, self.table, given, fields)
-            yield Change(Op(op), *named, position, transaction, time, user, False, facts)
+            row = [one if other is ABSENT else other for one, other in zip(old, new, strict=True)]
+            given = tuple((name, row[at]) for name, at in key if row[at] is not ABSENT)
+            extra = (
+                *self.facts,
+                *((name, fact) for name, fact in zip(named, own, strict=True) if fact is not None),
+            )
+            fields = tuple(
+                Field(*cells) for cells in zip(names, old, new, strict=True) if cells[1:] != _NEITHER
+            )
+            sides = (self.schema, self.table, given if len(given) == len(key) else (), fields)
+            yield Change(Op(op), *sides, position, transaction, time, user, False, extra)
+
+    def _texts(self, name: str) -> list[Any]:
+        values: list[Any] = self.rows.column(name).to_pylist()
+        return values
+
+    def _side(self, side: str) -> list[list[Any]]:
+        """Return the values of each row, ABSENT where they were not captured."""
+        struct = self.rows.column(side)
+        columns = list(map(_values, struct.flatten()))
+        captured = [struct.is_valid().to_pylist()] * len(columns)
+        if f"captured_{side}" in self.rows.schema.names:
+            captured = [flags.to_pylist() for flags in self.rows.column(f"captured_{side}").flatten()]
+        sides = [
+            [value if flag else ABSENT for value, flag in zip(column, flags, strict=True)]
+            for column, flags in zip(columns, captured, strict=True)
+        ]
+        return list(map(list, zip(*sides, strict=True)))
 
 
-_HEADS: Final = ("op", "position", "transaction", "time", "user", "begin", "commit")
-
-
-def _sides(struct: pa.StructArray) -> list[Any]:
-    """Return the values of each row, None where the side was not captured."""
-    rows = zip(*map(_values, struct.flatten()), strict=True)
-    return [row if there else None for row, there in zip(rows, struct.is_valid().to_pylist(), strict=True)]
+_HEADS: Final = ("op", "position", "transaction", "time", "user")
+_NO_FACTS: Final = {*_HEADS, "before", "after", "captured_before", "captured_after"}
+_NEITHER: Final = (ABSENT, ABSENT)
 
 
 def _values(column: pa.Array) -> list[Any]:
@@ -283,7 +301,7 @@ class _Side(NamedTuple):
         return self.struct.take(pa.array(places, mask=none))
 
 
-_NAMES: Final = [*_HEADS, "before", "after"]
+_NAMES: Final = [*_HEADS, "begin", "commit", "before", "after"]
 
 
 def _coded(of: Ints, texts: list[Any]) -> pa.Array:
@@ -294,7 +312,8 @@ def _coded(of: Ints, texts: list[Any]) -> pa.Array:
 def _batch(named: NamedTable, table: int, rows: pa.RecordBatch) -> ChangeBatch:
     key = tuple(name for name, _ in named.key)
     described = "" if named.schema is None else named.schema.text
-    return ChangeBatch(named.owner, named.name, key, table, described, rows)
+    facts: Facts = (("number", table), ("columns", described))
+    return ChangeBatch(named.owner, named.name, key, facts, rows)
 
 
 def _columns(schema: Schema, found: Scan, rows: Ints) -> list[pa.Array]:

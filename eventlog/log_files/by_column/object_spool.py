@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,8 @@ from eventlog.core.tables import Tables
 from eventlog.files.arrow_stores import KeyedBatches
 from eventlog.log_files.by_column.checked_rows import SCHEMA
 
-_SHARES = 256
+_SHARES = 32  # of each level
+_DEEPEST = 2  # level of shares that are divided no further
 _ROWS = 32_000  # that are folded together, where objects allow
 _BYTES = 64 << 20  # likewise
 _MOST = 1 << 30  # bytes of a share: Arrow's texts end at two of these
@@ -30,9 +33,10 @@ class ObjectTooLarge(EventlogError):
 class RowSpool:
     """Takes rows in any order, and gives back all rows of some objects at a time, by record_id."""
 
-    def __init__(self, tables: Tables, memory: int) -> None:
+    def __init__(self, tables: Tables, memory: int, level: int = 0) -> None:
         self._tables = tables
         self._memory = memory
+        self._level = level
         self._held: list[pa.RecordBatch] = []
         self._size = 0
         self._shares: KeyedBatches | None = None
@@ -56,19 +60,34 @@ class RowSpool:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, those of an object together."""
         if self._shares is None:
-            yield from _divided(_joined(self._held), self._tables)
+            yield from _divided(self._held, self._tables)
             return
         self._spill(self._shares)
+        together: list[pa.RecordBatch] = []
+        room = self._memory // 4
         for share in range(_SHARES):
-            found = list(self._shares.batches(share))
-            size = sum(rows.nbytes for rows in found)
-            if size > _MOST:
-                raise ObjectTooLarge(sum(rows.num_rows for rows in found), size)
-            yield from _divided(_joined(found), self._tables)
+            rows, size = self._shares.batches(share), self._shares.size(share)
+            if size > self._memory and self._level < _DEEPEST:
+                yield from self._deeper(rows)
+                continue
+            if size > room:
+                yield from _divided(together, self._tables)
+                together, room = [], self._memory // 4
+            together += rows
+            room -= size
+        yield from _divided(together, self._tables)
+
+    def _deeper(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a share that memory does not hold."""
+        with closing(RowSpool(self._tables, self._memory, self._level + 1)) as spool:
+            while rows := list(islice(batches, _SHARES)):
+                spool.add(_joined(rows))
+            yield from spool.batches()
 
     def _spill(self, to: KeyedBatches) -> None:
         for rows in self._held:
-            for share, some in shares(rows, object_numbers(rows, self._tables) % _SHARES):
+            numbers = object_numbers(rows, self._tables) // _SHARES**self._level % _SHARES
+            for share, some in shares(rows, numbers):
                 to.add(share, some)
         self._held, self._size = [], 0
 
@@ -77,15 +96,19 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches(batches) if batches else pa.record_batch([[]] * len(SCHEMA), schema=SCHEMA)
 
 
-def _divided(rows: pa.RecordBatch, tables: Tables) -> Iterator[pa.RecordBatch]:
+def _divided(batches: list[pa.RecordBatch], tables: Tables) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of about _ROWS that hold all rows of their objects, each by record_id."""
-    parts = max(-(-rows.num_rows // _ROWS), -(-rows.nbytes // _BYTES))
+    count, size = sum(rows.num_rows for rows in batches), sum(rows.nbytes for rows in batches)
+    if size > _MOST:
+        raise ObjectTooLarge(count, size)
+    parts = max(-(-count // _ROWS), -(-size // _BYTES))
     if parts <= 1:
-        yield _by_id(rows)
+        yield _by_id(_joined(batches))
         return
-    numbers = (object_numbers(rows, tables) // _SHARES) % parts
-    for _, some in shares(rows, numbers):
-        yield _by_id(some)
+    numbers = np.concatenate([object_numbers(rows, tables) for rows in batches])
+    numbers = numbers // _SHARES ** (_DEEPEST + 1) % parts
+    for _, rows in shares(_joined(batches), numbers):
+        yield _by_id(rows)
 
 
 def _by_id(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -35,7 +35,7 @@ from eventlog.neutral import refuse
 from eventlog.xds.documents import finish
 from eventlog.xds.settings import XdsSettings
 
-_MEMORY = 128 << 20  # bytes of rows
+_MEMORY = 16 << 20  # bytes of rows
 _EVENTS = pa.schema([("place", pa.int64()), ("object", pa.int64()), ("text", pa.large_string())])
 
 

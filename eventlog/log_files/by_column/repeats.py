@@ -8,7 +8,7 @@ import pyarrow as pa
 from eventlog.columnar.vectors import Ints
 from eventlog.files.arrow_stores import SortedBatches
 
-_AT_ONCE = 4 << 20  # record_ids in memory
+_AT_ONCE = 1 << 20  # record_ids in memory
 
 
 class RecordIds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import IO, NamedTuple
@@ -27,7 +28,7 @@ class RowBatch(NamedTuple):
 
     columns: dict[str, pa.Array]
     where: Ints
-    rows: Callable[[], Iterable[Row]] = tuple  # the same one by one, for what is not only texts
+    rows: Callable[[], Iterable[Row]]  # the same one by one
 
 
 Slabs = Iterator["RowBatch | list[Row] | Refused"]
@@ -60,12 +61,14 @@ def _parquet(batches: Iterable[parquet.PlacedBatch | Refused], names: Sequence[s
 
 def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest: int) -> Slabs:
     data = b""
+    again = partial(_rows_again, name=name, width=len(columns), longest=longest)
     while more := file.read(_PIECE):
         data += more
         end = fast_csv.cut(data)
-        piece = fast_csv.read(data[:end], columns, line + 1, longest) if end else None
+        regular = data[:end]
+        piece = fast_csv.read(regular, columns, line + 1, longest) if end else None
         if piece is not None:
-            yield RowBatch(piece.columns, piece.lines)
+            yield RowBatch(piece.columns, piece.lines, partial(again, regular, line))
             line += data.count(b"\n", 0, end)
             data = data[end:]
             continue
@@ -76,10 +79,17 @@ def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest:
     if data:
         piece = fast_csv.read(data, columns, line + 1, longest)
         if piece is not None:
-            yield RowBatch(piece.columns, piece.lines)
+            yield RowBatch(piece.columns, piece.lines, partial(again, data, line))
         else:
             begun = _Begun(data, file)
             yield from _batched(csv.rows(csv.Lines(begun, longest, line), name, len(columns)))
+
+
+def _rows_again(data: bytes, line: int, name: str, width: int, longest: int) -> Iterator[Row]:
+    """Yield the records of a regular piece one by one."""
+    for row in csv.rows(csv.Lines(io.BytesIO(data), longest, line), name, width):
+        assert not isinstance(row, Refused)
+        yield row
 
 
 class _Begun:

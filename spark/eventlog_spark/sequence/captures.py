@@ -23,7 +23,8 @@ from eventlog.files.inputs import open_sources, stem_of
 from eventlog.files.limits import Limits
 from eventlog.formats import format_named
 from eventlog.gbase.cuts import Cut, CutFinder
-from eventlog.gbase.format import GbaseSettings, read_source, reader
+from eventlog.gbase.settings import GbaseSettings
+from eventlog.gbase.stream_sources import read_source, reader
 from eventlog.jobs.filters import allowed
 from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.io.batches import ANSWER, answer, answers, bounded, pack, unpack

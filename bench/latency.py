@@ -9,16 +9,16 @@ check. The server writes to its disk before it answers (fsync is on).
 
 from __future__ import annotations
 
+import re
 import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import psycopg
-from lxml import etree
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
@@ -46,6 +46,7 @@ from eventlog.xds.settings import XdsSettings
 
 SECONDS = 10
 ROWS = 500  # of the timeline
+ASSOCIATION = re.compile(rb"<association>idu=(-?\d+)")  # also of a line that a kill cut off
 START = 3.0  # seconds until the publisher has begun
 
 PICK_UP = (
@@ -81,15 +82,22 @@ def timeline() -> None:
 def _server() -> Iterator[tuple[Engine, Log]]:
     with embedded_postgres() as server:
         engine = connect(server.url, keep_open=4)
-        log = Log(POSTGRESQL)
-        migrate.install(engine, log)
-        with engine.begin() as connection:
-            connection.execute(
-                text("create table usr (idu integer primary key, fname text, lname text, mail text)")
-            )
-        track(engine, log, "usr", Tracked())
-        yield engine, log
-        engine.dispose()
+        try:
+            yield engine, prepare(engine)
+        finally:
+            engine.dispose()
+
+
+def prepare(engine: Engine) -> Log:
+    """Install a log and a tracked table, and return the log."""
+    log = Log(POSTGRESQL)
+    migrate.install(engine, log)
+    with engine.begin() as connection:
+        connection.execute(
+            text("create table usr (idu integer primary key, fname text, lname text, mail text)")
+        )
+    track(engine, log, "usr", Tracked())
+    return log
 
 
 def _empty(engine: Engine, log: Log) -> None:
@@ -131,14 +139,8 @@ class Running:
 
 def _publish(engine: Engine) -> Running:
     """Start our publisher as a process of its own, woken by the triggers."""
-    url = engine.url.render_as_string(hide_password=False)
-    words = ["run", "--url", url, "--allow-loopback", "--batch-size", "1000"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "eventlog", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
     arrived: dict[int, float] = {}
-    reading = threading.Thread(target=_read, args=(process.stdout, arrived))
-    reading.start()
+    process, reading = start_publisher(engine, arrived)
 
     def stop() -> None:
         process.terminate()
@@ -148,11 +150,26 @@ def _publish(engine: Engine) -> Running:
     return Running(arrived, stop)
 
 
-def _read(lines: object, arrived: dict[int, float]) -> None:
-    for line in lines:  # type: ignore[attr-defined]
+def start_publisher(
+    engine: Engine, arrived: dict[int, float]
+) -> tuple[subprocess.Popen[bytes], threading.Thread]:
+    """Return the process of a publisher, and the thread that notes when each row came out first."""
+    url = engine.url.render_as_string(hide_password=False)
+    words = ["run", "--url", url, "--allow-loopback", "--batch-size", "1000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "eventlog", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdout is not None
+    reading = threading.Thread(target=_read, args=(process.stdout, arrived))
+    reading.start()
+    return process, reading
+
+
+def _read(lines: Iterable[bytes], arrived: dict[int, float]) -> None:
+    for line in lines:
         now = time.monotonic()
-        for association in etree.fromstring(line).iterfind("input/*/association"):
-            arrived.setdefault(int(str(association.text).partition(",")[0].partition("=")[2]), now)
+        for number in ASSOCIATION.findall(line):
+            arrived.setdefault(int(number), now)
 
 
 def _floor(engine: Engine) -> Running:

@@ -39,6 +39,7 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
     "convert": {"quick": "100000", "full": "1000000", "scale": "10000000"},
     "publisher": {"quick": "30000", "full": "100000", "scale": "10000000"},
     "latency": {"quick": "200", "full": "200"},
+    "pressure": {"quick": "--seconds 6 --mode ranges", "full": "--seconds 20", "scale": "--minutes 10"},
     "apply": {"quick": "50000", "full": "100000", "scale": "2000000"},
     "compare": {"quick": "50000 all 1", "full": "100000 all 1", "scale": "10000000"},
     "triggers": {"quick": "20000", "full": "20000", "scale": "200000"},

@@ -70,7 +70,7 @@ class Flow(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Tables at the end of a run."""
+    """The tables at the end of a run."""
 
     dead: int  # rows
     size: int  # bytes

@@ -1,11 +1,16 @@
 """All benchmarks, several times in turn, as one report: Markdown, and a page with plots.
 
     eventlog bench report [--quick | --scale] [--runs 5] [--only NAME] [-o FOLDER] [--page FILE]
+    eventlog bench report --beside FOLDER …
 
 A figure of the report is the median of the runs, and after each line is the spread of its first figure, as
 a share of its median. Ratios are those of one run. What cannot run here is listed with the reason.
 `--quick` has small sizes, `--scale` the largest, once each. `--page` writes the report between two lines
 of a page that has them, such as docs/benchmarks.md. It begins with a paragraph to quote.
+
+`--beside` names a checkout of another version, with an environment of its own in `.venv`. Both versions
+take turns, and each of them is first in every other round. To a line that both print, the report adds the
+first figure of theirs, the ratio of both, and the spread of this ratio.
 """
 
 from __future__ import annotations
@@ -19,7 +24,9 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import zip_longest
@@ -111,14 +118,59 @@ def medians(runs: Sequence[str]) -> list[Line]:
     return [_median(lines) for lines in columns if len(set(map(_words, lines))) == 1]
 
 
+def beside(ours: Sequence[str], theirs: Sequence[str]) -> list[Line]:
+    """Return our lines, each compared with the line of theirs that has the same words, then their others."""
+    mine, yours = _by_words(ours), _by_words(theirs)
+    wide = max(map(len, (lines[0] for lines in mine.values())), default=0)
+    both = [
+        _ratio(lines, yours[key], wide) if key in yours else _only("ours", _median(lines), wide)
+        for key, lines in mine.items()
+    ]
+    return both + [_only("theirs", _median(yours[key]), wide) for key in yours if key not in mine]
+
+
+def _by_words(runs: Sequence[str]) -> dict[tuple[str, int], list[str]]:
+    """Return the lines that all runs printed, by their words and their place among lines of these words."""
+    found: dict[tuple[str, int], list[str]] = {}
+    for run in runs:
+        seen: Counter[str] = Counter()
+        for line in filter(None, run.splitlines()):
+            found.setdefault((_words(line), seen[_words(line)]), []).append(line)
+            seen[_words(line)] += 1
+    return {key: lines for key, lines in found.items() if len(lines) == len(runs)}
+
+
+def _ratio(ours: Sequence[str], theirs: Sequence[str], wide: int) -> Line:
+    """Return our median line, with the ratio of the first figure that differs in any run."""
+    columns = zip(*map(_figures, [*ours, *theirs]), strict=True)
+    drawn = next((numbers for numbers in columns if len(set(numbers)) > 1), None)
+    text = _median(ours).text
+    if drawn is None:
+        return Line(text, None, None)
+    here, there = drawn[: len(ours)], drawn[len(ours) :]
+    first, base = statistics.median(here), statistics.median(there)
+    if not all(there):
+        return Line(f"{text:<{wide}}   theirs {base:>11,.6g}", None, first)
+    each = [mine / yours for mine, yours in zip(here, there, strict=False)]
+    spread = (max(each) - min(each)) / statistics.median(each) if any(each) else None
+    return Line(f"{text:<{wide}}   theirs {base:>11,.6g}   {first / base:5.2f} x", spread, first)
+
+
+def _only(whose: str, line: Line, wide: int) -> Line:
+    return Line(f"{line.text:<{wide}}   only {whose}", line.spread, line.first)
+
+
 def _words(line: str) -> str:
     """Return a line without its figures."""
     return " ".join(_NUMBER.sub("#", line).split())
 
 
+def _figures(line: str) -> list[float]:
+    return [float(text.replace(",", "")) for text in _NUMBER.findall(line)]
+
+
 def _median(lines: Sequence[str]) -> Line:
-    drawn = [[float(n.replace(",", "")) for n in _NUMBER.findall(line)] for line in lines]
-    figures = list(zip(_NUMBER.findall(lines[0]), zip(*drawn, strict=True), strict=True))
+    figures = list(zip(_NUMBER.findall(lines[0]), zip(*map(_figures, lines), strict=True), strict=True))
     differing = [numbers for _, numbers in figures if len(set(numbers)) > 1]
     if not differing:
         return Line(lines[0], None, None)
@@ -195,34 +247,63 @@ def page(sections: Sequence[Section], about: Mapping[str, str]) -> str:
     return paper("What was measured", *content, product="eventlog bench report", style=packaged("page.css"))
 
 
-def measured(form: str, runs: int, only: Sequence[str]) -> Iterator[list[Section]]:
-    """Yield, after each run of all benchmarks, their output so far."""
+def measured(
+    form: str, runs: int, only: Sequence[str], trees: Sequence[Path | None]
+) -> Iterator[list[Section]]:
+    """Yield, after each run of all benchmarks in each of the trees, their output so far."""
     plan = {name: sizes[form] for name, sizes in SIZES.items() if form in sizes and name in (only or SIZES)}
-    heard: dict[str, list[tuple[str, float]]] = {name: [] for name in plan}
-    faults: dict[str, str] = {}
+    heard = {name: [Heard(tree, [], []) for tree in trees] for name in plan}
     for number in range(runs):
         for name, size in plan.items():
-            if name in faults:
-                continue
             print(f"run {number + 1} of {runs}: {name} {size}", file=sys.stderr, flush=True)
-            begun = time.monotonic()
-            process = subprocess.run(
-                [sys.executable, "-m", "eventlog", "bench", name, *size.split()],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if process.returncode:
-                faults[name] = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
-            heard[name].append((process.stdout, time.monotonic() - begun))
-            print(f"  {heard[name][-1][1]:.0f} s", file=sys.stderr, flush=True)
-        yield [_section(name, size, heard[name], faults.get(name)) for name, size in plan.items()]
+            for tree in heard[name][:: -1 if number % 2 else 1]:
+                tree.hear(name, size)
+        yield [_section(name, size, heard[name]) for name, size in plan.items()]
 
 
-def _section(name: str, size: str, heard: Sequence[tuple[str, float]], fault: str | None) -> Section:
-    took = statistics.median(seconds for _, seconds in heard)
-    lines = [] if fault else medians([said for said, _ in heard])
-    return Section(f"eventlog bench {name} {size}".rstrip(), len(heard), took, lines, fault)
+@dataclass(slots=True)
+class Heard:
+    """The outputs of a benchmark in one tree, run after run, until it fails."""
+
+    tree: Path | None  # None: this one
+    said: list[str]
+    seconds: list[float]
+    fault: str | None = None
+
+    def hear(self, name: str, size: str) -> None:
+        """Run the benchmark once more."""
+        if self.fault is not None:
+            return
+        python = sys.executable if self.tree is None else str(self.tree / ".venv" / "bin" / "python")
+        begun = time.monotonic()
+        process = subprocess.run(
+            [python, "-m", "eventlog", "bench", name, *size.split()],
+            cwd=self.tree,
+            env={key: value for key, value in os.environ.items() if not self.tree or key != "PYTHONPATH"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if process.returncode:
+            self.fault = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        self.said.append(process.stdout)
+        self.seconds.append(time.monotonic() - begun)
+        print(f"  {self.seconds[-1]:.0f} s", file=sys.stderr, flush=True)
+
+
+def _section(name: str, size: str, heard: Sequence[Heard]) -> Section:
+    ours, *others = heard
+    took = statistics.median(ours.seconds)
+    command = f"eventlog bench {name} {size}".rstrip()
+    return Section(command, len(ours.said), took, [] if ours.fault else _lines(ours, others), ours.fault)
+
+
+def _lines(ours: Heard, others: Sequence[Heard]) -> list[Line]:
+    for theirs in others:
+        if theirs.fault is None:
+            return beside(ours.said, theirs.said)
+        return [Line(f"theirs: SKIPPED: {theirs.fault}", None, None), *medians(ours.said)]
+    return medians(ours.said)
 
 
 def this_machine() -> dict[str, str]:
@@ -239,6 +320,16 @@ def this_machine() -> dict[str, str]:
     }
 
 
+def _commit(folder: Path) -> str:
+    """Return the commit of a checkout, or raise Misuse if it has no environment."""
+    if not (folder / ".venv" / "bin" / "python").exists():
+        raise Misuse(f"{folder} has no .venv: run `make .venv/.test` there")
+    done = subprocess.run(
+        ["git", "-C", folder, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or folder.name
+
+
 def main() -> None:
     """Measure, print the Markdown, and write both forms after each run where a folder is given."""
     parser = argparse.ArgumentParser(
@@ -251,6 +342,7 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=5, help="of each benchmark (5)")
     parser.add_argument("--only", choices=SIZES, action="append", default=[], help="only this benchmark")
+    parser.add_argument("--beside", type=Path, help="a checkout of another version, with its .venv")
     parser.add_argument("-o", "--output", type=Path, help="a folder for report.md and report.html")
     parser.add_argument("--page", type=Path, help="a page of Markdown that has the report between two lines")
     given = parser.parse_args()
@@ -258,8 +350,12 @@ def main() -> None:
         within(given.page.read_text(), "")  # reported before anything is measured
     chosen = given.form or "full"
     about = this_machine() | {"form": chosen}
+    trees: list[Path | None] = [None]
+    if given.beside is not None:
+        trees.append(given.beside.resolve())
+        about["beside"] = _commit(given.beside)
     sections: list[Section] = []
-    for sections in measured(chosen, 1 if chosen == "scale" else given.runs, given.only):
+    for sections in measured(chosen, 1 if chosen == "scale" else given.runs, given.only, trees):
         if given.output is not None:  # also where the next run does not come to its end
             given.output.mkdir(parents=True, exist_ok=True)
             (given.output / "report.md").write_text(markdown(sections, about))

@@ -1,6 +1,7 @@
 """What a queue in a database fears: an old snapshot, too many rows, a publisher that is killed.
 
     eventlog bench pressure [--minutes 10 | --seconds N] [--only SITUATION] [--mode MODE] [--rate 2000]
+        [--of FOLDER]
 
 Each run has an embedded PostgreSQL of its own, which writes to its disk before it answers (fsync is on).
 A publisher is a process, and a writer inserts rows at the offered rate, in 200 transactions a second.
@@ -9,7 +10,8 @@ come out counts from its commit to the end. A bystander reads another table ever
 Autovacuum looks around ten times in a run, at least once a minute. `clean` is the reference of the others.
 The rate of `overload` is 1.5 times what is sustained: what was published while a writer did not pause, in
 the second half of a third of the time. Peers, where EVENTLOG_PEERS names a folder for them, have a program
-that writes and works. They meet the first three situations, unless `--mode` is given.
+that writes and works. They meet the first three situations, unless `--mode` or `--of` is given. `--of`
+names a checkout of another version, which is then measured by its own `.venv` and its commands.
 """
 
 from __future__ import annotations
@@ -24,13 +26,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
-from bench.latency import prepare, start_publisher
+from bench.latency import HERE, Version, prepare, start_publisher
 from bench.peers.installing import Skipped
 from bench.peers.jobs import moments_of
 from eventlog.demo.embedded import embedded_postgres
@@ -110,16 +114,16 @@ class Pressed(NamedTuple):
 class Publishing:
     """A publisher as a process that can be killed, and when each row came out first."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, version: Version) -> None:
         self.arrived: dict[int, float] = {}
-        self._engine = engine
-        self._process, self._reading = start_publisher(engine, self.arrived)
+        self._start = partial(start_publisher, engine, self.arrived, version)
+        self._process, self._reading = self._start()
 
     def restart(self) -> None:
         """Kill the publisher and start it again."""
         self._process.kill()
         self._end()
-        self._process, self._reading = start_publisher(self._engine, self.arrived)
+        self._process, self._reading = self._start()
 
     def close(self) -> None:
         """Stop the publisher."""
@@ -189,13 +193,14 @@ SITUATIONS: dict[str, Callable[[Engine, float, Callable[[], None]], AbstractCont
 }
 
 
-def of_ours(mode: FinishMode, situation: str, rate: float, due: float, seconds: float) -> Pressed:
+def of_ours(
+    version: Version, mode: FinishMode, situation: str, rate: float, due: float, seconds: float
+) -> Pressed:
     """Measure one way of finishing in one situation."""
     with _server(seconds) as engine:
-        prepare(engine)
-        choose = [sys.executable, "-m", "eventlog", "finish-mode", mode, "--url", _address(engine)]
-        subprocess.run(choose, check=True, capture_output=True)
-        with closing(Publishing(engine)) as publishing:
+        prepare(engine, version)
+        version.run(engine, "finish-mode", mode)
+        with closing(Publishing(engine, version)) as publishing:
             with engine.connect() as connection:
                 _put(connection, -1, 1)
             publishing.wait_for(-1)
@@ -271,7 +276,7 @@ def _watched(engine: Engine) -> Iterator[Callable[[], float]]:
     command = [sys.executable, "-m", "eventlog", "bench", "pressure", "--bystander"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
-    process.stdin.write(_address(engine, "postgresql") + "\n")
+    process.stdin.write(_address(engine) + "\n")
     process.stdin.flush()
     try:
         yield lambda: float(process.communicate()[0])
@@ -310,23 +315,22 @@ def _held(engine: Engine, log: str) -> tuple[Held, Held]:
     return first, others
 
 
-def _address(engine: Engine, driver: str | None = None) -> str:
-    url = engine.url if driver is None else engine.url.set(drivername=driver)
-    return url.render_as_string(hide_password=False)
+def _address(engine: Engine) -> str:
+    return engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
 
 
 def pressed(
-    modes: Sequence[FinishMode], chosen: Sequence[str], rate: float, seconds: float
+    version: Version, modes: Sequence[FinishMode], chosen: Sequence[str], rate: float, seconds: float
 ) -> Iterator[Pressed]:
-    """Yield the runs of ours: of each situation, in each way of finishing."""
+    """Yield the runs of a version: of each situation, in each way of finishing."""
     for mode in modes:
         for situation in chosen:
             offered = due = rate
             if situation == "overload":
-                due = of_ours(mode, "overload", math.inf, math.inf, seconds / 3).flow.at_last
+                due = of_ours(version, mode, situation, math.inf, math.inf, seconds / 3).flow.at_last
                 offered = 1.5 * due
                 print(f"sustained {mode:<14} {due:>7,.0f} rows/s, while a writer does not pause", flush=True)
-            yield of_ours(mode, situation, offered, due, seconds)
+            yield of_ours(version, mode, situation, offered, due, seconds)
 
 
 def of_peers(chosen: Sequence[str], rate: float, seconds: float) -> Iterator[Pressed]:
@@ -348,6 +352,7 @@ def main() -> None:
     parser.add_argument("--only", choices=[*SITUATIONS], help="only this situation, and clean")
     parser.add_argument("--mode", choices=[*FinishMode], help="only this way of finishing")
     parser.add_argument("--rate", type=float, default=2_000, help="rows a second that are offered (2000)")
+    parser.add_argument("--of", type=Path, help="a checkout of another version, with its .venv")
     parser.add_argument("--bystander", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.bystander:
@@ -358,10 +363,11 @@ def main() -> None:
     modes = [mode for mode in FinishMode if given.mode in (None, mode)]
     print(f"{seconds:.0f} s a run, {TRANSACTIONS} transactions a second")
     runs = []
-    for run in pressed(modes, chosen, given.rate, seconds):
+    version = HERE if given.of is None else Version(given.of.resolve())
+    for run in pressed(version, modes, chosen, given.rate, seconds):
         print(run, flush=True)
         runs.append(run)
-    if given.mode is None:
+    if given.mode is None and version is HERE:
         for run in of_peers(chosen, given.rate, seconds):
             print(run, flush=True)
             runs.append(run)

@@ -33,6 +33,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.latency import HERE, Version
 from eventlog.core.errors import Misuse
 from eventlog.web.chart import bars
 from eventlog.web.layout import facts, paper
@@ -63,6 +64,10 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
         "scale": "--most 100000000 --by-hand 1000000",
     },
     "sequences": {"quick": "20000 1", "full": "60000 1"},
+}
+BY_COMMANDS: dict[str, Sequence[str]] = {  # drive another version's publisher, which follows these words
+    "latency": (),
+    "pressure": ("--of",),
 }
 PACKAGES = ("lxml", "numpy", "psycopg", "pyarrow", "pyspark", "sqlalchemy")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
@@ -274,19 +279,16 @@ class Heard:
         """Run the benchmark once more."""
         if self.fault is not None:
             return
-        python = sys.executable if self.tree is None else str(self.tree / ".venv" / "bin" / "python")
         begun = time.monotonic()
-        process = subprocess.run(
-            [python, "-m", "eventlog", "bench", name, *size.split()],
-            cwd=self.tree,
-            env={key: value for key, value in os.environ.items() if not self.tree or key != "PYTHONPATH"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        version = Version(self.tree)
+        command = ["bench", name, *size.split()]
+        if self.tree is not None and name in BY_COMMANDS:
+            version, command = HERE, [*command, *BY_COMMANDS[name], str(self.tree)]
+        process = version.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        said, fault = (text.decode() for text in process.communicate())
         if process.returncode:
-            self.fault = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        self.said.append(process.stdout)
+            self.fault = (fault.strip().splitlines() or ["it said nothing"])[-1]
+        self.said.append(said)
         self.seconds.append(time.monotonic() - begun)
         print(f"  {self.seconds[-1]:.0f} s", file=sys.stderr, flush=True)
 

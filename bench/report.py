@@ -9,8 +9,8 @@ a share of its median. Ratios are those of one run. What cannot run here is list
 of a page that has them, such as docs/benchmarks.md. It begins with a paragraph to quote.
 
 `--beside` names a checkout of another version, with an environment of its own in `.venv`. Both versions
-take turns, and each of them is first in every other round. To a line that both print, the report adds the
-first figure of theirs, the ratio of both, and the spread of this ratio.
+take turns, and each of them is first in every other round. A line that both print is in the report twice,
+with the ratio of the first figure that differs, and the spread of this ratio between rounds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
     "latency": {"quick": "200", "full": "200"},
     "pressure": {"quick": "--seconds 6 --mode ranges", "full": "--seconds 20", "scale": "--minutes 10"},
     "apply": {"quick": "50000", "full": "100000", "scale": "2000000"},
-    "compare": {"quick": "50000 all 1", "full": "100000 all 1", "scale": "10000000"},
+    "compare": {"quick": "50000", "full": "100000", "scale": "10000000"},
     "triggers": {"quick": "20000", "full": "20000", "scale": "200000"},
     "scale": {
         "quick": "--most 100000 --tries 1 --only rows",
@@ -124,14 +124,14 @@ def medians(runs: Sequence[str]) -> list[Line]:
 
 
 def beside(ours: Sequence[str], theirs: Sequence[str]) -> list[Line]:
-    """Return our lines, each compared with the line of theirs that has the same words, then their others."""
+    """Return our lines, each with the line of theirs that has the same words, then their other lines."""
     mine, yours = _by_words(ours), _by_words(theirs)
-    wide = max(map(len, (lines[0] for lines in mine.values())), default=0)
-    both = [
-        _ratio(lines, yours[key], wide) if key in yours else _only("ours", _median(lines), wide)
+    found = [
+        line
         for key, lines in mine.items()
+        for line in (_both(lines, yours[key]) if key in yours else [_of("only ours", _median(lines))])
     ]
-    return both + [_only("theirs", _median(yours[key]), wide) for key in yours if key not in mine]
+    return found + [_of("only theirs", _median(lines)) for key, lines in yours.items() if key not in mine]
 
 
 def _by_words(runs: Sequence[str]) -> dict[tuple[str, int], list[str]]:
@@ -145,24 +145,29 @@ def _by_words(runs: Sequence[str]) -> dict[tuple[str, int], list[str]]:
     return {key: lines for key, lines in found.items() if len(lines) == len(runs)}
 
 
-def _ratio(ours: Sequence[str], theirs: Sequence[str], wide: int) -> Line:
-    """Return our median line, with the ratio of the first figure that differs in any run."""
+def _both(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[Line]:
+    """Yield both median lines, ours with the ratio of the first figure that differs in any run."""
     columns = zip(*map(_figures, [*ours, *theirs]), strict=True)
     drawn = next((numbers for numbers in columns if len(set(numbers)) > 1), None)
-    text = _median(ours).text
     if drawn is None:
-        return Line(text, None, None)
+        yield _of("both", Line(ours[0], None, None))
+        return
     here, there = drawn[: len(ours)], drawn[len(ours) :]
-    first, base = statistics.median(here), statistics.median(there)
-    if not all(there):
-        return Line(f"{text:<{wide}}   theirs {base:>11,.6g}", None, first)
-    each = [mine / yours for mine, yours in zip(here, there, strict=False)]
-    spread = (max(each) - min(each)) / statistics.median(each) if any(each) else None
-    return Line(f"{text:<{wide}}   theirs {base:>11,.6g}   {first / base:5.2f} x", spread, first)
+    text, first, base = _median(ours).text, statistics.median(here), statistics.median(there)
+    ratio = f"   {first / base:.2f} x" if base else ""
+    yield _of("ours", Line(f"{text}{ratio}", _spread(here, there), first))
+    yield _of("theirs", Line(_median(theirs).text, None, None))
 
 
-def _only(whose: str, line: Line, wide: int) -> Line:
-    return Line(f"{line.text:<{wide}}   only {whose}", line.spread, line.first)
+def _spread(here: Sequence[float], there: Sequence[float]) -> float | None:
+    """Return the spread of the ratios of the rounds, as a share of their median."""
+    each = [mine / yours for mine, yours in zip(here, there, strict=True) if yours]
+    middle = statistics.median(each) if len(each) > 1 else 0
+    return (max(each) - min(each)) / middle if middle else None
+
+
+def _of(whose: str, line: Line) -> Line:
+    return Line(f"{whose:<11}  {line.text}", line.spread, line.first)
 
 
 def _words(line: str) -> str:

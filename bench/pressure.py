@@ -4,11 +4,11 @@
         [--of FOLDER]
 
 Each run has an embedded PostgreSQL of its own, which writes to its disk before it answers (fsync is on).
-A publisher is a process, and a writer inserts rows at the offered rate, in 200 transactions a second.
+A publisher is a process, and two writers insert rows at the offered rate, in 200 transactions a second.
 A line has the waits (p50/p99) in the first, a middle and the last sixth of the run. A row that did not
 come out counts from its commit to the end. A bystander reads another table every 100 ms, meanwhile.
 Autovacuum looks around ten times in a run, at least once a minute. `clean` is the reference of the others.
-The rate of `overload` is 1.5 times what is sustained: what was published while a writer did not pause, in
+The rate of `overload` is 1.5 times what is sustained: what was published while writers did not pause, in
 the second half of a third of the time. Peers, where EVENTLOG_PEERS names a folder for them, have a program
 that writes and works. They meet the first three situations, unless `--mode` or `--of` is given. `--of`
 names a checkout of another version, which is then measured by its own `.venv` and its commands.
@@ -25,8 +25,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +43,9 @@ from eventlog.demo.embedded import embedded_postgres
 from eventlog.sql.connect import connect
 from eventlog.sql.log.finishing import FinishMode
 
-TRANSACTIONS = 200  # a second
+WRITERS = 2
+SPAN = 1_000_000_000  # numbers of a writer
+TRANSACTIONS = 200  # a second, of all writers
 UNPACED = 100  # rows of a transaction of a writer that does not pause
 MINUTE = 60.0  # a reader holds its snapshot that long
 READERS = 4
@@ -134,10 +138,10 @@ class Publishing:
         self._reading.join()
         self._process.wait()
 
-    def wait_for(self, number: int) -> None:
-        """Wait until that row is out, but not forever."""
+    def wait_for(self, rows: int) -> None:
+        """Wait until so many rows are out, but not forever."""
         late = time.monotonic() + PATIENCE
-        while number not in self.arrived and time.monotonic() < late:
+        while len(self.arrived) < rows and time.monotonic() < late:
             time.sleep(0.01)
 
 
@@ -203,13 +207,13 @@ def of_ours(
         with closing(Publishing(engine, version)) as publishing:
             with engine.connect() as connection:
                 _put(connection, -1, 1)
-            publishing.wait_for(-1)
+            publishing.wait_for(1)
             with SITUATIONS[situation](engine, seconds, publishing.restart), _watched(engine) as glances:
                 committed = _write(engine, rate, seconds)
                 if situation != "overload":
-                    publishing.wait_for(len(committed) - 1)
+                    publishing.wait_for(1 + len(committed))
                 publishing.close()
-                moments = [(at, publishing.arrived.get(number)) for number, at in enumerate(committed)]
+                moments = [(at, publishing.arrived.get(number)) for at, number in committed]
                 return Pressed(situation, mode, due, flow_of(moments), *_held(engine, "eventlog"), glances())
 
 
@@ -228,7 +232,7 @@ def of_peer(name: str, situation: str, rate: float, seconds: float) -> Pressed:
 def _server(seconds: float) -> Iterator[Engine]:
     looks = {"autovacuum_naptime": f"{max(1, min(60, round(seconds / 10)))}s"}
     with embedded_postgres(settings=looks) as server:
-        engine = connect(server.url, keep_open=READERS + 2)
+        engine = connect(server.url, keep_open=READERS + WRITERS + 2)
         try:
             with engine.begin() as connection:
                 connection.execute(text(BYSTANDER))
@@ -237,16 +241,24 @@ def _server(seconds: float) -> Iterator[Engine]:
             engine.dispose()
 
 
-def _write(engine: Engine, rate: float, seconds: float) -> list[float]:
-    """Insert rows at a rate, and return when each was committed."""
-    many = UNPACED if math.isinf(rate) else max(1, round(rate / TRANSACTIONS))
-    committed: list[float] = []
+def _write(engine: Engine, rate: float, seconds: float) -> list[tuple[float, int]]:
+    """Insert rows at a rate, and return when each was committed, in that order, with its number."""
+    write = partial(_write_alone, engine, rate / WRITERS, seconds)
+    with ThreadPoolExecutor(WRITERS) as pool:
+        return sorted(chain.from_iterable(pool.map(write, range(0, WRITERS * SPAN, SPAN))))
+
+
+def _write_alone(engine: Engine, rate: float, seconds: float, first: int) -> list[tuple[float, int]]:
+    many = UNPACED if math.isinf(rate) else max(1, round(rate * WRITERS / TRANSACTIONS))
+    committed: list[tuple[float, int]] = []
     begun = time.monotonic()
     with engine.connect() as connection:
         while time.monotonic() < begun + seconds:
             time.sleep(max(0.0, begun + len(committed) / rate - time.monotonic()))
-            _put(connection, len(committed), many)
-            committed += [time.monotonic()] * many
+            following = first + len(committed)
+            _put(connection, following, many)
+            now = time.monotonic()
+            committed += [(now, number) for number in range(following, following + many)]
     return committed
 
 
@@ -329,7 +341,7 @@ def pressed(
             if situation == "overload":
                 due = of_ours(version, mode, situation, math.inf, math.inf, seconds / 3).flow.at_last
                 offered = 1.5 * due
-                print(f"sustained {mode:<14} {due:>7,.0f} rows/s, while a writer does not pause", flush=True)
+                print(f"sustained {mode:<14} {due:>7,.0f} rows/s, while writers do not pause", flush=True)
             yield of_ours(version, mode, situation, offered, due, seconds)
 
 

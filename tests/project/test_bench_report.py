@@ -119,6 +119,13 @@ def test_a_line_without_a_difference_is_there_once() -> None:
     assert beside(["3 rounds"], ["3 rounds"]) == [Line("both         3 rounds", None, None)]
 
 
+def test_a_figure_of_zero_has_no_ratio() -> None:
+    assert [line.text for line in beside(["5 dead"], ["0 dead"])] == [
+        "ours         5 dead",
+        "theirs       0 dead",
+    ]
+
+
 def test_the_figure_that_differs_is_compared() -> None:
     lines = beside(["read, 3 rounds   40/s   floor 0"], ["read, 3 rounds   80/s   floor 7"])
     assert lines[0] == Line("ours         read, 3 rounds   40/s   floor 0   0.50 x", None, 40)

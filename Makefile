@@ -47,8 +47,8 @@ format: $(VENV)/.check ## put the source in its form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.test ## measure everything, five times, into build/bench; ARGS=--quick takes ten minutes; peers, too, where EVENTLOG_PEERS names a folder for them
-	$(BIN)/python -m eventlog bench report -o build/bench $(ARGS)
+bench: $(VENV)/.test ## measure everything, five times, into build/bench; ARGS=--quick takes ten minutes; BESIDE=folder of another version; peers, too, where EVENTLOG_PEERS names a folder for them
+	$(BIN)/python -m eventlog bench report -o build/bench $(if $(BESIDE),--beside $(BESIDE)) $(ARGS)
 
 bench-scale: $(VENV)/.test ## the same with the largest sizes, once each: hours
 	$(BIN)/python -m eventlog bench report -o build/bench-scale --scale $(ARGS)

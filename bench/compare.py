@@ -51,7 +51,7 @@ from eventlog.sql.queries import unbound
 from eventlog.sql.schema import migrate
 
 ROWS = 1_000_000
-RUNS = 3
+RUNS = 1
 SHARES = (0, 0.001, 0.1)
 COLUMNS = """
   idu integer primary key, fname text, lname text, mail text, phone text, street text, city text,

@@ -4,24 +4,30 @@ The floor is a loop with the same reads, query-back and durable steps (pick up, 
 one connection of psycopg in pipeline mode. It leaves out holds, loopback, redrives, whole inserts and every
 check. The server writes to its disk before it answers (fsync is on).
 
-    eventlog bench latency [transactions a second]
+    eventlog bench latency [transactions a second] [FOLDER]
+
+With a folder, the publisher of that checkout is measured alone, by its own `.venv` and its commands.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import psycopg
-from lxml import etree
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
+from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.demo.embedded import embedded_postgres
 from eventlog.fold import Rules
@@ -32,20 +38,18 @@ from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
-from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import Choice as Tracked
 from eventlog.sql.connect import connect
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
-from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 
 SECONDS = 10
 ROWS = 500  # of the timeline
+ASSOCIATION = re.compile(rb"<association>idu=(-?\d+)")  # also of a line that a kill cut off
 START = 3.0  # seconds until the publisher has begun
 
 PICK_UP = (
@@ -55,10 +59,41 @@ PICK_UP = (
 READ_BACK = "select idu, fname, lname, mail from usr where idu = any(%s)"
 
 
+class Version(NamedTuple):
+    """A version of eventlog that is installed in a checkout, by default this one."""
+
+    folder: Path | None = None
+
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
+        """Return the process of a command."""
+        python = sys.executable if self.folder is None else str(self.folder / ".venv" / "bin" / "python")
+        known = {key: value for key, value in os.environ.items() if not self.folder or key != "PYTHONPATH"}
+        return subprocess.Popen([python, "-m", "eventlog", *words], cwd=self.folder, env=known, **options)
+
+    def run(self, engine: Engine, *words: str) -> None:
+        """Run a command for a database."""
+        url = engine.url.render_as_string(hide_password=False)
+        process = self.start(*words, "--url", url, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        fault = process.communicate()[1].decode()
+        if process.returncode:
+            raise Misuse(f"eventlog {words[0]} of {self.folder or 'this checkout'}: {fault}")
+
+
+HERE = Version()
+
+
+def latency_of(version: Version, rate: int) -> None:
+    """Print the waits of a version's publisher."""
+    with _server() as engine:
+        prepare(engine, version)
+        _print(f"latency at {rate} transactions/s", _measure(engine, rate, lambda: _publish(engine, version)))
+
+
 def latency(rate: int) -> None:
     """Print the waits of the publisher and of the floor, on the same server and one after the other."""
-    with _server() as (engine, log):
-        _print(f"latency at {rate} transactions/s", _measure(engine, rate, lambda: _publish(engine)))
+    with _server() as engine:
+        log = prepare(engine, HERE)
+        _print(f"latency at {rate} transactions/s", _measure(engine, rate, lambda: _publish(engine, HERE)))
         _empty(engine, log)
         _print(
             f"latency of the floor at {rate} transactions/s", _measure(engine, rate, lambda: _floor(engine))
@@ -67,8 +102,8 @@ def latency(rate: int) -> None:
 
 def timeline() -> None:
     """Print when a row is where, as the medians of many rows that come one by one."""
-    with _server() as (engine, log):
-        moments = _moments(engine, log)
+    with _server() as engine:
+        moments = _moments(engine, prepare(engine, HERE))
     print(f"one row, medians of {len(moments)} in ms since its commit:")
     before = 0.0
     for name, *times in zip(moments[0], *(run.values() for run in moments), strict=True):
@@ -78,18 +113,24 @@ def timeline() -> None:
 
 
 @contextmanager
-def _server() -> Iterator[tuple[Engine, Log]]:
+def _server() -> Iterator[Engine]:
     with embedded_postgres() as server:
         engine = connect(server.url, keep_open=4)
-        log = Log(POSTGRESQL)
-        migrate.install(engine, log)
-        with engine.begin() as connection:
-            connection.execute(
-                text("create table usr (idu integer primary key, fname text, lname text, mail text)")
-            )
-        track(engine, log, "usr", Tracked())
-        yield engine, log
-        engine.dispose()
+        try:
+            yield engine
+        finally:
+            engine.dispose()
+
+
+def prepare(engine: Engine, version: Version) -> Log:
+    """Install a version's log and a tracked table, and return the log."""
+    version.run(engine, "install")
+    with engine.begin() as connection:
+        connection.execute(
+            text("create table usr (idu integer primary key, fname text, lname text, mail text)")
+        )
+    version.run(engine, "track", "usr")
+    return Log(POSTGRESQL)
 
 
 def _empty(engine: Engine, log: Log) -> None:
@@ -129,16 +170,10 @@ class Running:
         self.stop = stop
 
 
-def _publish(engine: Engine) -> Running:
+def _publish(engine: Engine, version: Version) -> Running:
     """Start our publisher as a process of its own, woken by the triggers."""
-    url = engine.url.render_as_string(hide_password=False)
-    words = ["run", "--url", url, "--allow-loopback", "--batch-size", "1000"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "eventlog", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
     arrived: dict[int, float] = {}
-    reading = threading.Thread(target=_read, args=(process.stdout, arrived))
-    reading.start()
+    process, reading = start_publisher(engine, arrived, version)
 
     def stop() -> None:
         process.terminate()
@@ -148,11 +183,24 @@ def _publish(engine: Engine) -> Running:
     return Running(arrived, stop)
 
 
-def _read(lines: object, arrived: dict[int, float]) -> None:
-    for line in lines:  # type: ignore[attr-defined]
+def start_publisher(
+    engine: Engine, arrived: dict[int, float], version: Version
+) -> tuple[subprocess.Popen[bytes], threading.Thread]:
+    """Return the process of a publisher, and the thread that notes when each row came out first."""
+    url = engine.url.render_as_string(hide_password=False)
+    words = ["run", "--url", url, "--allow-loopback", "--batch-size", "1000"]
+    process = version.start(*words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    reading = threading.Thread(target=_read, args=(process.stdout, arrived))
+    reading.start()
+    return process, reading
+
+
+def _read(lines: Iterable[bytes], arrived: dict[int, float]) -> None:
+    for line in lines:
         now = time.monotonic()
-        for association in etree.fromstring(line).iterfind("input/*/association"):
-            arrived.setdefault(int(str(association.text).partition(",")[0].partition("=")[2]), now)
+        for number in ASSOCIATION.findall(line):
+            arrived.setdefault(int(number), now)
 
 
 def _floor(engine: Engine) -> Running:
@@ -304,5 +352,9 @@ def _moments(engine: Engine, log: Log) -> list[dict[str, float]]:
 
 
 if __name__ == "__main__":
-    latency(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
-    timeline()
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    if len(sys.argv) > 2:
+        latency_of(Version(Path(sys.argv[2]).resolve()), wanted)
+    else:
+        latency(wanted)
+        timeline()

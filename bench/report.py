@@ -1,11 +1,16 @@
 """All benchmarks, several times in turn, as one report: Markdown, and a page with plots.
 
     eventlog bench report [--quick | --scale] [--runs 5] [--only NAME] [-o FOLDER] [--page FILE]
+    eventlog bench report --beside FOLDER …
 
 A figure of the report is the median of the runs, and after each line is the spread of its first figure, as
 a share of its median. Ratios are those of one run. What cannot run here is listed with the reason.
 `--quick` has small sizes, `--scale` the largest, once each. `--page` writes the report between two lines
 of a page that has them, such as docs/benchmarks.md. It begins with a paragraph to quote.
+
+`--beside` names a checkout of another version, with an environment of its own in `.venv`. Both versions
+take turns, and each of them is first in every other round. A line that both print is in the report twice,
+with the ratio of the first figure that differs, and the spread of this ratio between rounds.
 """
 
 from __future__ import annotations
@@ -19,13 +24,16 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.latency import HERE, Version
 from eventlog.core.errors import Misuse
 from eventlog.web.chart import bars
 from eventlog.web.layout import facts, paper
@@ -39,8 +47,9 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
     "convert": {"quick": "100000", "full": "1000000", "scale": "10000000"},
     "publisher": {"quick": "30000", "full": "100000", "scale": "10000000"},
     "latency": {"quick": "200", "full": "200"},
+    "pressure": {"quick": "--seconds 6 --mode ranges", "full": "--seconds 20", "scale": "--minutes 10"},
     "apply": {"quick": "50000", "full": "100000", "scale": "2000000"},
-    "compare": {"quick": "50000 all 1", "full": "100000 all 1", "scale": "10000000"},
+    "compare": {"quick": "50000", "full": "100000", "scale": "10000000"},
     "triggers": {"quick": "20000", "full": "20000", "scale": "200000"},
     "scale": {
         "quick": "--most 100000 --tries 1 --only rows",
@@ -55,6 +64,10 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
         "scale": "--most 100000000 --by-hand 1000000",
     },
     "sequences": {"quick": "20000 1", "full": "60000 1"},
+}
+BY_COMMANDS: dict[str, Sequence[str]] = {  # drive another version's publisher, which follows these words
+    "latency": (),
+    "pressure": ("--of",),
 }
 PACKAGES = ("lxml", "numpy", "psycopg", "pyarrow", "pyspark", "sqlalchemy")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
@@ -110,14 +123,64 @@ def medians(runs: Sequence[str]) -> list[Line]:
     return [_median(lines) for lines in columns if len(set(map(_words, lines))) == 1]
 
 
+def beside(ours: Sequence[str], theirs: Sequence[str]) -> list[Line]:
+    """Return our lines, each with the line of theirs that has the same words, then their other lines."""
+    mine, yours = _by_words(ours), _by_words(theirs)
+    found = [
+        line
+        for key, lines in mine.items()
+        for line in (_both(lines, yours[key]) if key in yours else [_of("only ours", _median(lines))])
+    ]
+    return found + [_of("only theirs", _median(lines)) for key, lines in yours.items() if key not in mine]
+
+
+def _by_words(runs: Sequence[str]) -> dict[tuple[str, int], list[str]]:
+    """Return the lines that all runs printed, by their words and their place among lines of these words."""
+    found: dict[tuple[str, int], list[str]] = {}
+    for run in runs:
+        seen: Counter[str] = Counter()
+        for line in filter(None, run.splitlines()):
+            found.setdefault((_words(line), seen[_words(line)]), []).append(line)
+            seen[_words(line)] += 1
+    return {key: lines for key, lines in found.items() if len(lines) == len(runs)}
+
+
+def _both(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[Line]:
+    """Yield both median lines, ours with the ratio of the first figure that differs in any run."""
+    columns = zip(*map(_figures, [*ours, *theirs]), strict=True)
+    drawn = next((numbers for numbers in columns if len(set(numbers)) > 1), None)
+    if drawn is None:
+        yield _of("both", Line(ours[0], None, None))
+        return
+    here, there = drawn[: len(ours)], drawn[len(ours) :]
+    text, first, base = _median(ours).text, statistics.median(here), statistics.median(there)
+    ratio = f"   {first / base:.2f} x" if base else ""
+    yield _of("ours", Line(f"{text}{ratio}", _spread(here, there), first))
+    yield _of("theirs", Line(_median(theirs).text, None, None))
+
+
+def _spread(here: Sequence[float], there: Sequence[float]) -> float | None:
+    """Return the spread of the ratios of the rounds, as a share of their median."""
+    each = [mine / yours for mine, yours in zip(here, there, strict=True) if yours]
+    middle = statistics.median(each) if len(each) > 1 else 0
+    return (max(each) - min(each)) / middle if middle else None
+
+
+def _of(whose: str, line: Line) -> Line:
+    return Line(f"{whose:<11}  {line.text}", line.spread, line.first)
+
+
 def _words(line: str) -> str:
     """Return a line without its figures."""
     return " ".join(_NUMBER.sub("#", line).split())
 
 
+def _figures(line: str) -> list[float]:
+    return [float(text.replace(",", "")) for text in _NUMBER.findall(line)]
+
+
 def _median(lines: Sequence[str]) -> Line:
-    drawn = [[float(n.replace(",", "")) for n in _NUMBER.findall(line)] for line in lines]
-    figures = list(zip(_NUMBER.findall(lines[0]), zip(*drawn, strict=True), strict=True))
+    figures = list(zip(_NUMBER.findall(lines[0]), zip(*map(_figures, lines), strict=True), strict=True))
     differing = [numbers for _, numbers in figures if len(set(numbers)) > 1]
     if not differing:
         return Line(lines[0], None, None)
@@ -194,34 +257,60 @@ def page(sections: Sequence[Section], about: Mapping[str, str]) -> str:
     return paper("What was measured", *content, product="eventlog bench report", style=packaged("page.css"))
 
 
-def measured(form: str, runs: int, only: Sequence[str]) -> Iterator[list[Section]]:
-    """Yield, after each run of all benchmarks, their output so far."""
+def measured(
+    form: str, runs: int, only: Sequence[str], trees: Sequence[Path | None]
+) -> Iterator[list[Section]]:
+    """Yield, after each run of all benchmarks in each of the trees, their output so far."""
     plan = {name: sizes[form] for name, sizes in SIZES.items() if form in sizes and name in (only or SIZES)}
-    heard: dict[str, list[tuple[str, float]]] = {name: [] for name in plan}
-    faults: dict[str, str] = {}
+    heard = {name: [Heard(tree, [], []) for tree in trees] for name in plan}
     for number in range(runs):
         for name, size in plan.items():
-            if name in faults:
-                continue
             print(f"run {number + 1} of {runs}: {name} {size}", file=sys.stderr, flush=True)
-            begun = time.monotonic()
-            process = subprocess.run(
-                [sys.executable, "-m", "eventlog", "bench", name, *size.split()],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if process.returncode:
-                faults[name] = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
-            heard[name].append((process.stdout, time.monotonic() - begun))
-            print(f"  {heard[name][-1][1]:.0f} s", file=sys.stderr, flush=True)
-        yield [_section(name, size, heard[name], faults.get(name)) for name, size in plan.items()]
+            for tree in heard[name][:: -1 if number % 2 else 1]:
+                tree.hear(name, size)
+        yield [_section(name, size, heard[name]) for name, size in plan.items()]
 
 
-def _section(name: str, size: str, heard: Sequence[tuple[str, float]], fault: str | None) -> Section:
-    took = statistics.median(seconds for _, seconds in heard)
-    lines = [] if fault else medians([said for said, _ in heard])
-    return Section(f"eventlog bench {name} {size}".rstrip(), len(heard), took, lines, fault)
+@dataclass(slots=True)
+class Heard:
+    """The outputs of a benchmark in one tree, run after run, until it fails."""
+
+    tree: Path | None  # None: this one
+    said: list[str]
+    seconds: list[float]
+    fault: str | None = None
+
+    def hear(self, name: str, size: str) -> None:
+        """Run the benchmark once more."""
+        if self.fault is not None:
+            return
+        begun = time.monotonic()
+        version = Version(self.tree)
+        command = ["bench", name, *size.split()]
+        if self.tree is not None and name in BY_COMMANDS:
+            version, command = HERE, [*command, *BY_COMMANDS[name], str(self.tree)]
+        process = version.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        said, fault = (text.decode() for text in process.communicate())
+        if process.returncode:
+            self.fault = (fault.strip().splitlines() or ["it said nothing"])[-1]
+        self.said.append(said)
+        self.seconds.append(time.monotonic() - begun)
+        print(f"  {self.seconds[-1]:.0f} s", file=sys.stderr, flush=True)
+
+
+def _section(name: str, size: str, heard: Sequence[Heard]) -> Section:
+    ours, *others = heard
+    took = statistics.median(ours.seconds)
+    command = f"eventlog bench {name} {size}".rstrip()
+    return Section(command, len(ours.said), took, [] if ours.fault else _lines(ours, others), ours.fault)
+
+
+def _lines(ours: Heard, others: Sequence[Heard]) -> list[Line]:
+    for theirs in others:
+        if theirs.fault is None:
+            return beside(ours.said, theirs.said)
+        return [Line(f"theirs: SKIPPED: {theirs.fault}", None, None), *medians(ours.said)]
+    return medians(ours.said)
 
 
 def this_machine() -> dict[str, str]:
@@ -238,6 +327,16 @@ def this_machine() -> dict[str, str]:
     }
 
 
+def _commit(folder: Path) -> str:
+    """Return the commit of a checkout, or raise Misuse if it has no environment."""
+    if not (folder / ".venv" / "bin" / "python").exists():
+        raise Misuse(f"{folder} has no .venv: run `make .venv/.test` there")
+    done = subprocess.run(
+        ["git", "-C", folder, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or folder.name
+
+
 def main() -> None:
     """Measure, print the Markdown, and write both forms after each run where a folder is given."""
     parser = argparse.ArgumentParser(
@@ -250,6 +349,7 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=5, help="of each benchmark (5)")
     parser.add_argument("--only", choices=SIZES, action="append", default=[], help="only this benchmark")
+    parser.add_argument("--beside", type=Path, help="a checkout of another version, with its .venv")
     parser.add_argument("-o", "--output", type=Path, help="a folder for report.md and report.html")
     parser.add_argument("--page", type=Path, help="a page of Markdown that has the report between two lines")
     given = parser.parse_args()
@@ -257,8 +357,12 @@ def main() -> None:
         within(given.page.read_text(), "")  # reported before anything is measured
     chosen = given.form or "full"
     about = this_machine() | {"form": chosen}
+    trees: list[Path | None] = [None]
+    if given.beside is not None:
+        trees.append(given.beside.resolve())
+        about["beside"] = _commit(given.beside)
     sections: list[Section] = []
-    for sections in measured(chosen, 1 if chosen == "scale" else given.runs, given.only):
+    for sections in measured(chosen, 1 if chosen == "scale" else given.runs, given.only, trees):
         if given.output is not None:  # also where the next run does not come to its end
             given.output.mkdir(parents=True, exist_ok=True)
             (given.output / "report.md").write_text(markdown(sections, about))

@@ -135,6 +135,8 @@ def converted(rows: int, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         messages.prepare(folder, rows)
+        start = statistics.median(messages.start(folder, next(numbers)) for _ in range(rounds))
+        print(f"{'no change':18} {'eventlog convert, as a command':{_WIDE}} RUN {start:9.2f} s")
         try:
             for kind, who, work, lacks in messages.ways():
                 found = [messages.rate(work, kind, folder, rows, next(numbers)) for _ in range(rounds)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import tempfile
 import time
@@ -76,23 +77,29 @@ def eventlog(mode: FinishMode) -> Callable[[Engine, int], Took]:
 
 def of_program(name: str) -> Callable[[Engine, int], Took]:
     """Return a peer's own program, in its own Python."""
-    program = python(name)
+    python(name)
+    return lambda engine, count: Took(*map(float, _run_program(name, engine.url, str(count)).split()[-2:]))
 
-    def measure(engine: Engine, count: int) -> Took:
-        script = Path(__file__).with_name(f"{name}_jobs.py")
-        done = subprocess.run(
-            [program, script, str(count)],
-            input=_address(engine.url) + "\n",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-        )
-        if done.returncode:
-            raise Skipped((done.stderr.strip().splitlines() or ["it said nothing"])[-1][:200])
-        return Took(*map(float, done.stdout.split()[-2:]))
 
-    return measure
+def moments_of(name: str, url: URL, rate: float, seconds: float) -> list[tuple[float, float | None]]:
+    """Return when each job of a peer was put in at a rate, and when it was done, if it was."""
+    said = _run_program(name, url, str(rate), str(seconds), patience=PATIENCE + seconds)
+    return [(put, done) for put, done in json.loads(said)]
+
+
+def _run_program(name: str, url: URL, *words: str, patience: float = PATIENCE) -> str:
+    """Return the output of a peer's own program, in its own Python."""
+    done = subprocess.run(
+        [python(name), Path(__file__).with_name(f"{name}_jobs.py"), *words],
+        input=_address(url) + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=patience,
+    )
+    if done.returncode:
+        raise Skipped((done.stderr.strip().splitlines() or ["it said nothing"])[-1][:200])
+    return done.stdout
 
 
 def _address(url: URL) -> str:

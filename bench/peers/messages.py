@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -15,6 +17,7 @@ from typing import Any
 
 from bench.qlik import KNOWN
 from bench.qlik import changes as made_changes
+from eventlog.core import tablesfile
 from eventlog.core.extras import extra
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
@@ -49,6 +52,21 @@ def ours(kind: str, order: str) -> Way:
         settings = given | {"order": order}
         job = Job(source, "changes", (str(path),), str(target), container, "jsonl", KNOWN, given=settings)
         convert(job, Report(_fail), CLOCK)
+
+    return work
+
+
+def command(kind: str) -> Way:
+    """`eventlog convert` as a command, with its start."""
+    _, source, container, given = FILES[kind]
+    settings = [word for name, value in given.items() for word in (f"--{name}", value)]
+
+    def work(path: Path, target: Path) -> None:
+        tables = path.with_name("tables.toml")
+        tables.write_text(tablesfile.write(KNOWN))
+        formats = ["--from", source, "--as", container, "--to", "changes", "--output-as", "jsonl", *settings]
+        words = ["convert", str(path), "-o", str(target), "--tables", str(tables), *formats]
+        subprocess.run([sys.executable, "-m", "eventlog", *words], check=True)
 
     return work
 
@@ -159,6 +177,7 @@ def ways() -> Iterator[tuple[str, str, Way, str]]:
     for kind in FILES:
         yield kind, "eventlog convert", ours(kind, "sequence"), ""
         yield kind, "eventlog convert --order as-is", ours(kind, "as-is"), "the order of the source"
+        yield kind, "eventlog convert, as a command", command(kind), ""
     loop = "order, types of the columns, keys that change, B rows joined to U rows, bad records"
     yield "messages, JSON", "json, a loop", json_loop, loop
     yield "messages, JSON", "pandas", pandas_messages, "types, keys that change, bad records; all in memory"
@@ -169,6 +188,15 @@ def ways() -> Iterator[tuple[str, str, Way, str]]:
     lacks = "types, keys that change, bad records; its session's start is not counted"
     yield "messages, JSON", "PySpark", spark.messages, lacks
     yield "change table, CSV", "PySpark", spark.table, lacks + "; B rows joined, masks"
+
+
+def start(folder: Path, number: int) -> float:
+    """Return the seconds of the command for a file that is empty."""
+    nothing = folder / f"nothing-{number}.jsonl"
+    nothing.touch()
+    begun = time.perf_counter()
+    command("messages, JSON")(nothing, folder / f"out-{number}")
+    return time.perf_counter() - begun
 
 
 def rate(work: Way, kind: str, folder: Path, count: int, number: int) -> float:

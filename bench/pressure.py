@@ -1,0 +1,399 @@
+"""What a queue in a database fears: an old snapshot, too many rows, a publisher that is killed.
+
+    eventlog bench pressure [--minutes 10 | --seconds N] [--only SITUATION] [--mode MODE] [--rate 2000]
+        [--of FOLDER]
+
+Each run has an embedded PostgreSQL of its own, which writes to its disk before it answers (fsync is on).
+A publisher is a process, and two writers insert rows at the offered rate, in 200 transactions a second.
+A line has the waits (p50/p99) in the first, a middle and the last sixth of the run. A row that did not
+come out counts from its commit to the end. A bystander reads another table every 100 ms, meanwhile.
+Autovacuum looks around ten times in a run, at least once a minute. `clean` is the reference of the others.
+The rate of `overload` is 1.5 times what is sustained: what was published while writers did not pause, in
+the second half of a third of the time. Peers, where EVENTLOG_PEERS names a folder for them, have a program
+that writes and works. They meet the first three situations, unless `--mode` or `--of` is given. `--of`
+names a checkout of another version, which is then measured by its own `.venv` and its commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import psycopg
+from sqlalchemy import text
+from sqlalchemy.engine import Connection, Engine
+
+from bench.latency import HERE, Version, prepare, start_publisher
+from bench.peers.installing import Skipped
+from bench.peers.jobs import moments_of
+from eventlog.demo.embedded import embedded_postgres
+from eventlog.sql.connect import connect
+from eventlog.sql.log.finishing import FinishMode
+
+WRITERS = 2
+SPAN = 1_000_000_000  # numbers of a writer
+TRANSACTIONS = 200  # a second, of all writers
+UNPACED = 100  # rows of a transaction of a writer that does not pause
+MINUTE = 60.0  # a reader holds its snapshot that long
+READERS = 4
+KILLS = 10.0  # seconds between them
+PATIENCE = 60.0
+EVERY = 0.1  # of the bystander
+BYSTANDER = "create table bystander as select n as value from generate_series(1, 1000) n"
+GLANCE = "select sum(value) from bystander"
+SIZES = (
+    "select relname, n_dead_tup, pg_total_relation_size(relid) from pg_stat_user_tables"
+    " where relname not in ('usr', 'bystander')"
+)
+PEERS = {"pgqueuer": "pgqueuer", "procrastinate": "procrastinate_jobs"}  # the table of each
+OF_PEERS = ("clean", "open", "readers")
+
+
+class Flow(NamedTuple):
+    """The rows of a run."""
+
+    offered: float  # a second
+    published: float  # a second
+    at_last: float  # published a second, in the second half
+    waits: Sequence[float]  # milliseconds, in the order of the commits
+
+    def sixths(self) -> list[tuple[float, float]]:
+        """Return the median and the 99th percentile of the first, a middle and the last sixth."""
+        many = len(self.waits) // 6
+        cuts = [statistics.quantiles(self.waits[at * many : (at + 1) * many], n=100) for at in (0, 3, 5)]
+        return [(cut[49], cut[98]) for cut in cuts]
+
+
+class Held(NamedTuple):
+    """The tables at the end of a run."""
+
+    dead: int  # rows
+    size: int  # bytes
+
+    def __str__(self) -> str:
+        return f"{self.dead:>9,} dead rows {self.size / 2**20:>6.1f} MiB"
+
+
+class Pressed(NamedTuple):
+    """The measurements of a run."""
+
+    situation: str
+    way: str
+    due: float  # rows a second that are to be published
+    flow: Flow
+    log: Held
+    companions: Held
+    bystander: float  # milliseconds
+
+    def __str__(self) -> str:
+        waits = "  ".join(f"{p50:7.1f}/{p99:7.1f}" for p50, p99 in self.flow.sixths())
+        return (
+            f"{self.situation:<9} {self.way:<14} offered {self.flow.offered:>7,.0f}   "
+            f"published {self.flow.published:>7,.0f} rows/s   p50/p99 {waits} ms   log {self.log}   "
+            f"companions {self.companions}   bystander {self.bystander:.2f} ms"
+        )
+
+    def compared(self, clean: Pressed) -> str:
+        """Return the line of this run in the table of the aims."""
+        last, at_best = self.flow.sixths()[-1][1], clean.flow.sixths()[-1][1]
+        return (
+            f"{self.situation:<9} {self.way:<14} {self.flow.published / self.due:>16.1%} "
+            f"{last / at_best:>15.2f} x {self.log.dead:>22,} {self.bystander / clean.bystander:>9.2f} x"
+        )
+
+
+class Publishing:
+    """A publisher as a process that can be killed, and when each row came out first."""
+
+    def __init__(self, engine: Engine, version: Version) -> None:
+        self.arrived: dict[int, float] = {}
+        self._start = partial(start_publisher, engine, self.arrived, version)
+        self._process, self._reading = self._start()
+
+    def restart(self) -> None:
+        """Kill the publisher and start it again."""
+        self._process.kill()
+        self._end()
+        self._process, self._reading = self._start()
+
+    def close(self) -> None:
+        """Stop the publisher."""
+        self._process.terminate()
+        self._end()
+
+    def _end(self) -> None:
+        self._reading.join()
+        self._process.wait()
+
+    def wait_for(self, rows: int) -> None:
+        """Wait until so many rows are out, but not forever."""
+        late = time.monotonic() + PATIENCE
+        while len(self.arrived) < rows and time.monotonic() < late:
+            time.sleep(0.01)
+
+
+@contextmanager
+def _repeated(seconds: float, act: Callable[[], object]) -> Iterator[None]:
+    """Act after each of these periods, as long as the block."""
+    ended = threading.Event()
+
+    def loop() -> None:
+        while not ended.wait(seconds):
+            act()
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _hold(engine: Engine) -> Connection:
+    """Return a connection that holds a snapshot until it is closed."""
+    connection = engine.connect().execution_options(isolation_level="REPEATABLE READ")
+    connection.execute(text(GLANCE))
+    return connection
+
+
+@contextmanager
+def _readers(engine: Engine, seconds: float) -> Iterator[None]:
+    """Hold the snapshots of four readers, each of them for a minute, one after the other."""
+    held = deque([_hold(engine)])
+
+    def take_turns() -> None:
+        held.append(_hold(engine))
+        if len(held) > READERS:
+            held.popleft().close()
+
+    try:
+        with _repeated(min(MINUTE, seconds / 2) / READERS, take_turns):
+            yield
+    finally:
+        for connection in held:
+            connection.close()
+
+
+SITUATIONS: dict[str, Callable[[Engine, float, Callable[[], None]], AbstractContextManager[object]]] = {
+    "clean": lambda engine, seconds, kill: nullcontext(),
+    "open": lambda engine, seconds, kill: _hold(engine),
+    "readers": lambda engine, seconds, kill: _readers(engine, seconds),
+    "overload": lambda engine, seconds, kill: nullcontext(),
+    "kill": lambda engine, seconds, kill: _repeated(min(KILLS, seconds / 3), kill),
+}
+
+
+def of_ours(
+    version: Version, mode: FinishMode, situation: str, rate: float, due: float, seconds: float
+) -> Pressed:
+    """Measure one way of finishing in one situation."""
+    with _server(seconds) as engine:
+        prepare(engine, version)
+        version.run(engine, "finish-mode", mode)
+        with closing(Publishing(engine, version)) as publishing:
+            with engine.connect() as connection:
+                _put(connection, -1, 1)
+            publishing.wait_for(1)
+            with SITUATIONS[situation](engine, seconds, publishing.restart), _watched(engine) as glances:
+                committed = _write(engine, rate, seconds)
+                if situation != "overload":
+                    publishing.wait_for(1 + len(committed))
+                publishing.close()
+                moments = [(at, publishing.arrived.get(number)) for at, number in committed]
+                return Pressed(situation, mode, due, flow_of(moments), *_held(engine, "eventlog"), glances())
+
+
+def of_peer(name: str, situation: str, rate: float, seconds: float) -> Pressed:
+    """Measure a peer in one situation; its own program puts the jobs in and does them."""
+    with (
+        _server(seconds) as engine,
+        SITUATIONS[situation](engine, seconds, lambda: None),
+        _watched(engine) as glances,
+    ):
+        flow = flow_of(moments_of(name, engine.url, rate, seconds))
+        return Pressed(situation, name, rate, flow, *_held(engine, PEERS[name]), glances())
+
+
+@contextmanager
+def _server(seconds: float) -> Iterator[Engine]:
+    looks = {"autovacuum_naptime": f"{max(1, min(60, round(seconds / 10)))}s"}
+    with embedded_postgres(settings=looks) as server:
+        engine = connect(server.url, keep_open=READERS + WRITERS + 2)
+        try:
+            with engine.begin() as connection:
+                connection.execute(text(BYSTANDER))
+            yield engine
+        finally:
+            engine.dispose()
+
+
+def _write(engine: Engine, rate: float, seconds: float) -> list[tuple[float, int]]:
+    """Insert rows at a rate, and return when each was committed, in that order, with its number."""
+    write = partial(_write_alone, engine, rate / WRITERS, seconds)
+    with ThreadPoolExecutor(WRITERS) as pool:
+        return sorted(chain.from_iterable(pool.map(write, range(0, WRITERS * SPAN, SPAN))))
+
+
+def _write_alone(engine: Engine, rate: float, seconds: float, first: int) -> list[tuple[float, int]]:
+    many = UNPACED if math.isinf(rate) else max(1, round(rate * WRITERS / TRANSACTIONS))
+    committed: list[tuple[float, int]] = []
+    begun = time.monotonic()
+    with engine.connect() as connection:
+        while time.monotonic() < begun + seconds:
+            time.sleep(max(0.0, begun + len(committed) / rate - time.monotonic()))
+            following = first + len(committed)
+            _put(connection, following, many)
+            now = time.monotonic()
+            committed += [(now, number) for number in range(following, following + many)]
+    return committed
+
+
+def _put(connection: Connection, first: int, many: int) -> None:
+    rows = text(
+        "insert into usr select n, 'a', 'b', 'c' from generate_series(cast(:first as integer), :last) n"
+    )
+    connection.execute(rows, {"first": first, "last": first + many - 1})
+    connection.commit()
+
+
+def flow_of(moments: Sequence[tuple[float, float | None]]) -> Flow:
+    """Return the flow of rows, from the moments when each was committed and came out."""
+    begun, until = moments[0][0], moments[-1][0]
+    half, span = (begun + until) / 2, until - begun
+    out = [gone for _, gone in moments if gone is not None]
+    end = max(until, *out)
+    in_time = [gone for gone in out if gone <= until]
+    at_last = sum(gone > half for gone in in_time) / (span / 2)
+    waits = [1000 * ((end if gone is None else gone) - came) for came, gone in moments]
+    return Flow(len(moments) / span, len(in_time) / span, at_last, waits)
+
+
+@contextmanager
+def _watched(engine: Engine) -> Iterator[Callable[[], float]]:
+    """Watch another table in a process of its own; what this yields ends it and returns its median in ms."""
+    command = [sys.executable, "-m", "eventlog", "bench", "pressure", "--bystander"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    process.stdin.write(_address(engine) + "\n")
+    process.stdin.flush()
+    try:
+        yield lambda: float(process.communicate()[0])
+    finally:
+        process.kill()
+        process.wait()
+
+
+def bystander() -> float:
+    """Return the median in ms of a small query on another table, until standard input ends."""
+    took: list[float] = []
+    ended = threading.Event()
+    address = sys.stdin.readline().strip()
+
+    def listen() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=listen).start()
+    with psycopg.connect(address, autocommit=True) as connection:
+        while not took or not ended.wait(EVERY):
+            begun = time.perf_counter()
+            connection.execute(GLANCE).fetchall()
+            took.append(1000 * (time.perf_counter() - begun))
+    return statistics.median(took)
+
+
+def _held(engine: Engine, log: str) -> tuple[Held, Held]:
+    """Return what a log and its companions hold, after all sessions have reported their work."""
+    time.sleep(1.5)  # an idle session reports after a second at the latest
+    with engine.connect() as connection:
+        connection.execute(text("select pg_stat_force_next_flush()"))
+        tables = connection.execute(text(SIZES)).all()
+    parts = ([row for row in tables if row[0] == log], [row for row in tables if row[0] != log])
+    first, others = (Held(sum(row[1] for row in rows), sum(row[2] for row in rows)) for rows in parts)
+    return first, others
+
+
+def _address(engine: Engine) -> str:
+    return engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def pressed(
+    version: Version, modes: Sequence[FinishMode], chosen: Sequence[str], rate: float, seconds: float
+) -> Iterator[Pressed]:
+    """Yield the runs of a version: of each situation, in each way of finishing."""
+    for mode in modes:
+        for situation in chosen:
+            offered = due = rate
+            if situation == "overload":
+                due = of_ours(version, mode, situation, math.inf, math.inf, seconds / 3).flow.at_last
+                offered = 1.5 * due
+                print(f"sustained {mode:<14} {due:>7,.0f} rows/s, while writers do not pause", flush=True)
+            yield of_ours(version, mode, situation, offered, due, seconds)
+
+
+def of_peers(chosen: Sequence[str], rate: float, seconds: float) -> Iterator[Pressed]:
+    """Yield the runs of peers, and print why one is left out."""
+    for name in PEERS:
+        try:
+            for situation in chosen:
+                if situation in OF_PEERS:
+                    yield of_peer(name, situation, rate, seconds)
+        except Skipped as reason:
+            print(f"{name:<24} SKIPPED: {reason}", flush=True)
+
+
+def main() -> None:
+    """Print a line for each run, and a table of the aims."""
+    parser = argparse.ArgumentParser(prog="eventlog bench pressure", description="What a queue fears.")
+    parser.add_argument("--minutes", type=float, default=10, help="of each run (10)")
+    parser.add_argument("--seconds", type=float, help="of each run, instead")
+    parser.add_argument("--only", choices=[*SITUATIONS], help="only this situation, and clean")
+    parser.add_argument("--mode", choices=[*FinishMode], help="only this way of finishing")
+    parser.add_argument("--rate", type=float, default=2_000, help="rows a second that are offered (2000)")
+    parser.add_argument("--of", type=Path, help="a checkout of another version, with its .venv")
+    parser.add_argument("--bystander", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.bystander:
+        print(bystander())
+        return
+    seconds = given.seconds or 60 * given.minutes
+    chosen = [name for name in SITUATIONS if given.only in (None, name) or name == "clean"]
+    modes = [mode for mode in FinishMode if given.mode in (None, mode)]
+    print(f"{seconds:.0f} s a run, {TRANSACTIONS} transactions a second")
+    runs = []
+    version = HERE if given.of is None else Version(given.of.resolve())
+    for run in pressed(version, modes, chosen, given.rate, seconds):
+        print(run, flush=True)
+        runs.append(run)
+    if given.mode is None and version is HERE:
+        for run in of_peers(chosen, given.rate, seconds):
+            print(run, flush=True)
+            runs.append(run)
+    judge(runs)
+
+
+def judge(runs: Sequence[Pressed]) -> None:
+    """Print the runs compared with the clean ones, and the aims."""
+    print(f"\n{'compared':<24} published of due   p99, last sixth   dead rows of the log   bystander")
+    clean = {run.way: run for run in runs if run.situation == "clean"}
+    for run in runs:
+        print(run.compared(clean[run.way]))
+    print(f"{'aim':<24} {'95.0%':>16} {'2.00 x':>17} {'none by ranges':>22} {'1.10 x':>11}")
+
+
+if __name__ == "__main__":
+    main()

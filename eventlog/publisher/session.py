@@ -246,6 +246,7 @@ class PublishingSession:
         self._tables = TableReading(config, store, leader)
         with ExitStack() as stack:
             stack.callback(leader.close)
+            stack.enter_context(store.keep_connection())
             with store.work(leader.epoch) as work:
                 work.agree(config.build(PublisherSettings).delete_from_log)
             check_safe(self._after, store.log, store.finish_mode())

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.engine import Engine
 
 from eventlog.core.entry import Letter, read_entry
@@ -203,6 +203,29 @@ def test_rows_are_finished_by_their_ids(store: Store) -> None:
     with store.snapshot() as snapshot:
         letters = [cells[1] for cells in snapshot.rows([one, two, three, four, 999])]
     assert letters == ["S", "W", "S", "N"]
+
+
+def test_one_connection_is_kept_between_transactions_on_wish(store: Store) -> None:
+    taken: list[str] = []
+    for name in ("checkout", "checkin"):
+        event.listen(store.engine, name, lambda *_, name=name: taken.append(name))
+    leader = store.lead("test")
+    assert leader is not None
+    with leader:
+        taken.clear()
+        with store.keep_connection():
+            for _ in range(2):
+                with store.snapshot():
+                    pass
+                with store.work(leader.epoch) as work:
+                    work.finish({Letter.SUCCESS: [1]})
+            assert taken == ["checkout"]
+            with pytest.raises(LeadershipLost), store.work(leader.epoch + 1):
+                pass
+            assert taken == ["checkout", "checkin"]
+            with store.snapshot():
+                pass
+        assert taken == ["checkout", "checkin"] * 2
 
 
 def test_handled_rows_are_deleted_on_wish_but_never_failed_ones(store: Store) -> None:

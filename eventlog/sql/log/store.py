@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log.finishing import FinishMode, mode_named
@@ -36,11 +36,41 @@ class Store:
         self._engine = engine.execution_options(**log.dialect.session_options)  # for our own transactions
         self.log = log
         self.queries = Queries(log)
+        self._keeps = False
+        self._idle: list[Connection] = []  # one between two transactions, while it is kept
+
+    @contextmanager
+    def keep_connection(self) -> Iterator[None]:
+        """Keep a connection from one transaction to the next inside the block."""
+        self._keeps = True
+        try:
+            yield
+        finally:
+            self._keeps = False
+            while self._idle:
+                self._idle.pop().close()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        """A connection for one transaction, which the block ends."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._engine.connect()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        if self._keeps and not self._idle:
+            self._idle.append(connection)
+        else:
+            connection.close()
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """One consistent view, read only."""
-        with self._engine.connect() as connection:
+        with self._connected() as connection:
             yield Snapshot.begin(connection, self.queries)
             self.queries.together(connection, [], commit=True)
 
@@ -57,7 +87,7 @@ class Store:
     @contextmanager
     def work(self, epoch: int) -> Iterator[Work]:
         """One transaction of the leader of that epoch; LeadershipLost if another leads by now."""
-        with self._engine.connect() as connection:
+        with self._connected() as connection:
             work = Work(connection, self.queries, epoch)
             yield work
             work.commit()

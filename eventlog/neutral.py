@@ -130,12 +130,16 @@ def load(line: object) -> Change:
 _MEMBERS = frozenset((*Change._fields, "decoded"))
 
 
+_AS_IT_IS = frozenset((bool, int, float, str, type(None)))  # types that JSON has
+
+
 def _dump_field(field: Field) -> Json:
-    line: Json = {"column": field.column}
-    if field.before is not ABSENT:
-        line["before"] = _dump_side(field.before)
-    if field.after is not ABSENT:
-        line["after"] = _dump_side(field.after)
+    column, before, after = field
+    line: Json = {"column": column}
+    if before is not ABSENT:
+        line["before"] = before if type(before) in _AS_IT_IS else _dump_side(before)
+    if after is not ABSENT:
+        line["after"] = after if type(after) in _AS_IT_IS else _dump_side(after)
     return line
 
 

@@ -193,7 +193,7 @@ SITUATIONS: dict[str, Callable[[Engine, float, Callable[[], None]], AbstractCont
     "open": lambda engine, seconds, kill: _hold(engine),
     "readers": lambda engine, seconds, kill: _readers(engine, seconds),
     "overload": lambda engine, seconds, kill: nullcontext(),
-    "kill": lambda engine, seconds, kill: _repeated(min(KILLS, seconds / 3), kill),
+    "kill": lambda engine, seconds, kill: _repeated(min(KILLS, seconds / 2), kill),
 }
 
 

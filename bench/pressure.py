@@ -8,10 +8,10 @@ A publisher is a process, and two writers insert rows at the offered rate, in 20
 A line has the waits (p50/p99) in the first, a middle and the last sixth of the run. A row that did not
 come out counts from its commit to the end. A bystander reads another table every 100 ms, meanwhile.
 Autovacuum looks around ten times in a run, at least once a minute. `clean` is the reference of the others.
-The rate of `overload` is 1.5 times what is sustained: what was published while writers did not pause, in
-the second half of a third of the time. Peers, where EVENTLOG_PEERS names a folder for them, have a program
-that writes and works. They meet the first three situations, unless `--mode` or `--of` is given. `--of`
-names a checkout of another version, which is then measured by its own `.venv` and its commands.
+The rate of `overload` is 1.5 times what is sustained. That is measured first, by writers that do not pause.
+
+Peers, where EVENTLOG_PEERS names a folder for them, have a program that writes and works. They meet the
+first three situations, unless `--mode` or `--of` is given. `--of` names a checkout of another version.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ SITUATIONS: dict[str, Callable[[Engine, float, Callable[[], None]], AbstractCont
     "open": lambda engine, seconds, kill: _hold(engine),
     "readers": lambda engine, seconds, kill: _readers(engine, seconds),
     "overload": lambda engine, seconds, kill: nullcontext(),
-    "kill": lambda engine, seconds, kill: _repeated(min(KILLS, seconds / 3), kill),
+    "kill": lambda engine, seconds, kill: _repeated(min(KILLS, seconds / 2), kill),
 }
 
 
@@ -339,7 +339,7 @@ def pressed(
         for situation in chosen:
             offered = due = rate
             if situation == "overload":
-                due = of_ours(version, mode, situation, math.inf, math.inf, seconds / 3).flow.at_last
+                due = of_ours(version, mode, situation, math.inf, math.inf, max(5, seconds / 3)).flow.at_last
                 offered = 1.5 * due
                 print(f"sustained {mode:<14} {due:>7,.0f} rows/s, while writers do not pause", flush=True)
             yield of_ours(version, mode, situation, offered, due, seconds)

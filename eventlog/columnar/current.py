@@ -17,7 +17,7 @@ from eventlog.columnar.vectors import Flags, Ints, begins, places
 from eventlog.core.tables import Table
 
 FEW = 200  # objects of a table that is read together with others
-TOGETHER = 400  # columns of tables that are read together
+TOGETHER = 1_000  # columns of tables that are read together
 
 
 class CurrentColumns(NamedTuple):

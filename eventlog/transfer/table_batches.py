@@ -29,7 +29,7 @@ _BY_COLUMN = ("csv", "parquet")  # the containers whose rows can be read by colu
 
 
 class _Part(NamedTuple):
-    """Rows of one file, and their reader."""
+    """A part of the rows of one file, and their reader."""
 
     reader: RowReader
     rows: RowBatch | list[Row]

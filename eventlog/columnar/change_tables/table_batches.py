@@ -32,7 +32,7 @@ Matrix = npt.NDArray[np.bool_]
 
 
 class _Coded(NamedTuple):
-    """Cells as numbers, and the distinct cells in the order in which they first occur."""
+    """A column of cells as numbers, with the distinct cells in the order in which they first occur."""
 
     of: Ints
     cells: list[Any]

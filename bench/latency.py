@@ -18,14 +18,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
-from sqlalchemy import text
-from sqlalchemy.engine import Engine
+from sqlalchemy import event, text
+from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
@@ -39,16 +40,19 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import connect
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
 from eventlog.sql.names import Log
-from eventlog.sql.postgresql import POSTGRESQL
+from eventlog.sql.postgresql import POSTGRESQL, pipeline
 from eventlog.xds.settings import XdsSettings
 
 SECONDS = 10
 ROWS = 500  # of the timeline
+WARM = 100  # rows before these
+INSERT = "insert into usr values (%s, 'a', 'b', 'c')"
 ASSOCIATION = re.compile(rb"<association>idu=(-?\d+)")  # also of a line that a kill cut off
 START = 3.0  # seconds until the publisher has begun
 
@@ -103,7 +107,12 @@ def latency(rate: int) -> None:
 def timeline() -> None:
     """Print when a row is where, as the medians of many rows that come one by one."""
     with _server() as engine:
-        moments = _moments(engine, prepare(engine, HERE))
+        log = prepare(engine, HERE)
+        with _counting(engine) as sent:
+            moments = _moments(engine, log)
+    cycles = WARM + len(moments)
+    trips, statements = (sent[name] / cycles for name in ("round trips", "statements"))
+    print(f"one row: a cycle of {trips:.1f} round trips with {statements:.1f} statements and commits")
     print(f"one row, medians of {len(moments)} in ms since its commit:")
     before = 0.0
     for name, *times in zip(moments[0], *(run.values() for run in moments), strict=True):
@@ -322,8 +331,29 @@ class TimedSink:
     def close(self) -> None: ...
 
 
+@contextmanager
+def _counting(engine: Engine) -> Iterator[Counter[str]]:
+    """Count what goes to the server inside the block, except what the writer of rows sends."""
+    sent = Counter[str]()
+    together = pipeline.run_together
+
+    def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
+        sent.update({"round trips": 1, "statements": len(calls) + commit})
+        return together(connection, calls, commit=commit)
+
+    def alone(connection: object, cursor: object, statement: str, *rest: object) -> None:
+        if statement != INSERT:
+            sent.update({"round trips": 1, "statements": 1})
+
+    pipeline.run_together = run_together
+    event.listen(engine, "before_cursor_execute", alone)
+    yield sent
+    event.remove(engine, "before_cursor_execute", alone)
+    pipeline.run_together = together
+
+
 def _moments(engine: Engine, log: Log) -> list[dict[str, float]]:
-    """Return the moments of many rows; the first hundred only warm up."""
+    """Return the moments of many rows; the first ones only warm up."""
     timeline, signals = Timeline(), Signals()
     store = TimedStore(engine, log, timeline)
     leader = store.lead("bench")
@@ -336,19 +366,20 @@ def _moments(engine: Engine, log: Log) -> list[dict[str, float]]:
     )
     sleeper = make_sleeper(signals, engine, log, wake_up=True)
     runs = []
-    with engine.connect() as writer:
-        for number in range(100 + ROWS):
+    with engine.connect() as writer, store.keep_connection():
+        for number in range(WARM + ROWS):
             sleeper.announce()
-            writer.execute(text("insert into usr values (:n, 'a', 'b', 'c')"), {"n": number})
+            writer.exec_driver_sql(INSERT, (number,))
             writer.commit()
             timeline.begin()
             sleeper.sleep(1.0)
             timeline.mark("awake")
+            leader.is_paused()
             publisher.cycle()
             runs.append(timeline.moments)
     sleeper.close()
     leader.close()
-    return runs[100:]
+    return runs[WARM:]
 
 
 if __name__ == "__main__":

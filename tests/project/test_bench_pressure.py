@@ -39,7 +39,7 @@ def test_a_run_prints_what_was_published_and_how_it_compares() -> None:
     assert [line.split()[0] for line in lines[-3:]] == ["compared", "clean", "aim"]
 
 
-@pytest.mark.long  # eighteen runs, each with a server of its own
+@pytest.mark.nightly  # three minutes: fifteen runs, each with a server of its own
 def test_every_situation_runs_in_every_way_and_peers_are_left_out_with_a_reason() -> None:
     lines = _lines("--seconds", "3")
     for mode in ("update", "delete", "ranges"):

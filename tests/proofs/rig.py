@@ -224,7 +224,12 @@ class Arrivals:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                self.document = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length)
+                if len(body) < length:  # the publisher was killed while it sent this
+                    self.close_connection = True
+                    return
+                self.document = body.decode()
                 arrivals.behave(self)
 
             def accept(self) -> None:

@@ -10,8 +10,6 @@ set bytea_output to 'hex'
 /
 set extra_float_digits to 1
 /
-set eventlog.session to 'kept'
-/
 
 -- user --
 -- The user as whom we are connected.

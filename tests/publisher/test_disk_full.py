@@ -33,7 +33,7 @@ def publishing(world: World, folder: Path, log: Path) -> Iterator[subprocess.Pop
     environment = os.environ | {"EVENTLOG_URL": url, "PYTHONPATH": str(ROOT)}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "eventlog", "run", *words], env=environment, stderr=out
+            [sys.executable, "-B", "-m", "eventlog", "run", *words], env=environment, stderr=out
         )
     try:
         yield process

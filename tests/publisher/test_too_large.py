@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import resource
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,13 +134,15 @@ def test_a_publisher_goes_on_past_a_message_over_the_limit(world: World, brokers
 
 @contextmanager
 def files_up_to(most: int) -> Iterator[None]:
-    """No file grows longer meanwhile."""
+    """No file grows longer meanwhile; Python would keep half of a module's bytecode."""
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    keeps_none, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        sys.dont_write_bytecode = keeps_none
 
 
 class SmallSink(DyingSink):

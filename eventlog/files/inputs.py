@@ -31,6 +31,7 @@ ROW_CONTAINERS = {
     "jsonl": jsonlines.read_rows,
     "parquet": parquet.read,
 }
+BY_COLUMN = ("csv", "parquet")  # the containers of rows that can be read by column
 CONTAINERS: dict[Shape, tuple[str, ...]] = {
     Shape.ROWS: tuple(ROW_CONTAINERS),
     Shape.OBJECTS: ("jsonl", "messages"),

@@ -12,7 +12,7 @@ from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
-from eventlog.files.inputs import Advance, check_inputs, container_of
+from eventlog.files.inputs import BY_COLUMN, Advance, check_inputs, container_of
 from eventlog.files.outputs import Output
 from eventlog.files.statefile import read_state, write_state
 from eventlog.fold import Rules
@@ -38,7 +38,6 @@ from eventlog.transfer.opening import open_from_state, open_once
 from eventlog.transfer.places import Opening, place_of
 from eventlog.xds.settings import XdsSettings
 
-_BY_COLUMN = ("csv", "parquet")  # the containers whose rows can be read by column
 _FEW = 64 << 10  # bytes of CSV files whose rows are converted before Arrow is loaded
 
 
@@ -166,14 +165,15 @@ def _log_by_column(job: Job, given: Mapping[str, Any]) -> list[tuple[str, str]]:
     if any(map(job.limits.csv_layout, job.inputs)):
         return []
     inputs = [(name, container_of(name, Shape.ROWS, job.container)) for name in job.inputs]
-    if all(container == "csv" for _, container in inputs) and _size(job.inputs) <= _FEW:
+    if all(container == "csv" for _, container in inputs) and _are_small(job.inputs):
         return []
-    return inputs if all(container in _BY_COLUMN for _, container in inputs) else []
+    return inputs if all(container in BY_COLUMN for _, container in inputs) else []
 
 
-def _size(names: Sequence[str]) -> int:
-    """Return the bytes of files; those that cannot be read have none."""
-    return sum(Path(name).stat().st_size for name in names if Path(name).is_file())
+def _are_small(names: Sequence[str]) -> bool:
+    """Return whether files have few bytes together; what is no file, such as a pipe, may have many."""
+    paths = list(map(Path, names))
+    return all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) <= _FEW
 
 
 def _write_log(

@@ -16,7 +16,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.core.formats import Row, Shape, Source
 from eventlog.core.tables import Tables
-from eventlog.files.inputs import container_of, open_input, stem_of
+from eventlog.files.inputs import BY_COLUMN, container_of, open_input, stem_of
 from eventlog.files.limits import LIMITS
 from eventlog.log_files.by_column import row_batches
 from eventlog.log_files.by_column.row_batches import RowBatch
@@ -24,8 +24,6 @@ from eventlog.qlik import tables
 from eventlog.qlik.control import control_table
 from eventlog.qlik.ordering import Finder
 from eventlog.qlik.rows import ChangeRow, RowReader
-
-_BY_COLUMN = ("csv", "parquet")  # the containers whose rows can be read by column
 
 
 class _Part(NamedTuple):
@@ -51,7 +49,7 @@ def read_table_batches(
 def by_column(names: Sequence[str], settings: tables.TableSettings) -> bool:
     """Return whether change tables in these files can be read by column."""
     return not (settings.until or any(control_table(settings.table or stem_of(name)) for name in names)) and (
-        all(container_of(name, Shape.ROWS) in _BY_COLUMN for name in names) and "-" not in names
+        all(container_of(name, Shape.ROWS) in BY_COLUMN for name in names) and "-" not in names
     )
 
 

@@ -87,12 +87,7 @@ def can_sum(dialect: Dialect, table: Table) -> bool:
 
 def _text_of_state(dialect: Dialect, salt: str) -> str:
     """Return the expression of a text for a row of the state."""
+    own = dialect.expressions
     texts = (dialect.text.format(column=f"t.{name}") for name in _STATE)
-    parts = [literal(salt), *(f"coalesce({text}, {_NULL})" for text in texts)]
-    return dialect.expressions.wrapped.format(parts=dialect.expressions.joined.join(_with_commas(parts)))
-
-
-def _with_commas(parts: list[str]) -> Iterator[str]:
-    for part in parts:
-        yield part
-        yield "','"
+    parts = (literal(salt), *(f"coalesce({text}, {_NULL})" for text in texts))
+    return own.wrapped.format(parts=f"{own.joined}','{own.joined}".join(parts))

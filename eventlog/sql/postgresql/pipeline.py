@@ -20,13 +20,13 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 from sqlalchemy import text
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import URL, Connection
 
 from eventlog.sql.common.dialect import Call
 
 MOST = 200  # statements that a connection remembers
-_NUMBERED = postgresql.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+_DIALECT: Any = URL.create("postgresql+psycopg").get_dialect()
+_NUMBERED = _DIALECT(paramstyle="numeric_dollar")  # writes $1, $2, …
 _PREPARED = "eventlog_prepared"  # among what is kept with a connection
 _COMMIT = Call(text("commit"), {})
 

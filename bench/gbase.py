@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from eventlog.columnar.captures import BatchReader, ChangeBatch
+from eventlog.columnar.captures import BatchReader
+from eventlog.columnar.change_batch import ChangeBatch
 from eventlog.core.change import Change
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables

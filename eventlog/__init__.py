@@ -17,7 +17,7 @@ _OFFERS = {
     "eventlog.core.change": ("ABSENT", "Change", "Field", "Op"),
     "eventlog.core.errors": ("EventlogError", "Refused"),
     "eventlog.core.tables": ("Tables",),
-    "eventlog.columnar.captures": ("ChangeBatch",),
+    "eventlog.columnar.change_batch": ("ChangeBatch",),
     "eventlog.library": (
         *("Document", "Explained", "Record", "RecordRefused"),
         *("batches", "changes", "documents", "explain", "read", "read_table_key", "records"),

@@ -1,6 +1,6 @@
 """What the package offers, for those who check types; `__init__.py` loads it when it is asked for."""
 
-from eventlog.columnar.captures import ChangeBatch as ChangeBatch
+from eventlog.columnar.change_batch import ChangeBatch as ChangeBatch
 from eventlog.core.change import ABSENT as ABSENT
 from eventlog.core.change import Change as Change
 from eventlog.core.change import Field as Field

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from eventlog.columnar.captures import ChangeBatch
+from eventlog.columnar.change_batch import ChangeBatch
 from eventlog.core import settings, tablekey, tablesfile
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused

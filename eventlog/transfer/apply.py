@@ -52,7 +52,8 @@ def apply_to_database(
         rows = TableWriter(tables, name, job.source_format, chosen, report.refuse, has_states=True)
         shown: Advance = (lambda size: None) if going.follow else advance  # what is followed has no end
         full = replace(job, given=all_given(job, clock))
-        source = open_from_state(Opening(full, state, report, advance=partial(_advance, rows, shown)))
+        heard = partial(_advance, rows, shown)
+        source = open_from_state(Opening(full, state, report, advance=heard, by_column=tables.by_column))
         assert source is not None
         with closing(source):
             transfer(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from eventlog.columnar.captures import BatchReader, ChangeBatch
+from eventlog.columnar.captures import BatchReader
+from eventlog.columnar.change_batch import ChangeBatch
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Format, Source

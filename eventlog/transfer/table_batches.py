@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from eventlog.columnar.captures import ChangeBatch
+from eventlog.columnar.change_batch import ChangeBatch
 from eventlog.columnar.change_tables import NotPlain, table_batch
 from eventlog.core.change import Change
 from eventlog.core.errors import InvalidDocument, Refused

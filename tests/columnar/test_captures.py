@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import eventlog
 from bench import gbase as bench
-from eventlog.columnar.captures import BatchReader, ChangeBatch
+from eventlog.columnar.captures import BatchReader
 from eventlog.columnar.captures.column_values import NotPlain, VariableCells, fixed_column, variable_column
+from eventlog.columnar.change_batch import ChangeBatch
 from eventlog.core.change import Change, Undecoded, Value
 from eventlog.core.errors import InvalidValue, Refused
 from eventlog.core.tables import Tables

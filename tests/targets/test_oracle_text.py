@@ -46,7 +46,7 @@ MADE = {"apply_create": {"columns": '"IDU" number(10) not null, "FNAME" varchar2
 UNKNOWN_TO_THE_PARSER = {"private temporary": "global temporary", "preserve definition": "preserve rows"}
 PIECES = {"apply_setting"}
 OF_APPLY = ("applied", "apply_", "stage_", "history_")
-COPIES = {"stage_copy"}  # of databases that take rows by copy
+COPIES = {"stage_copy", "stage_copy_csv"}  # of databases that take rows by copy
 FOLDERS = {folder for dialect in DIALECTS.values() for folder in dialect.folders}
 EVERYWHERE = sorted({name for folder in FOLDERS for name in read(folder) if name.startswith(OF_APPLY)})
 

@@ -7,6 +7,6 @@ column_values   the values of a column
 change_batches  both as batches of changes, in the order of the commits
 """
 
-from eventlog.columnar.captures.change_batches import BatchReader, ChangeBatch
+from eventlog.columnar.captures.change_batches import BatchReader
 
-__all__ = ["BatchReader", "ChangeBatch"]
+__all__ = ["BatchReader"]

@@ -1,10 +1,9 @@
-"""Batches of changes: the rows of one table by column, in the order of the commits."""
+"""Captures as batches of changes, in the order of the commits."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Iterator
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,9 +20,9 @@ from eventlog.columnar.captures.column_values import (
     variable_column,
 )
 from eventlog.columnar.captures.record_scan import Scan, Spans, matrix, places_of, scan, spans, whole
-from eventlog.core.change import ABSENT, Change, Facts, Field, Op
+from eventlog.columnar.change_batch import HEADS, ChangeBatch
+from eventlog.core.change import Change, Facts, Op
 from eventlog.core.errors import Refused
-from eventlog.core.values import non_finite
 from eventlog.gbase.change_builder import NamedTable
 from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.records import COMMON, COMMON_SIZE, ROW_SIZE, Number, moment
@@ -34,74 +33,6 @@ LEAST_ROWS: Final = 128  # of whole transactions, from which columns are faster 
 _RUNS: Final = 8  # of changes of one table, by which so many rows may be divided
 _AMBIGUOUS: Final = 1 << 24  # a size that may add up in both byte orders
 _NO_ROW: Final = -1
-
-
-class ChangeBatch(NamedTuple):
-    """A batch of changes of one table that follow each other.
-
-    `rows` has a row for each change: its op, position, transaction, time and user, facts of its source, and
-    the row `before` and `after`. A side that was not captured is null. Where single columns may not be
-    captured, `captured_before` and `captured_after` have a boolean for each.
-    """
-
-    schema: str | None
-    table: str
-    key: tuple[str, ...]  # columns; empty if no source describes it
-    facts: Facts  # of all changes
-    rows: pa.RecordBatch
-
-    def changes(self) -> Iterator[Change]:
-        """Yield the same changes one by one."""
-        names = [field.name for field in self.rows.schema.field("after").type]
-        key = [(name, names.index(name)) for name in self.key]
-        before, after = (self._side(side) for side in ("before", "after"))
-        heads = zip(*map(self._texts, _HEADS), strict=True)
-        named = [name for name in self.rows.schema.names if name not in _NO_FACTS]
-        facts = zip(*map(self._texts, named), strict=True) if named else repeat(())
-        for (op, position, transaction, time, user), old, new, own in zip(
-            heads, before, after, facts, strict=False
-        ):
-            row = [one if other is ABSENT else other for one, other in zip(old, new, strict=True)]
-            given = tuple((name, row[at]) for name, at in key if row[at] is not ABSENT)
-            extra = (
-                *self.facts,
-                *((name, fact) for name, fact in zip(named, own, strict=True) if fact is not None),
-            )
-            fields = tuple(
-                Field(*cells) for cells in zip(names, old, new, strict=True) if cells[1:] != _NEITHER
-            )
-            sides = (self.schema, self.table, given if len(given) == len(key) else (), fields)
-            yield Change(Op(op), *sides, position, transaction, time, user, False, extra)
-
-    def _texts(self, name: str) -> list[Any]:
-        values: list[Any] = self.rows.column(name).to_pylist()
-        return values
-
-    def _side(self, side: str) -> list[list[Any]]:
-        """Return the values of each row, ABSENT where they were not captured."""
-        struct = self.rows.column(side)
-        columns = list(map(_values, struct.flatten()))
-        captured = [struct.is_valid().to_pylist()] * len(columns)
-        if f"captured_{side}" in self.rows.schema.names:
-            captured = [flags.to_pylist() for flags in self.rows.column(f"captured_{side}").flatten()]
-        sides = [
-            [value if flag else ABSENT for value, flag in zip(column, flags, strict=True)]
-            for column, flags in zip(columns, captured, strict=True)
-        ]
-        return list(map(list, zip(*sides, strict=True)))
-
-
-_HEADS: Final = ("op", "position", "transaction", "time", "user")
-_NO_FACTS: Final = {*_HEADS, "before", "after", "captured_before", "captured_after"}
-_NEITHER: Final = (ABSENT, ABSENT)
-
-
-def _values(column: pa.Array) -> list[Any]:
-    """Return the values of a column as changes have them."""
-    values: list[Any] = column.to_pylist()
-    if not pa.types.is_floating(column.type):
-        return values
-    return [value if value is None or math.isfinite(value) else non_finite(value) for value in values]
 
 
 Answer = ChangeBatch | Change | Refused
@@ -301,7 +232,7 @@ class _Side(NamedTuple):
         return self.struct.take(pa.array(places, mask=none))
 
 
-_NAMES: Final = [*_HEADS, "begin", "commit", "before", "after"]
+_NAMES: Final = [*HEADS, "begin", "commit", "before", "after"]
 
 
 def _coded(of: Ints, texts: list[Any]) -> pa.Array:

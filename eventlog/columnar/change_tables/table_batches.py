@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.captures import ChangeBatch
 from eventlog.columnar.captures.column_values import NotPlain
+from eventlog.columnar.change_batch import ChangeBatch
 from eventlog.columnar.change_tables.typed_cells import plain, typed
 from eventlog.columnar.vectors import Flags, Ints, flags
 from eventlog.core.change import Op

@@ -77,6 +77,11 @@ class TargetTables:
             raise NoTable(named[1])
         return goal
 
+    def known(self, schema: str | None, table: str) -> TableTarget | None:
+        """Return the table for changes of a table, if it was looked up before and takes changes."""
+        named = schema, table
+        return None if named in self._faults else self._found.get(named)
+
     def prepare(self, blocks: Iterable[Block]) -> Iterator[str]:
         """Look up the tables of changes, and make what they lack if that is wanted; yields each statement."""
         by_table: dict[Named, list[Block]] = {}

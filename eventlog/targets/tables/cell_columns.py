@@ -67,6 +67,27 @@ def _never(values: Sequence[Any]) -> None:
     """No value is plain."""
 
 
+def decimal_pattern(column: Column) -> str | None:
+    """Return the pattern of plain decimals of a column; None if none is plain."""
+    sizes = SIZES.search(column.type)
+    scale = int(sizes[2] or 0) if sizes else _MOST_SCALE
+    if scale < 0:
+        return None
+    behind = rf"(?:\.[0-9]{{1,{min(scale, _MOST_SCALE)}}})?" if scale else ""
+    return rf"-?[0-9]{{1,100}}{behind}"
+
+
+def moment_pattern(column: Column, dialect: Dialect) -> str | None:
+    """Return the pattern of plain dates and times of a column; None if none is plain."""
+    if column.kind is Kind.TIME:
+        return None
+    sizes = SIZES.search(column.type)
+    digits = int(sizes[1]) if sizes else 0 if column.type.lower() == "date" else dialect.fraction
+    fraction = rf"(?:\.\d{{1,{digits}}})?" if digits else ""
+    time = rf"(?:[ T]\d\d:\d\d:\d\d{fraction})?" if column.kind is Kind.TIMESTAMP else ""
+    return rf"\d{{4}}-\d\d-\d\d{time}"
+
+
 def _lines(pattern: str) -> Callable[[Sequence[str]], str | None]:
     """Return a function that gives texts as lines, if each of them matches this pattern."""
     every = re.compile(rf"(?:{pattern}\n)*+", re.ASCII)
@@ -79,23 +100,18 @@ def _lines(pattern: str) -> Callable[[Sequence[str]], str | None]:
 
 
 def _decimals(column: Column) -> _Make:
-    sizes = SIZES.search(column.type)
-    scale = int(sizes[2] or 0) if sizes else _MOST_SCALE
-    if scale < 0:
+    pattern = decimal_pattern(column)
+    if pattern is None:
         return _never
-    behind = rf"(?:\.[0-9]{{1,{min(scale, _MOST_SCALE)}}})?+" if scale else ""
-    lines = _lines(rf"-?[0-9]{{1,100}}+{behind}")
+    lines = _lines(pattern)
     return lambda texts: texts if lines(texts) is not None else None
 
 
 def _moments(column: Column, dialect: Dialect) -> _Make:
-    if column.kind is Kind.TIME:
+    pattern = moment_pattern(column, dialect)
+    if pattern is None:
         return _never
-    sizes = SIZES.search(column.type)
-    digits = int(sizes[1]) if sizes else 0 if column.type.lower() == "date" else dialect.fraction
-    fraction = rf"(?:\.\d{{1,{digits}}})?+" if digits else ""
-    time = rf"(?:[ T]\d\d:\d\d:\d\d{fraction})?+" if column.kind is Kind.TIMESTAMP else ""
-    lines = _lines(rf"\d{{4}}-\d\d-\d\d{time}")
+    lines = _lines(pattern)
 
     def make(texts: Sequence[str]) -> Sequence[Cell] | None:
         found = lines(texts)

@@ -14,6 +14,7 @@ from eventlog.targets.tables.cells import Cells
 from eventlog.targets.tables.table_target import Act, RowAction, RowKey, TableTarget
 
 ASKED, UNASKED = "d", "f"  # how a row leaves: counted as missing if it was not there, or not
+NOTHING = "-"  # that a written row lacks; an empty text is null in Oracle, and equals nothing
 
 
 class Effect:

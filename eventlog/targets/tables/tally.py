@@ -33,7 +33,7 @@ class Tally:
         self.count_all([change.op])
 
     def count_all(self, ops: Iterable[Op]) -> None:
-        """Count changes with these operations as applied."""
+        """Count changes with these operations as applied, one by one or by their numbers."""
         for op, number in Counter(ops).items():
             name = _WORDS.get(op, "truncated")
             setattr(self, name, getattr(self, name) + number)

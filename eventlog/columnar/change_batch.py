@@ -69,7 +69,7 @@ class ChangeBatch(NamedTuple):
     def _field_rows(
         self, names: Sequence[str], before: list[list[Any]], after: list[list[Any]]
     ) -> Iterator[tuple[Field, ...]]:
-        """Yield the fields of each change: of the columns of which a side was captured."""
+        """Yield the fields of each change, one for each column with a captured side."""
         columns = [
             list(map(_field, zip(repeat(name), *sides, strict=False)))
             for name, *sides in zip(names, before, after, strict=True)

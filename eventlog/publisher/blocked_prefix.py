@@ -43,7 +43,7 @@ class BlockedPrefix:
         """Know nothing of the log's head."""
         self._claimed = NO_RANGE
         self.proved = NO_RANGE  # the same, or nothing
-        self._went = 0  # rows that were picked up since the range grew
+        self._went: list[int] = []  # rows that were picked up since the range grew, except a backlog
         self._first = HIGHEST  # the first of all rows that were picked up
         self._is_of_sent = False  # the range covers rows that went, so that a backlog is read as a whole
         self._ends = Ends()  # of inserts ahead
@@ -77,7 +77,10 @@ class BlockedPrefix:
         if is_whole:
             self._plan(self._clock() - start)
         self._judge(snapshot, rows, is_routine=is_routine)
-        self._went += len(rows.ids)
+        if rows.full or rows.columns is not None:
+            self._went.clear()
+        else:
+            self._went += rows.ids
         self._first = min(rows.ids, default=self._first) if self._first == HIGHEST else self._first
         if rows.full and self._is_of_sent:
             self.forget_all()
@@ -120,12 +123,13 @@ class BlockedPrefix:
     def _is_worth_passing(self, snapshot: Snapshot, rows: PickUp) -> bool:
         """Return whether a range would spare the next looks the dead versions of many rows."""
         few = rows.columns is None and max(rows.ids, default=LOWEST) > self._claimed.end
-        return self._went >= self._passed and few and not snapshot.done.top
+        return len(self._went) >= self._passed and few and not snapshot.done.top
 
     def _pass(self, snapshot: Snapshot, rows: PickUp) -> None:
         """Claim what was picked up, which will not be new again."""
-        self._claimed = snapshot.grow(self._claimed, rows.reach, 0, self._first) or self._claimed
-        self._went, self._is_of_sent = 0, True
+        longer = snapshot.grow(self._claimed, rows.reach, 0, self._first, self._went)
+        self._claimed = longer or self._claimed
+        self._went, self._is_of_sent = [], True
 
     def _grow(self, snapshot: Snapshot, rows: PickUp) -> None:
         start = self._clock()

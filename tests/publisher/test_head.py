@@ -50,8 +50,8 @@ class History:
         self._finishes = seed % 2 == 0  # loopback rows, rather than leave them
         self.clock = Clock(seed % 3)
         self._freed = False  # an object, and not everything was looked at since
-        passes = seed % 4 == 3  # letters are written into the log, and rows that went are passed over
-        self._modes = (FinishMode.UPDATE,) if passes else tuple(FinishMode)
+        passes = seed % 4 == 3  # rows that went are passed over, though they may be deleted
+        self._modes = (FinishMode.UPDATE, FinishMode.DELETE) if passes else tuple(FinishMode)
         self._sizes = (50, 500) if passes else (1, 3, 50)
         self._bytes = (1 << 20,) if passes else (1, 40, 1 << 20)
         self.head = BlockedPrefix(NO_ROW if passes else 3, self.clock, passed=3 if passes else NO_ROW)
@@ -125,13 +125,42 @@ STEPS = (
 )
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(16))
 def test_a_look_past_the_known_head_finds_what_a_look_at_all_finds(world: World, seed: int) -> None:
     with ExitStack() as stack:
         history = History(world, stack.enter_context(world.elect()), seed, stack)
         for _ in range(200):
             history.dice.choice(STEPS[: None if seed % 4 < 3 else PLAIN])(history)
         assert history.stretched > 3
+
+
+@pytest.mark.parametrize("mode", [FinishMode.UPDATE, FinishMode.DELETE])
+def test_a_late_commit_between_rows_that_went_is_found(world: World, mode: FinishMode) -> None:
+    """Pass over rows that went, also deleted ones, but over no id that was never seen."""
+    head, choice = BlockedPrefix(NO_ROW, Clock(), passed=5), Selection()
+    row = key(1, event_type=4)
+    change_mode(world.store, mode, "test")
+
+    def look(*, finish: bool = True) -> list[int]:
+        with world.store.snapshot() as snapshot:
+            found = head.look(snapshot, choice).ids
+        if finish:
+            with world.store.work(leader.epoch) as work:
+                work.finish({Letter.SUCCESS: found})
+        return found
+
+    with world.elect() as leader, world.engine.connect() as late:
+        world.write(row, row)
+        many(world, row, 2, late)
+        world.write(row, row)
+        assert look() == [1, 2, 5, 6]
+        world.write(row)
+        assert look() == [7]
+        assert look() == []
+        assert head.proved.covers_any([1, 2, 5, 6])
+        assert not head.proved.covers_any([3, 4])
+        late.commit()
+        assert look() == [3, 4]
 
 
 def test_a_released_object_is_kept_back_until_all_its_rows_are_looked_at(world: World) -> None:

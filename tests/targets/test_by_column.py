@@ -55,7 +55,7 @@ _SOURCES = count()
 
 
 class ByColumn(ChangeBatch):
-    """A batch whose changes nobody may take one by one."""
+    """A batch that fails if its changes are taken one by one."""
 
     __slots__ = ()
 
@@ -190,7 +190,7 @@ def row(key: int, **given: Any) -> Row:
 
 
 def test_plain_batches_are_written_by_column(engine: Engine) -> None:
-    """New rows go by copy, existing ones by a stage; in both ways no change is made of a batch."""
+    """Copy new rows and stage existing ones; in both ways no change is made of a batch."""
     first = [changed(Op.INSERT, "one", None, row(n), n) for n in range(3)]
     new = [changed(Op.INSERT, "one", None, row(n), n) for n in range(3, 6)]
     mixed = [
@@ -222,7 +222,7 @@ def test_one_refused_change_of_a_batch_costs_no_other(engine: Engine) -> None:
 
 @pytest.mark.parametrize(("policy", "inserted"), [("refuse", 0), ("ignore", 4), ("apply", 4)])
 def test_a_column_that_the_target_lacks(engine: Engine, policy: str, inserted: int) -> None:
-    """Go as the policy says, also once the table is known; nothing is left out silently."""
+    """Follow the policy, also once the table is known; nothing is left out silently."""
     run(engine, "alter table one drop column big")
     groups = [[changed(Op.INSERT, "one", None, row(n), n) for n in (a, a + 1)] for a in (0, 2)]
     tally, refused = apply(engine, [Delivery(batches_of(g), "a") for g in groups], schema_changes=policy)

@@ -10,7 +10,7 @@ after the end, and only these are read.
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -83,10 +83,11 @@ def grow(
     upto: int,
     enough: int,
     first_row: int | None = None,
+    seen: Sequence[int] = (),
 ) -> BlockedRange | None:
     """Return the range made longer, up to a row at most; None if it would have fewer than `enough` pending
     rows, because a full scan is cheaper then. A new range begins at `first_row`, else at the first pending
-    row.
+    row. Rows that were seen before are no gaps.
     """
     survey = _Survey(connection, queries, done)
     begun = old.end > LOWEST
@@ -100,8 +101,19 @@ def grow(
     new_gaps = survey.gaps(first - 1, last, size)
     if len(new_gaps) == size:
         last = new_gaps[-1][0] - 1
-    grown = old.grown(last, [*gaps, *new_gaps], size)
+    grown = old.grown(last, _without([*gaps, *new_gaps], sorted(seen)), size)
     return grown if grown.end > max(old.end, start) else None
+
+
+def _without(gaps: Iterable[tuple[int, int]], seen: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield what rows, in ascending order, leave of ascending gaps."""
+    for low, high in gaps:
+        for row in seen[bisect_left(seen, low) : bisect_right(seen, high)]:
+            if row > low:
+                yield low, row - 1
+            low = row + 1
+        if low <= high:
+            yield low, high
 
 
 class _Survey(NamedTuple):

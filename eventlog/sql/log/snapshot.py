@@ -158,13 +158,19 @@ class Snapshot(Pending):
         return str(self._queries.run(self._connection, "share_snapshot").scalar())
 
     def grow(
-        self, blocked: BlockedRange, upto: int, enough: int, first: int | None = None
+        self,
+        blocked: BlockedRange,
+        upto: int,
+        enough: int,
+        first: int | None = None,
+        seen: Sequence[int] = (),
     ) -> BlockedRange | None:
         """Return the range made longer, up to a row; None if fewer pending rows than `enough` follow.
 
-        A new range begins at the row `first`, else at the first pending one.
+        A new range begins at the row `first`, else at the first pending one. Rows that were seen before are
+        no gaps, though they may be deleted now.
         """
-        return grow(self._connection, self._queries, self.done, blocked, upto, enough, first)
+        return grow(self._connection, self._queries, self.done, blocked, upto, enough, first, seen)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:

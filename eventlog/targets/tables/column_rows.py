@@ -38,7 +38,7 @@ class ColumnRows(NamedTuple):
 
     @property
     def new(self) -> bool:
-        """Whether every change makes a row."""
+        """Return whether every change makes a row."""
         return self.counts.keys() == {Op.INSERT}
 
 

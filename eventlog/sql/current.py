@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NO_BOUND = 1 << 62
 _FETCHED = 100  # rows at once; any of them may be long
+_FEW = 100  # keys that are looked for one by one, however small the table is
 _COUNTED = 1_000  # keys of a statement whose rows are counted as they come, for all of them must be taken
 
 
@@ -196,9 +197,11 @@ def _measured(
 ) -> Iterator[Current]:
     """Yield the rows of a database that measures them."""
     holes, room = _measuring_holes(queries, len(table.expressions)), bound
-    holes["rows"] = _rows_of_keys(queries, table)
+    few = len(keys) <= _FEW
+    holes["rows"] = _rows_of_keys(queries, table, few=few)
     for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
-        call = queries.call("current_measured", holes, most=room, first=start, **bound_keys)
+        values: dict[str, object] = {"most": room, "first": start, **bound_keys}
+        call = queries.call("current_measured", holes, **values, **({"many": len(keys)} if few else {}))
         rows, before = queries.together(connection, [*before, call])[-1], ()
         for place, size, *texts in rows:
             room = _room_left(bound, room, size)
@@ -287,7 +290,7 @@ def _measuring_holes(queries: Queries, width: int) -> dict[str, str]:
     return {"names": "".join(f", {text}" for text in texts), "bytes": " + ".join(["0", *sizes])}
 
 
-def _rows_of_keys(queries: Queries, table: Readable, number: str = "") -> str:
+def _rows_of_keys(queries: Queries, table: Readable, number: str = "", *, few: bool = False) -> str:
     """Return the query of the rows of some keys, whose values have this number in their names."""
     names = {f"k{i}": column.type for i, column in enumerate(table.key)}
     arrays = (queries.filled("key_array", column=name, number=number) for name in names)
@@ -297,6 +300,7 @@ def _rows_of_keys(queries: Queries, table: Readable, number: str = "") -> str:
         number=number,
         key_arrays=", ".join(arrays),
         key_names=", ".join(names),
+        few_keys="\n  " + queries.filled("few_keys") if few else "",
         cast_keys="".join(f", cast(g.{name} as {kind}) as {name}" for name, kind in names.items()),
     )
 

@@ -12,6 +12,7 @@ from eventlog.core.entry import read_entry
 from eventlog.core.errors import WrongRow
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.current import current_rows
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -96,6 +97,20 @@ def test_each_row_is_found_by_the_key_that_is_logged_for_it(engine: Engine, data
         migrate.uninstall(engine, store.log, discard=True)
         with engine.begin() as connection:
             connection.execute(text("drop table keyed"))
+
+
+def test_few_rows_of_a_small_table_are_read_without_the_others(engine: Engine, database: Database) -> None:
+    if database.dialect.name != "postgresql":
+        pytest.skip(f"{database.dialect.title} does not count the rows that are read of one table")
+    store, table = prepare(engine, database, "integer", ())
+    with engine.begin() as connection:
+        connection.exec_driver_sql("insert into keyed select n, n from generate_series(1, 5000) as n")
+        connection.exec_driver_sql("analyze keyed")
+    read = "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = 'keyed'"
+    with engine.connect() as connection:
+        found = list(current_rows(connection, store.queries, table, [("7",), ("4999",), ("9000",)]))
+        assert [row.texts[0] for row in found] == ["7", "4999"]
+        assert connection.exec_driver_sql(read).scalar_one() <= 3
 
 
 BAD: dict[str, tuple[str, ...]] = {

@@ -40,7 +40,9 @@ from eventlog.web.layout import facts, paper
 from eventlog.web.markup import Markup, tag
 from eventlog.web.server import packaged
 
-SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by the form of the report
+SIZES: dict[
+    str, Mapping[str, str]
+] = {  # the arguments by the form of the report; a name begins with its benchmark
     "core": {"quick": "", "full": ""},
     "qlik": {"quick": "", "full": ""},
     "gbase": {"quick": "", "full": ""},
@@ -48,11 +50,17 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
     "publisher": {"quick": "30000", "full": "100000", "scale": "10000000"},
     "latency": {"quick": "200", "full": "200"},
     "pressure": {"quick": "--seconds 6 --mode ranges", "full": "--seconds 20", "scale": "--minutes 10"},
+    "pressure of single rows": {
+        "quick": "--only open --rate 400 --mode update --seconds 20",
+        "full": "--only open --rate 400 --mode update --seconds 60",
+        "scale": "--only open --rate 400 --minutes 60",
+    },
+    "commands": {"quick": "--changes 20000 --rows 100000", "full": "", "scale": "--rows 10000000"},
     "apply": {"quick": "50000", "full": "100000", "scale": "2000000"},
     "compare": {"quick": "50000", "full": "100000", "scale": "10000000"},
     "triggers": {"quick": "20000", "full": "20000", "scale": "200000"},
     "scale": {
-        "quick": "--most 100000 --tries 1 --only rows",
+        "quick": "--most 100000 --tries 1 --only tables",
         "full": "--most 1000000 --tries 1",
         "scale": "--most 50000000",
     },
@@ -68,6 +76,8 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
 BY_COMMANDS: dict[str, Sequence[str]] = {  # drive another version's publisher, which follows these words
     "latency": (),
     "pressure": ("--of",),
+    "pressure of single rows": ("--of",),
+    "commands": ("--of",),
 }
 PACKAGES = ("lxml", "numpy", "psycopg", "pyarrow", "pyspark", "sqlalchemy")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
@@ -286,7 +296,7 @@ class Heard:
             return
         begun = time.monotonic()
         version = Version(self.tree)
-        command = ["bench", name, *size.split()]
+        command = ["bench", name.split()[0], *size.split()]
         if self.tree is not None and name in BY_COMMANDS:
             version, command = HERE, [*command, *BY_COMMANDS[name], str(self.tree)]
         process = version.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -301,7 +311,7 @@ class Heard:
 def _section(name: str, size: str, heard: Sequence[Heard]) -> Section:
     ours, *others = heard
     took = statistics.median(ours.seconds)
-    command = f"eventlog bench {name} {size}".rstrip()
+    command = f"eventlog bench {name.split()[0]} {size}".rstrip()
     return Section(command, len(ours.said), took, [] if ours.fault else _lines(ours, others), ours.fault)
 
 

@@ -1,4 +1,4 @@
-"""`convert` as a whole command: its start, its speed beside a loop by hand, and its peak of memory.
+"""`convert` as a whole command: its start, its speed compared with a loop by hand, and its peak of memory.
 
     eventlog bench commands [--changes 200000] [--rows 1000000] [--of FOLDER]
 

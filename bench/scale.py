@@ -158,7 +158,7 @@ def measured(axis: str, size: int, url: str) -> Point:
 
 
 def _publisher(store: Store, epoch: int, tables: int, folder: Path) -> Publisher:
-    with store.engine.connect() as connection:
+    with store.engine.execution_options(**store.log.dialect.session_options).connect() as connection:
         directory = Directory(Catalogue(connection))
         known = Tables([directory.find(f"t{number}").table for number in range(tables)])
     readable = read_readable(store.engine, store.log, known)

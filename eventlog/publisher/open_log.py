@@ -193,7 +193,7 @@ def read_tables(
         return Tables([with_former(_adapt(t, found, settings), bases or {}) for t in found], dialect)
 
     source = source_of(config)
-    with engine.connect() as connection:
+    with engine.execution_options(**log.dialect.session_options).connect() as connection:
         before = read_column_record(connection, log)
         if source is None:
             found = published(connection, log, *sync, children=children, compared=compared, absent=leave_out)
@@ -239,7 +239,7 @@ def _tell_absent(name: str, fault: NoSuchTable) -> None:
 
 def with_sections(engine: Engine, log: Log, tables: Tables, config: Config) -> Tables:
     """Return the tables with their sections of the settings file: what may leave, and how long values are."""
-    with engine.connect() as connection:
+    with engine.execution_options(**log.dialect.session_options).connect() as connection:
         before = read_column_record(connection, log)
         return _with_sections(tables, config, Directory(Catalogue(connection)).standing, (), before)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -17,9 +17,10 @@ from eventlog.core.meta_identifiers import read_name
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.sql.common import templates
-from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.dialect import Call, Dialect
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.names import Log
+from eventlog.sql.queries import together
 from eventlog.sql.relation import MARK, Firing, ForeignKey, Identity, Installed, Owner, Place, Relation
 
 Facts = Mapping[str, Any]
@@ -49,6 +50,7 @@ class Catalogue:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.dialect: Dialect = dialect_of(connection.engine)
+        self._columns: dict[str, Sequence[str]] = {}  # of each question that was asked
 
     def names(self, schema: str | None = None) -> list[tuple[str, str, str]]:
         """Return schema, name and kind of the tables and views of a schema, or of those without one."""
@@ -190,9 +192,16 @@ class Catalogue:
         return Table(schema, name, described, key, view=view)
 
     def _ask(self, question: str, **values: str | None) -> Iterator[Facts]:
-        statement = text(templates.statement(self.dialect, f"catalogue_{question}"))
-        for row in self.connection.execute(statement, values).mappings():
-            yield {str(name): value for name, value in row.items()}
+        """Yield the rows of a question; a session that commits by itself prepares what comes again."""
+        call = Call(text(templates.statement(self.dialect, f"catalogue_{question}")), values)
+        rows: Iterable[Sequence[Any]]
+        if question in self._columns:
+            (rows,) = together(self.dialect, self.connection, [call])
+        else:
+            rows = self.connection.execute(*call)
+            self._columns[question] = tuple(map(str, rows.keys()))
+        for row in rows:
+            yield dict(zip(self._columns[question], row, strict=True))
 
 
 class Directory:

@@ -12,7 +12,7 @@ from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.engine import Connection
 
 from eventlog.sql.common import templates
-from eventlog.sql.common.dialect import Call, Together
+from eventlog.sql.common.dialect import Call, Dialect, Together
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import translated
 from eventlog.sql.names import Log
@@ -102,35 +102,8 @@ class Queries:
         return self._several[key]
 
     def together(self, connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
-        """Run statements in one round trip if the driver can, else one by one, and commit after them if that
-        is asked for. Return the rows of each, or how many it changed. Nothing after a statement that fails
-        is run."""
-        if not calls and not commit:
-            return []
-        if (run := self.run_together(connection)) is None:
-            results = [connection.execute(*call) for call in calls]
-            rows = [result.all() if result.returns_rows else result.rowcount for result in results]
-        else:
-            try:
-                rows = run(connection, calls, commit=commit)
-            except connection.dialect.loaded_dbapi.Error as fault:
-                if not connection.in_transaction():
-                    connection.begin()  # for SQLAlchemy, so that a rollback does something
-                raise translated(connection, fault) from fault
-        if commit and connection.in_transaction():  # as SQLAlchemy sees it
-            connection.commit()
-        return rows
-
-    def run_together(self, connection: Connection) -> Together | None:
-        """Return what runs statements in one round trip on this connection, None if nothing can."""
-        dialect, driver = self.log.dialect, connection.dialect
-        if dialect.load_together is None or f"{dialect.name}+{driver.driver}" != dialect.driver:
-            return None
-        session: Any = connection.connection.dbapi_connection
-        library: Any = driver.loaded_dbapi
-        if not (session.autocommit and library.Pipeline.is_supported()):  # from version 14 of the library on
-            return None
-        return dialect.load_together()
+        """Run statements as `together` does, on a session of the log's database."""
+        return together(self.log.dialect, connection, calls, commit=commit)
 
     def driver_text(self, connection: Connection, clause: TextClause) -> str:
         """Return a statement as its driver takes it."""
@@ -192,3 +165,39 @@ def containing(words: str) -> str:
 def unbound(sql: str) -> str:
     """Return SQL in which a colon means itself, not a parameter."""
     return sql.replace(":", r"\:")
+
+
+def together(
+    dialect: Dialect, connection: Connection, calls: Sequence[Call], *, commit: bool = False
+) -> list[Any]:
+    """Run statements in one round trip if the driver can, else one by one, and commit after them if that
+    is asked for. Return the rows of each, or how many it changed. Nothing after a statement that fails
+    is run.
+    """
+    if not calls and not commit:
+        return []
+    if (run := pipeline_of(dialect, connection)) is None:
+        results = [connection.execute(*call) for call in calls]
+        rows = [result.all() if result.returns_rows else result.rowcount for result in results]
+    else:
+        try:
+            rows = run(connection, calls, commit=commit)
+        except connection.dialect.loaded_dbapi.Error as fault:
+            if not connection.in_transaction():
+                connection.begin()  # for SQLAlchemy, so that a rollback does something
+            raise translated(connection, fault) from fault
+    if commit and connection.in_transaction():  # as SQLAlchemy sees it
+        connection.commit()
+    return rows
+
+
+def pipeline_of(dialect: Dialect, connection: Connection) -> Together | None:
+    """Return what runs statements in one round trip on this connection, None if nothing can."""
+    driver = connection.dialect
+    if dialect.load_together is None or f"{dialect.name}+{driver.driver}" != dialect.driver:
+        return None
+    session: Any = connection.connection.dbapi_connection
+    library: Any = driver.loaded_dbapi
+    if not (session.autocommit and library.Pipeline.is_supported()):  # from version 14 of the library on
+        return None
+    return dialect.load_together()

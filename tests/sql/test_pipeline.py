@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.demo.embedded import Server
+from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, connect
 from eventlog.sql.log.snapshot import SettingsLost
@@ -138,3 +139,19 @@ def test_a_session_that_was_ended_is_a_lost_connection(connection: Connection) -
     with pytest.raises(ConnectionLost):
         run(connection, "select pg_sleep(10)")  # the server ends it at once
     assert connection.invalidated
+
+
+def test_the_catalogue_is_asked_by_prepared_statements(connection: Connection) -> None:
+    """Find the same as in a transaction, where each question is planned anew."""
+    run(
+        connection,
+        "create table u (k integer primary key, t bigint references t)",
+        "create view v as select 1 as n",
+    )
+    catalogue = Catalogue(connection)
+    found = [catalogue.find(name) for name in ("t", "u", "v") * 2]
+    assert found[:3] == found[3:]
+    assert any("pg_constraint" in statement for statement in prepared(connection))
+    with connection.engine.execution_options(isolation_level="READ COMMITTED").connect() as other:
+        catalogue = Catalogue(other)
+        assert [catalogue.find(name) for name in ("t", "u", "v") * 2] == found

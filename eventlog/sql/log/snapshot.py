@@ -24,7 +24,7 @@ from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.lanes import LOWEST, Lane, between
 from eventlog.sql.log.pending import OBJECT, Cells, Pending, PickUp, Selection, keep_first
 from eventlog.sql.log.position import position_of, read_sequence
-from eventlog.sql.queries import Queries, containing
+from eventlog.sql.queries import Queries, containing, pipeline_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +93,7 @@ class Snapshot(Pending):
     def begin(cls, connection: Connection, queries: Queries) -> Self:
         """Begin a transaction that reads one moment of the log, and read the facts about that moment."""
         names = ("snapshot", "moment", "done")
-        position = queries.calls_of("log_position") if queries.run_together(connection) else []
+        position = queries.calls_of("log_position") if pipeline_of(queries.log.dialect, connection) else []
         _, (moment,), (record,), *rest = queries.together(connection, [*map(queries.call, names), *position])
         snapshot = cls(connection, queries)
         snapshot.moment, snapshot.done_record = LogMoment.of(*moment), record

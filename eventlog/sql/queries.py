@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -28,6 +29,7 @@ class Queries:
 
     def __init__(self, log: Log) -> None:
         self.log = log
+        self.together = partial(together, log.dialect)  # on a session of the log's database
         self._clauses: dict[object, TextClause] = {}
         self._several: dict[object, list[Call]] = {}
         self._of_tables: WeakKeyDictionary[object, TextClause] = WeakKeyDictionary()
@@ -100,10 +102,6 @@ class Queries:
             texts = templates.statements(self.log.dialect, name, {**self._names, **holes})
             self._several[key] = [Call(text(unbound(statement)), {}) for statement in texts]
         return self._several[key]
-
-    def together(self, connection: Connection, calls: Sequence[Call], *, commit: bool = False) -> list[Any]:
-        """Run statements as `together` does, on a session of the log's database."""
-        return together(self.log.dialect, connection, calls, commit=commit)
 
     def driver_text(self, connection: Connection, clause: TextClause) -> str:
         """Return a statement as its driver takes it."""

@@ -342,3 +342,9 @@ def test_the_cells_of_an_array_are_those_of_its_values(name: str, data: st.DataO
     except NotPlain:
         return
     assert found.to_pylist() == [to_cell(column, POSTGRESQL)(value) for value in values]
+
+
+@pytest.mark.parametrize(("name", "text"), [("t", "a\0"), ("t", "abcde"), ("n", "1.234"), ("m", "10:57:19")])
+def test_a_text_that_needs_a_closer_look_is_not_plain(name: str, text: str) -> None:
+    with pytest.raises(NotPlain):
+        to_array(TABLE.columns[name], POSTGRESQL)(pa.array([text]))

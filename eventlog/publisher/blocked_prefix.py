@@ -10,6 +10,7 @@ when everything is read.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -43,7 +44,7 @@ class BlockedPrefix:
         """Know nothing of the log's head."""
         self._claimed = NO_RANGE
         self.proved = NO_RANGE  # the same, or nothing
-        self._went: list[int] = []  # rows that were picked up since the range grew, except a backlog
+        self._went: deque[int] = deque(maxlen=2 * self._passed)  # the last that were picked up, of no backlog
         self._first = HIGHEST  # the first of all rows that were picked up
         self._is_of_sent = False  # the range covers rows that went, so that a backlog is read as a whole
         self._ends = Ends()  # of inserts ahead
@@ -129,7 +130,8 @@ class BlockedPrefix:
         """Claim what was picked up, which will not be new again."""
         longer = snapshot.grow(self._claimed, rows.reach, 0, self._first, self._went)
         self._claimed = longer or self._claimed
-        self._went, self._is_of_sent = [], True
+        self._went.clear()
+        self._is_of_sent = True
 
     def _grow(self, snapshot: Snapshot, rows: PickUp) -> None:
         start = self._clock()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
@@ -161,6 +162,21 @@ def test_a_late_commit_between_rows_that_went_is_found(world: World, mode: Finis
         assert not head.proved.covers_any([3, 4])
         late.commit()
         assert look() == [3, 4]
+
+
+@pytest.mark.parametrize("mode", list(FinishMode))
+def test_what_is_remembered_of_rows_that_went_does_not_grow(world: World, mode: FinishMode) -> None:
+    head, sizes = BlockedPrefix(clock=Clock(), passed=20), []
+    change_mode(world.store, mode, "test")
+    with world.elect() as leader:
+        for _ in range(30):
+            many(world, key(1), 10)
+            with world.store.snapshot() as snapshot:
+                found = head.look(snapshot, Selection()).ids
+            with world.store.work(leader.epoch) as work:
+                work.finish({Letter.SUCCESS: found})
+            sizes.append(sum(map(sys.getsizeof, vars(head).values())))
+    assert max(sizes[10:]) <= max(sizes[:10])
 
 
 def test_a_released_object_is_kept_back_until_all_its_rows_are_looked_at(world: World) -> None:

@@ -95,6 +95,7 @@ class _KnownSource:
         self.engine = engine
         self._dialect = dialect_at(engine)
         self.dialect = self._dialect.name
+        self._asking = engine.execution_options(**self._dialect.session_options)  # the catalogue
         self._queries = Queries(Log(self._dialect))
 
     def published(
@@ -106,16 +107,16 @@ class _KnownSource:
         children: bool,
         absent: Absent | None,
     ) -> list[Table]:
-        with self.engine.connect() as connection:
+        with self._asking.connect() as connection:
             return published_elsewhere(connection, names, schema, passes, children=children, absent=absent)
 
     def standing(self, names: Iterable[str]) -> Iterator[Table]:
-        with self.engine.connect() as connection:
+        with self._asking.connect() as connection:
             yield from Directory(Catalogue(connection)).standing(names)
 
     def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
         made: dict[Table, ReadableTable] = {}
-        with self.engine.connect() as connection:
+        with self._asking.connect() as connection:
             catalogue = Catalogue(connection)
             for table in found:
                 placed, children = with_places(catalogue, table)

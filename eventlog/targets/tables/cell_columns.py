@@ -73,8 +73,8 @@ def decimal_pattern(column: Column) -> str | None:
     scale = int(sizes[2] or 0) if sizes else _MOST_SCALE
     if scale < 0:
         return None
-    behind = rf"(?:\.[0-9]{{1,{min(scale, _MOST_SCALE)}}})?" if scale else ""
-    return rf"-?[0-9]{{1,100}}{behind}"
+    fraction = rf"(?:\.[0-9]{{1,{min(scale, _MOST_SCALE)}}})?" if scale else ""
+    return rf"-?[0-9]{{1,100}}{fraction}"
 
 
 def moment_pattern(column: Column, dialect: Dialect) -> str | None:

@@ -69,7 +69,7 @@ class Database:
         )
         doer: type[RowSteps | VersionSteps] = VersionSteps if settings.history else RowSteps
         self._doer = doer(self._connection, self._dialect, settings)
-        self.by_column = self._dialect.copies and not settings.history  # whether batches are faster
+        self.by_column = self._dialect.copies and isinstance(self._doer, RowSteps)  # it writes batches
         self.state, self._rounds = self._begin()
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class Database:
         self._lock()
         if new and self._doer.copy(new):
             result.tally.count_all(change.op for block in blocks for change in block.changes)
-        elif not (tables and self._doer.write(tables, result)):
+        elif not (tables and isinstance(self._doer, RowSteps) and self._doer.write(tables, result)):
             steps = list(self._steps(blocks or blocks_of(group.changes), result)) if steps is None else steps
             self._doer.begin((step.change for step in steps), self._rounds)
             self._settle(steps, result)

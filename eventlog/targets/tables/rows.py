@@ -73,8 +73,7 @@ class RowSteps:
     def write(self, tables: Mapping[TableTarget, ColumnRows], result: StepsResult) -> bool:
         """Write the rows of tables by column; whether that was done, with all of them."""
         stages = [(self._stages[goal], rows) for goal, rows in tables.items()]
-        may_copy = [stage.may_copy() for stage, _ in stages]
-        copied = all(may_copy) and all(rows.new for _, rows in stages)
+        copied = all(rows.new for _, rows in stages) and all(stage.may_copy() for stage, _ in stages)
 
         def copy() -> None:
             for stage, rows in stages:
@@ -191,7 +190,7 @@ class RowSteps:
         return self._connection.execute(text(statement), values)
 
 
-def _stage_columns(stages: Iterable[tuple[Stage, ColumnRows]]) -> int:
+def _stage_columns(stages: Sequence[tuple[Stage, ColumnRows]]) -> int:
     """Write rows by their stages: in each table first the deletes, then the writes.
 
     Return how many deletes met no row.
@@ -199,7 +198,6 @@ def _stage_columns(stages: Iterable[tuple[Stage, ColumnRows]]) -> int:
     from eventlog.targets.tables.column_rows import effects_of
 
     absent = 0
-    stages = list(stages)
     for stage, rows in stages:
         effects = effects_of(rows)
         stage.begin()

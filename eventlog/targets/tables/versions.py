@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from sqlalchemy.engine import Connection
 
@@ -18,9 +18,6 @@ from eventlog.targets.tables.staging import Stage
 from eventlog.targets.tables.table_target import Act, Emptied, Moved, RowKey, Step, TableTarget
 from eventlog.targets.tables.tally import StepsResult, Tally, unmet
 from eventlog.targets.tables.validity import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME, sequence_of, time_of
-
-if TYPE_CHECKING:
-    from eventlog.targets.tables.column_rows import ColumnRows
 
 _COLUMNS = {"from_seq": FROM_SEQ, "to_seq": TO_SEQ, "from_time": FROM_TIME, "to_time": TO_TIME, "op": OP}
 _NAMES = ("n", "expected", "gone", "act", "mask", *_COLUMNS, "base_seq")
@@ -118,10 +115,6 @@ class VersionSteps:
 
     def copy(self, new: Sequence[tuple[TableTarget, Block]]) -> bool:
         """Return False: a new row may end an existing version."""
-        return False
-
-    def write(self, tables: Mapping[TableTarget, ColumnRows], result: StepsResult) -> bool:
-        """Return False, for the same reason."""
         return False
 
     def do(self, steps: Sequence[Step]) -> StepsResult:

@@ -3,7 +3,8 @@
     eventlog bench commands [--changes 200000] [--rows 1000000] [--of FOLDER]
 
 CPU time is that of the process and of those that it starts. The loops are those of `bench peers`, in this
-process. `--of` names a checkout of another version, with an environment of its own in `.venv`.
+process. Our figures include the start of a command; theirs do not, so few changes give a lower ratio.
+`--of` names a checkout of another version, with an environment of its own in `.venv`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -227,3 +229,27 @@ def test_what_is_no_value_of_a_type_is_refused_alike(tmp_path: Path, name: str) 
         path.write_text(f"header__change_seq,header__change_oper,a,x\n{SEQS[0]},I,1,{cell}\n")
         told = by_column([path], tables, **AS_IS)[0]
         assert alike(told) == alike(row_wise([path], tables, **AS_IS)), cell
+
+
+@pytest.mark.parametrize(
+    ("declared", "cells"),
+    [
+        ("smallint", [1, -1, None, 2**15 - 1]),
+        ("smallint", [1, 2**15]),
+        ("bigint", [2**63 - 1, -(2**63)]),
+        ("double precision", [1.5, -0.0, None]),
+        ("double precision", [1.5, float("nan")]),
+        ("double precision", [float("-inf"), float("inf")]),
+        ("boolean", [True, False, None]),
+        ("boolean", [0, 1]),
+        ("boolean", [0, 2]),
+        ("integer", [1.0, 2.5]),
+    ],
+)
+def test_numbers_of_parquet_are_read_alike(tmp_path: Path, declared: str, cells: list[Any]) -> None:
+    tables = tablesfile.read(f'[tables.usr]\ncolumns = {{ x = "{declared}" }}\n')
+    headers = {"header__change_seq": [f"{SEQ}{n}" for n in range(len(cells))]}
+    headers["header__change_oper"] = ["I"] * len(cells)
+    pq.write_table(pa.table({**headers, "x": cells}), tmp_path / "usr__ct.parquet")
+    found = by_column([tmp_path / "usr__ct.parquet"], tables, **AS_IS)[0]
+    assert alike(found) == alike(row_wise([tmp_path / "usr__ct.parquet"], tables, **AS_IS))

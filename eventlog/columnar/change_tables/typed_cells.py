@@ -16,10 +16,11 @@ from eventlog.qlik.types import Spec
 _DATE = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?"
 _KINDS: Final = {int: pa.int64(), bool: pa.bool_(), float: pa.float64(), bytes: pa.binary()}
+_INTEGERS: Final = ("INT1", "INT2", "INT4", "INT8", "UINT1", "UINT2", "UINT4")
 _CELLS = {pa.null(), pa.string(), pa.bool_(), pa.float64(), pa.binary(), pa.date32()}
 _CELLS |= {pa.int8(), pa.int16(), pa.int32(), pa.int64()}
 _TYPES: Final = {
-    **dict.fromkeys(("INT1", "INT2", "INT4", "INT8", "UINT1", "UINT2", "UINT4"), pa.int64()),
+    **dict.fromkeys(_INTEGERS, pa.int64()),
     **dict.fromkeys(("REAL4", "REAL8"), pa.float64()),
     **dict.fromkeys(("BYTES", "BLOB"), pa.binary()),
     "BOOLEAN": pa.bool_(),
@@ -38,8 +39,8 @@ def typed(cells: pa.Array, place: int, reader: RowReader) -> pa.Array:
     spec = reader.structure.columns[place].spec or Spec("")
     if not plain(cells.type):
         raise NotPlain
-    load = _PLAIN.get(spec.name)
-    if load is not None and pa.types.is_string(cells.type):
+    load = _PLAIN.get(spec.name) if pa.types.is_string(cells.type) else _NUMBERS.get((spec.name, cells.type))
+    if load is not None:
         try:
             found = load(cells, spec)
         except pa.ArrowInvalid:  # a date that the calendar lacks, or a number that is too large
@@ -66,14 +67,17 @@ def _match(cells: pa.Array, pattern: str) -> bool:
     return pc.all(pc.match_substring_regex(cells, rf"^(?:{pattern})\z")).as_py() is not False
 
 
-def _text(cells: pa.Array, spec: Spec) -> pa.Array | None:
+def _unchanged(cells: pa.Array, spec: Spec) -> pa.Array | None:
     return cells
 
 
 def _integer(cells: pa.Array, spec: Spec) -> pa.Array | None:
     if not _match(cells, "-?[0-9]{1,18}"):
         return None
-    numbers = cells.cast(pa.int64())
+    return _ranged(cells.cast(pa.int64()), spec)
+
+
+def _ranged(numbers: pa.Array, spec: Spec) -> pa.Array | None:
     bits, unsigned = 8 * int(spec.name[-1]), spec.name.startswith("U")
     low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     least, most = pc.min_max(numbers).as_py().values()
@@ -118,13 +122,19 @@ def _double(cells: pa.Array, spec: Spec) -> pa.Array | None:
     return cells.cast(pa.float64())
 
 
-_PLAIN: Final[dict[str, Callable[[pa.Array, Spec], pa.Array | None]]] = {
-    **dict.fromkeys(("", "STRING", "WSTRING", "CLOB", "NCLOB"), _text),
-    **dict.fromkeys(("INT1", "INT2", "INT4", "INT8", "UINT1", "UINT2", "UINT4"), _integer),
+_Load = Callable[[pa.Array, Spec], pa.Array | None]
+_PLAIN: Final[dict[str, _Load]] = {
+    **dict.fromkeys(("", "STRING", "WSTRING", "CLOB", "NCLOB"), _unchanged),
+    **dict.fromkeys(_INTEGERS, _integer),
     **dict.fromkeys(("NUMERIC", "UINT8"), _numeric),
     "DATE": _date,
     "DATETIME": _datetime,
     "TIME": _time,
     "BOOLEAN": _boolean,
     "REAL8": _double,
+}
+_NUMBERS: Final[dict[tuple[str, pa.DataType], _Load]] = {
+    **{(name, pa.int64()): _ranged for name in _INTEGERS},
+    ("REAL8", pa.float64()): _unchanged,
+    ("BOOLEAN", pa.bool_()): _unchanged,
 }

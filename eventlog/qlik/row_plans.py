@@ -71,8 +71,9 @@ class RowPlan:
         place = 0
         try:
             for place, step, spec in plan:
-                value = converted[place]
-                converted[place] = done[place] if alike(value, other[place]) else step(value, spec)
+                value, near = converted[place], other[place]
+                same = value and value == near and type(value) is type(near)  # 0.0 equals -0.0
+                converted[place] = done[place] if same else step(value, spec)
         except _FAULTS as fault:
             raise self._named(place, fault) from fault
         return converted

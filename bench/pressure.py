@@ -4,7 +4,8 @@
         [--of FOLDER]
 
 Each run has an embedded PostgreSQL of its own, which writes to its disk before it answers (fsync is on).
-A publisher is a process, and two writers insert rows at the offered rate, in 200 transactions a second.
+A publisher is a process, and two writers insert rows at the offered rate. Up to 400 rows a second come each
+in a transaction of its own, more rows in 200 transactions a second.
 A line has the waits (p50/p99) in the first, a middle and the last sixth of the run. A row that did not
 come out counts from its commit to the end. A bystander reads another table every 100 ms, meanwhile.
 Autovacuum looks around ten times in a run, at least once a minute. `clean` is the reference of the others.
@@ -45,7 +46,8 @@ from eventlog.sql.log.finishing import FinishMode
 
 WRITERS = 2
 SPAN = 1_000_000_000  # numbers of a writer
-TRANSACTIONS = 200  # a second, of all writers
+TRANSACTIONS = 200  # a second, of all writers,
+ALONE = 400  # unless the rows are so few; then each has its own
 UNPACED = 100  # rows of a transaction of a writer that does not pause
 MINUTE = 60.0  # a reader holds its snapshot that long
 READERS = 4
@@ -248,8 +250,13 @@ def _write(engine: Engine, rate: float, seconds: float) -> list[tuple[float, int
         return sorted(chain.from_iterable(pool.map(write, range(0, WRITERS * SPAN, SPAN))))
 
 
+def rows_together(rate: float) -> int:
+    """Return how many rows a transaction has at this rate."""
+    return 1 if rate <= ALONE else round(rate / TRANSACTIONS)
+
+
 def _write_alone(engine: Engine, rate: float, seconds: float, first: int) -> list[tuple[float, int]]:
-    many = UNPACED if math.isinf(rate) else max(1, round(rate * WRITERS / TRANSACTIONS))
+    many = UNPACED if math.isinf(rate) else rows_together(rate * WRITERS)
     committed: list[tuple[float, int]] = []
     begun = time.monotonic()
     with engine.connect() as connection:
@@ -373,7 +380,7 @@ def main() -> None:
     seconds = given.seconds or 60 * given.minutes
     chosen = [name for name in SITUATIONS if given.only in (None, name) or name == "clean"]
     modes = [mode for mode in FinishMode if given.mode in (None, mode)]
-    print(f"{seconds:.0f} s a run, {TRANSACTIONS} transactions a second")
+    print(f"{seconds:.0f} s a run, rows in a transaction: {rows_together(given.rate)}")
     runs = []
     version = HERE if given.of is None else Version(given.of.resolve())
     for run in pressed(version, modes, chosen, given.rate, seconds):

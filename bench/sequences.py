@@ -74,11 +74,11 @@ def changes(wanted: int) -> Iterator[str]:
 def written(folder: Path, source: str, wanted: int) -> tuple[str, ...]:
     """Return the inputs of one case."""
     folder.mkdir()
-    told, whole = folder / "changes.jsonl", folder / CASES[source]
-    with told.open("w") as file:
+    made, whole = folder / "changes.jsonl", folder / CASES[source]
+    with made.open("w") as file:
         file.writelines(f"{line}\n" for line in changes(wanted))
-    convert(Job("changes", source, (str(told),), str(whole), tables=TABLES), Report(_no), CLOCK)
-    told.unlink()
+    convert(Job("changes", source, (str(made),), str(whole), tables=TABLES), Report(_no), CLOCK)
+    made.unlink()
     if source == "gbase":
         return (str(whole),)
     head, *lines = whole.read_text().splitlines()

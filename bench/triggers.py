@@ -146,8 +146,8 @@ def _bulk(engine: Engine, log: Log, rows: int) -> None:
     print(f"\n{rows} rows in one statement        insert              update of two columns")
     bare = best["no trigger"]
     for name, figures in best.items():
-        told = (f"{took * 1e3:7.0f} ms {took / bare[at]:6.2f}x" for at, took in enumerate(figures))
-        print(f"{name:28} {'   '.join(told)}")
+        cells = (f"{took * 1e3:7.0f} ms {took / bare[at]:6.2f}x" for at, took in enumerate(figures))
+        print(f"{name:28} {'   '.join(cells)}")
     if PGQ not in kinds:
         print(f"{PGQ:28} not measured: the extension pgq is not installed on this server")
 

@@ -43,7 +43,7 @@ from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 
 Rows = Any  # an iterable of mappings, or what has __arrow_c_stream__
-Told = Callable[[Refused], object]
+OnRefused = Callable[[Refused], object]
 FileName = str | os.PathLike[str]
 
 
@@ -113,7 +113,7 @@ def documents(
     tables: Tables,
     *,
     current: Mapping[str, Rows] | None = None,
-    refused: Told | None = None,
+    refused: OnRefused | None = None,
     **given: Any,
 ) -> Iterator[Document]:
     """Yield the documents of the rows of a log, which are one pick-up, in the order in which they leave.
@@ -144,7 +144,7 @@ def changes(
     *,
     tables: Tables | None = None,
     current: Mapping[str, Rows] | None = None,
-    refused: Told | None = None,
+    refused: OnRefused | None = None,
     name: str = "records",
     **given: Any,
 ) -> Iterator[Change]:
@@ -172,7 +172,7 @@ def read(
     *,
     tables: Tables | None = None,
     current: Mapping[str, Rows] | None = None,
-    refused: Told | None = None,
+    refused: OnRefused | None = None,
     container: str | None = None,
     **given: Any,
 ) -> Iterator[Change]:
@@ -190,7 +190,7 @@ def batches(
     source: str,
     *,
     tables: Tables | None = None,
-    refused: Told | None = None,
+    refused: OnRefused | None = None,
     **given: Any,
 ) -> Iterator[ChangeBatch | Change]:
     """Yield the changes in files as batches of Arrow; a change that fits in no batch comes alone.
@@ -212,7 +212,7 @@ def records(
     target: str,
     *,
     tables: Tables | None = None,
-    refused: Told | None = None,
+    refused: OnRefused | None = None,
     **given: Any,
 ) -> Iterator[Record]:
     """Yield the records of a format for the changes.
@@ -240,7 +240,7 @@ def write(
     target: str,
     *,
     tables: Tables | None = None,
-    refused: Told | None = None,
+    refused: OnRefused | None = None,
     container: str | None = None,
     **given: Any,
 ) -> int:
@@ -345,15 +345,15 @@ def document_of(event: Event, writer: EventWriter, writing: XdsSettings) -> Iter
         yield refuse(event.change, fault)
         return
     if text:
-        told = finish(document([text]), writing).decode().rstrip("\n")
-        yield Document(told, event.event_id, event.change.op, *event.object, event.settles)
+        whole = finish(document([text]), writing).decode().rstrip("\n")
+        yield Document(whole, event.event_id, event.change.op, *event.object, event.settles)
 
 
 def changes_of(
     form: Format,
     sources: Iterable[Source[Any]],
     tables: Tables,
-    refused: Told,
+    refused: OnRefused,
     given: Mapping[str, Any],
 ) -> Iterator[Change]:
     """Yield the changes of sources of one task of a format that is not folded; `refused` hears of each that
@@ -381,7 +381,7 @@ def clock_of(known: Mapping[str, Any]) -> str:
     return known.get("now") or now.isoformat(" ", "microseconds")
 
 
-def _report(refused: Told | None) -> Report:
+def _report(refused: OnRefused | None) -> Report:
     def tell(found: Refused) -> None:
         if refused is not None:
             refused(found)

@@ -83,10 +83,10 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
         try:
             time = read_event_time(change.time or now).replace("T", " ")
             check_decoded(change)
-            told = [row for event in row_events(change) for row in _rows(event, tables, settings)]
+            parts = [row for event in row_events(change) for row in _rows(event, tables, settings)]
             rows = [
                 (number, "N", kind, time, change.user, name, key, column, old, new)
-                for number, (name, key, kind, column, old, new) in enumerate(told, last + 1)
+                for number, (name, key, kind, column, old, new) in enumerate(parts, last + 1)
             ]
             for row in rows:
                 check_cells(SHEET.columns, row)

@@ -22,7 +22,7 @@ from eventlog.xds import answers, split
 _PIECE = 7  # bytes of a chunk
 
 
-def _told(chunks: list[bytes]) -> list[tuple[str, str, bytes]]:
+def _reported(chunks: list[bytes]) -> list[tuple[str, str, bytes]]:
     return [
         (f.where, f.reason, f.raw)
         if isinstance(f, split.Broken)
@@ -33,8 +33,8 @@ def _told(chunks: list[bytes]) -> list[tuple[str, str, bytes]]:
 
 def check_split(data: bytes) -> None:
     """Check that all chunks refuse the same, and that only what precedes a fault is read."""
-    whole = _told([data])
-    pieces = _told([data[at : at + _PIECE] for at in range(0, len(data), _PIECE)])
+    whole = _reported([data])
+    pieces = _reported([data[at : at + _PIECE] for at in range(0, len(data), _PIECE)])
     assert [where for where, reason, _ in whole if reason] == [where for where, reason, _ in pieces if reason]
     assert {found for found in whole if not found[1]} <= set(pieces)
     assert not any(b"<!DOCTYPE" in raw for _, reason, raw in whole if not reason)
@@ -78,11 +78,11 @@ def check_csv(data: bytes) -> None:
 
 def check_json_lines(data: bytes) -> None:
     """Every byte is in a value or a refusal, and every value is written on a line and read again."""
-    told = list(jsonlines.read(io.BytesIO(data), "f"))
+    reported = list(jsonlines.read(io.BytesIO(data), "f"))
     arrays = any(line.lstrip().startswith(b"[") for line in data.split(b"\n"))  # known by their elements
     if not arrays:
-        assert _without_blanks(b"".join(found.raw or b"" for found in told)) == _without_blanks(data)
-    lines = [jsonlines.dump_line(found.value) for found in told if isinstance(found, Object)]
+        assert _without_blanks(b"".join(found.raw or b"" for found in reported)) == _without_blanks(data)
+    lines = [jsonlines.dump_line(found.value) for found in reported if isinstance(found, Object)]
     flat = [line for line in lines if not line.startswith(b"[")]
     again = jsonlines.read(io.BytesIO(b"".join(flat)), "f")
     assert [found.raw for found in again if isinstance(found, Object)] == flat

@@ -91,5 +91,5 @@ class OwnBroker:
 
     def _do(self, what: str) -> None:
         text = (ROOT / ".ci" / "broker").read_text().removesuffix("start_broker\n") + what
-        told = {"EVENTLOG_TEST_BROKER": str(self._folder), "EVENTLOG_TEST_KAFKA_PORT": str(self._port)}
-        subprocess.run(["bash", "-c", text], env=os.environ | told, check=True, stdin=subprocess.DEVNULL)
+        reported = {"EVENTLOG_TEST_BROKER": str(self._folder), "EVENTLOG_TEST_KAFKA_PORT": str(self._port)}
+        subprocess.run(["bash", "-c", text], env=os.environ | reported, check=True, stdin=subprocess.DEVNULL)

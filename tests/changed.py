@@ -121,9 +121,10 @@ def reached(changed: Iterable[str], uses: Graph) -> dict[str, int]:
 
 def differing(commit: str) -> list[Path]:
     """Return the files that differ from a commit, new ones among them."""
-    told = [["git", "diff", "--name-only", commit], ["git", "ls-files", "--others", "--exclude-standard"]]
+    reported = [["git", "diff", "--name-only", commit], ["git", "ls-files", "--others", "--exclude-standard"]]
     lines = [
-        subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout for words in told
+        subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for words in reported
     ]
     return [ROOT / line for line in "".join(lines).splitlines()]
 

@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL, Engine
 from eventlog.demo.embedded import Server
 from tests import brokers as kafka_brokers
 from tests import frugal, parallel, tiers
-from tests.databases import EMBEDDED, PARAMETERS, Database, embedded_server, fresh, server_url, told
+from tests.databases import EMBEDDED, PARAMETERS, Database, embedded_server, fresh, server_url, summary
 
 frugal.keep_bytecode()
 frugal.hurry_spark()
@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header() -> str:
-    return told()
+    return summary()
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -72,7 +72,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     calls = [report for report in terminalreporter.stats.get("passed", []) if report.when == "call"]
     lines = [*tiers.skips(terminalreporter.stats.get("skipped", [])), *tiers.over_limit(calls)]
-    for line in [*lines, told(), tiers.left_out(config.stash[_LEFT_OUT])]:
+    for line in [*lines, summary(), tiers.left_out(config.stash[_LEFT_OUT])]:
         terminalreporter.write_line(line)
 
 

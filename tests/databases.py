@@ -61,7 +61,7 @@ AT_HAND = (EMBEDDED, *_NAMED, *(_CONTAINERS if _WANTED else ()))
 PARAMETERS = [pytest.param(name, marks=() if name == EMBEDDED else pytest.mark.servers) for name in AT_HAND]
 
 
-def told() -> str:
+def summary() -> str:
     """Return one line: what the tests run on, and what not."""
     missing = "" if _WANTED else f"; no {', '.join(_CONTAINERS)}, for no Docker engine answers"
     return f"databases: {', '.join(AT_HAND)}{missing}"

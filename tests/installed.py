@@ -80,8 +80,8 @@ def without(packages: dict[str, Path], names: tuple[str, ...]) -> dict[str, Path
 
 def base() -> dict[str, Path]:
     """Return what pip installs with the wheel alone: its requirements, and theirs."""
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
-    wanted, found = [Requirement(text) for text in told], dict[str, Path]()
+    reported = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    wanted, found = [Requirement(text) for text in reported], dict[str, Path]()
     for requirement in wanted:
         known = metadata.distribution(requirement.name)
         found |= _entries(known)

@@ -61,7 +61,7 @@ class MariaServer:
             *("mariadb-install-db", "--no-defaults", f"--datadir={self._data}", "--skip-test-db"),
             f"--tmpdir={self._temporary}",  # what begins clears that of others away
         )
-        assert made.wait() == 0, self._told()
+        assert made.wait() == 0, self._reported()
         self._server = self._serve(f"--init-file={folder / 'users.sql'}")
 
     @property
@@ -95,10 +95,10 @@ class MariaServer:
                 with connect(self.url).connect():
                     return server
             except EventlogError:
-                assert server.poll() is None, self._told()
+                assert server.poll() is None, self._reported()
                 if time.monotonic() > deadline:
                     server.kill()
-                    raise AssertionError(self._told()) from None
+                    raise AssertionError(self._reported()) from None
                 time.sleep(0.1)
 
     def _run(self, *command: str) -> subprocess.Popen[bytes]:
@@ -107,7 +107,7 @@ class MariaServer:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **self._user
             )
 
-    def _told(self) -> str:
+    def _reported(self) -> str:
         return (self._folder / "log").read_text(errors="replace")[-2000:]
 
 

@@ -35,8 +35,8 @@ class SmallDisk:
     @property
     def room(self) -> int:
         """The free pages."""
-        told = os.statvfs(self.outside)
-        return told.f_bavail * told.f_frsize // PAGE
+        reported = os.statvfs(self.outside)
+        return reported.f_bavail * reported.f_frsize // PAGE
 
     def fill(self, left: int = 0) -> None:
         """Leave so many pages free, or as many as there are."""

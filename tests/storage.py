@@ -49,9 +49,9 @@ def conf() -> dict[str, str]:
 def variables() -> dict[str, str]:
     """Return the environment in which Spark and deltalake reach the server."""
     few = {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
-    told = " ".join(f"--conf {name}={value}" for name, value in (few | conf()).items())
+    reported = " ".join(f"--conf {name}={value}" for name, value in (few | conf()).items())
     return {
-        "PYSPARK_SUBMIT_ARGS": f"--master local[2] {told} pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--master local[2] {reported} pyspark-shell",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "AWS_ENDPOINT_URL": ADDRESS,
         "AWS_ALLOW_HTTP": "true",

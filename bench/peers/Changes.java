@@ -25,12 +25,12 @@ public class Changes {
 
     public static void main(String[] words) throws Exception {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        StringBuilder told = new StringBuilder();
+        StringBuilder given = new StringBuilder();
         for (String line = input.readLine(); line != null && !line.equals("end"); line = input.readLine()) {
-            told.append(line).append('\n');
+            given.append(line).append('\n');
         }
         Properties properties = new Properties();
-        properties.load(new StringReader(told.toString()));
+        properties.load(new StringReader(given.toString()));
         try (Writer file = Files.newBufferedWriter(Path.of(words[0]))) {
             DebeziumEngine<ChangeEvent<String, String>> engine = DebeziumEngine.create(Json.class)
                     .using(properties)

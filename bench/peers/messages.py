@@ -77,7 +77,7 @@ def json_loop(path: Path, target: Path) -> None:
         for line in lines:
             message = json.loads(line)["message"]
             if "headers" in message:
-                out.write(json.dumps(_told(message)) + "\n")
+                out.write(json.dumps(_line_of(message)) + "\n")
 
 
 def fastavro_loop(path: Path, target: Path) -> None:
@@ -91,7 +91,7 @@ def fastavro_loop(path: Path, target: Path) -> None:
                 meta = avro.decode(avro.foreign(envelope["messageSchema"]), envelope["message"])
                 schema = avro.foreign(meta["dataSchema"])
                 continue
-            out.write(json.dumps(_told(reader(BytesIO(envelope["message"]), schema))) + "\n")
+            out.write(json.dumps(_line_of(reader(BytesIO(envelope["message"]), schema))) + "\n")
 
 
 def _framed(data: bytes) -> Iterator[bytes]:
@@ -102,7 +102,7 @@ def _framed(data: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _told(message: Any) -> dict[str, Any]:
+def _line_of(message: Any) -> dict[str, Any]:
     headers, after, before = message["headers"], message["data"], message["beforeData"]
     return {
         "op": headers["operation"],

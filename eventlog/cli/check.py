@@ -123,11 +123,11 @@ def check(
             f"post-poll-stmt: what this runs cannot be seen; it must leave rows of the log alone: {one}"
         )
     faults = [finding for finding in found if finding.fault]
-    for finding in found if ways_round else [finding for finding in found if finding.fault or finding.told]:
+    for finding in found if ways_round else [finding for finding in found if finding.fault or finding.shown]:
         _tell(finding)
     if faults:
         sys.exit(1)
-    print_line("nothing else is wrong" if any(finding.told for finding in found) else "nothing is wrong")
+    print_line("nothing else is wrong" if any(finding.shown for finding in found) else "nothing is wrong")
 
 
 def _failed(store: Store) -> Iterator[Finding]:
@@ -137,7 +137,7 @@ def _failed(store: Store) -> Iterator[Finding]:
     if failed:
         words = f"{quantity(failed, 'row has', 'rows have')} failed and will not be sent again by themselves"
         remedy = "see why, then redrive or skip them"
-        yield Finding(store.log.table, words, remedy, fault=False, told=True, commands=("eventlog errors",))
+        yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=("eventlog errors",))
 
 
 def _deep(settings: Config) -> Iterator[Finding]:
@@ -152,7 +152,7 @@ def _deep(settings: Config) -> Iterator[Finding]:
             command = (f"eventlog resync --compare {one.table}",)
             if one.differences is None:
                 words = "no state of it was kept, so changes that triggers missed cannot be found"
-                yield Finding(str(one.table), words, "keep one", fault=False, told=True, commands=command)
+                yield Finding(str(one.table), words, "keep one", fault=False, shown=True, commands=command)
             elif one.differences:
                 differ = quantity(one.differences, "object differs", "objects differ")
                 words = f"{differ} from what the log explains: {', '.join(one.shown)}"

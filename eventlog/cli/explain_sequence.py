@@ -46,7 +46,7 @@ def tell(items: Iterable[Placed | Refused], wanted: WantedChanges, as_json: bool
                 _sent(item, as_json)
             continue
         count += item.fault
-        if not item.fault and item.told:
+        if not item.fault and not item.grouped:
             print_sentence(f"{item.where}: {item.reason}")
         elif wanted.everything:
             _left_out(item, as_json)

@@ -48,14 +48,14 @@ def guess(
             raise Misuse(f"{output} is there already: -o {output} replaces it, --to FORMAT reads it too")
     names = tuple(inputs) or (() if of_tasks else ("-",))
     return MeantConversion(
-        source or _told((*names, *of_tasks), "--from"),
-        target or _told((output or "-",), "--to"),
+        source or _format_of_all((*names, *of_tasks), "--from"),
+        target or _format_of_all((output or "-",), "--to"),
         names,
         output or "-",
     )
 
 
-def _told(names: Sequence[str], flag: str) -> str:
+def _format_of_all(names: Sequence[str], flag: str) -> str:
     found = {name: _format_of(name) for name in names}
     for name, known in found.items():
         if known is None:

@@ -59,7 +59,7 @@ def install(
     """
     place = read_place(config, url, log_table, layout, log_time)
     if sql:
-        log = place.log(dialect_named(_told(dialect)))
+        log = place.log(dialect_named(_required(dialect)))
         if mode and not grants:
             raise Misuse("--mode goes with --grants")
         script = migrate.grants_script(log, grants, comparing=mode == "compare") if grants else None
@@ -103,7 +103,7 @@ def uninstall(
     """Drop the event log and its further tables; an attached log stays."""
     place = read_place(config, url, log_table, layout, log_time)
     if sql:
-        log = place.log(dialect_named(_told(dialect)))
+        log = place.log(dialect_named(_required(dialect)))
         script = _routines(log, "drop_routines") + migrate.uninstall_script(log, attached=attach)
         put(script)
         return
@@ -123,7 +123,7 @@ def _routines(log: Log, file: str) -> str:
     return log.dialect.script([*triggers.routines(log, file)]) if log.schema else ""
 
 
-def _told(dialect: str | None) -> str:
+def _required(dialect: str | None) -> str:
     if dialect is None:
         raise Misuse(f"--sql needs --dialect: one of {', '.join(DIALECTS)}")
     return dialect

@@ -55,7 +55,7 @@ class JobBar:
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._terminal = sys.stderr.isatty()
-        self._begun = self._told = time.monotonic()
+        self._begun = self._printed_at = time.monotonic()
         self._share = 0.0
         self._is_drawn = False
         self._lock = threading.Lock()  # it is updated by another thread
@@ -75,8 +75,8 @@ class JobBar:
             rows = f"{of}{count(read)} {rows_are} {'done' if done else 'read'}"
             if self._terminal:
                 self._draw()
-            elif self._share and time.monotonic() > self._told + _EVERY:
-                self._told = time.monotonic()
+            elif self._share and time.monotonic() > self._printed_at + _EVERY:
+                self._printed_at = time.monotonic()
                 said = [rows if read else f"{self._share:.0%} is done", *self._left()]
                 self._say(", ".join(said))
 

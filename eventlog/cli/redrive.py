@@ -52,7 +52,7 @@ def redrive(
         how = how_to_redrive(config, store, as_query_back=as_query_back, as_logged=as_logged)
         done = run_redrive(store, Which(ids, table, reason), how)
     print_sentence(f"{quantity(done.rows, 'row is', 'rows are')} new again")
-    for report in done.told:
+    for report in done.reports:
         print_sentence(str(report))
     if done.refused:
         sys.exit(1)

@@ -17,16 +17,16 @@ class RefusalPrinter:
     """A printer of bad records; `close` reports those that were only counted."""
 
     def __init__(self) -> None:
-        self._told: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._last: dict[str, Refused] = {}
 
     def print(self, refused: Refused) -> None:
         """A bad record; reasons are of one kind if they differ in numbers and quoted words alone."""
         kind = _PARTICULAR.sub("…", refused.reason)
-        if kind not in self._told and len(self._told) >= _KINDS:
+        if kind not in self._counts and len(self._counts) >= _KINDS:
             kind = "other reasons"
-        self._told[kind] += 1
-        if self._told[kind] <= IN_FULL:
+        self._counts[kind] += 1
+        if self._counts[kind] <= IN_FULL:
             print_line(f"{refused.where}: {refused.reason}")
         else:
             self._last[kind] = refused
@@ -34,5 +34,5 @@ class RefusalPrinter:
     def close(self) -> None:
         """Each kind once more, with its number."""
         for kind, last in self._last.items():
-            more = self._told[kind] - IN_FULL
+            more = self._counts[kind] - IN_FULL
             print_line(f"and {more} more, the last at {last.where}: {last.reason}")

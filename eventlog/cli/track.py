@@ -121,7 +121,7 @@ def untrack(
                 put(tracking.script(log, tracking.plan_untrack(connection, log, table)))
             continue
         plan = tracking.untrack(engine, log, table)
-        print_line(f"{plan.table} {_told(plan, 'is untracked', 'was not tracked')}")
+        print_line(f"{plan.table} {_result(plan, 'is untracked', 'was not tracked')}")
 
 
 def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:
@@ -131,12 +131,12 @@ def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> N
         put(tracking.script(log, plan))
     else:
         plan = tracking.track(engine, log, table, choice)
-        print_line(f"{plan.table} {_told(plan, 'is tracked', 'is tracked so already')}")
+        print_line(f"{plan.table} {_result(plan, 'is tracked', 'is tracked so already')}")
     for warning in plan.warnings:
         print_line(warning, "  ")
 
 
-def _told(plan: tracking.TrackPlan, done: str, idle: str) -> str:
+def _result(plan: tracking.TrackPlan, done: str, idle: str) -> str:
     return done if plan.statements else idle
 
 

@@ -71,21 +71,21 @@ def assemble(
     known: Templates,
     said: RowValues,
     answers: Answers,
-    told: Runs,
+    runs: Runs,
     sets: Settled,
     texts: Pool,
     plain: Sequence[str],
 ) -> Assembled:
     """Return the pieces of the events of these runs, followed by those that are plain texts."""
-    found = atoms(batch, known, said, answers, told, texts)
-    tables = batch.table_of[told.owners]
-    codes, first = number(tables * len(OPS) + told.ops)
-    named = zip(tables[first].tolist(), told.ops[first].tolist(), strict=True)
+    found = atoms(batch, known, said, answers, runs, texts)
+    tables = batch.table_of[runs.owners]
+    codes, first = number(tables * len(OPS) + runs.ops)
+    named = zip(tables[first].tolist(), runs.ops[first].tolist(), strict=True)
     frames = [known.frame(batch.tables[table], op) for table, op in named]
-    ids = names(pc.cast(pa.array(batch.ids), pa.string()), sets, told)
+    ids = names(pc.cast(pa.array(batch.ids), pa.string()), sets, runs)
     arrays = [*texts.arrays, ids, pa.array(plain, pa.string())]
     bases = Bases(sum(map(len, texts.arrays)), sum(map(len, arrays)))
-    wanted, sizes = pieces(found, told, [frame for frame in frames if frame], codes, bases)
+    wanted, sizes = pieces(found, runs, [frame for frame in frames if frame], codes, bases)
     lines = np.arange(len(plain)) + bases.names + len(ids)
     return Assembled(
         [*arrays, pa.array(known.constants, pa.string())],

@@ -169,7 +169,7 @@ def _ordered(
     counted: Counter[tuple[str, str]],
 ) -> Events:
     """Return the events of both ways in the order of leaving."""
-    written = plain.told
+    written = plain.with_text
     place_of = (
         {record_id: place for place, record_id in enumerate(rows.ids.tolist())} if plain.outcomes else {}
     )

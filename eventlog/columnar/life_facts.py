@@ -124,8 +124,8 @@ class LifeReader:
                 refused.append(row)
                 continue
             several = sum(1 for field in step.fields for _ in pieces_of(field, step.op))
-            told = self._column(step.column), several, step.silence != "", step.unread
-            facts[row] = (*facts[row].tolist()[:3], *told, *facts[row].tolist()[7:])
+            read = self._column(step.column), several, step.silence != "", step.unread
+            facts[row] = (*facts[row].tolist()[:3], *read, *facts[row].tolist()[7:])
         return np.delete(facts, refused) if refused else facts
 
     def _column(self, name: str) -> int:

@@ -48,7 +48,7 @@ class Outlet(Protocol):
     def lines(self, data: memoryview | bytes, events: int) -> None:
         """Take more of the texts, and how many events begin in them."""
 
-    def told(self, table: str, element: str) -> None:
+    def count_event(self, table: str, element: str) -> None:
         """Count one more event, whether or not it has a text."""
 
     def settled(self, outcome: Outcome, rows: Ints) -> None:
@@ -237,7 +237,7 @@ class OversizedObject:
         frame, of = known.frame(name[0], op), known.spelled(name[0]).object
         assert frame is not None
         assert of is not None
-        self._outlet.told(of.reader.name, ELEMENTS[OPS[op]])
+        self._outlet.count_event(of.reader.name, ELEMENTS[OPS[op]])
         before_id, before_key, before_body, behind = (known.constants[at] for at in frame)
         return f"{before_id}{_name(run, part)}{before_key}{name[1]}{before_body}", behind
 
@@ -296,7 +296,7 @@ class OversizedObject:
                 ("table_key", of.table_key),
             ),
         )
-        self._outlet.told(change.table, self._writer.element(change))
+        self._outlet.count_event(change.table, self._writer.element(change))
         try:
             text = self._writer.write(change, name)
         except EventlogError as fault:

@@ -33,14 +33,14 @@ class PlainEvents(NamedTuple):
     unknown: Set[UnknownName] = frozenset()  # columns that rows named and their tables lack
 
     @property
-    def told(self) -> list[WrittenEvent]:
+    def with_text(self) -> list[WrittenEvent]:
         """The events that have a text: not those that change nothing, or cannot be written."""
         return [one for one in self.written if one.text]
 
     @property
     def texts(self) -> list[str]:
         """Return their texts."""
-        return [one.text for one in self.told]
+        return [one.text for one in self.with_text]
 
 
 Plainly = Callable[[Iterable[Entry]], PlainEvents]

@@ -64,10 +64,10 @@ def in_order(
 ) -> Iterator[str | Refused]:
     """Yield the lines of differences in the order in which they leave, numbered."""
     order: Order[str | Refused] = Order(tables, memory)
-    for table, told in found:
-        for key, head, refused in zip(*(column.to_pylist() for column in told[1:]), strict=True):
+    for table, lines in found:
+        for key, head, refused in zip(*(column.to_pylist() for column in lines[1:]), strict=True):
             what = head if refused is None else Refused(f"{table} {key}", refused)
-            order.add(told.phase, table, key, what)
+            order.add(lines.phase, table, key, what)
     position = 0
     for _, _, what in order:
         if isinstance(what, str):
@@ -95,24 +95,24 @@ class DifferenceLines:
         """Yield the differences between all rows of some keys."""
         found = join_tables(self._table, old, new)
         for (gone,) in _pieces(found.gone):
-            yield self._told(Phase.GONE, gone.column("key"), _cells(gone), None)
+            yield self._lines(Phase.GONE, gone.column("key"), _cells(gone), None)
         for (added,) in _pieces(found.new):
             yield from self._added(added.column("key"), _cells(added))
         for before, after in _pieces(found.before, found.after):
-            yield self._told(Phase.CHANGED, after.column("key"), _cells(before), _cells(after))
+            yield self._lines(Phase.CHANGED, after.column("key"), _cells(before), _cells(after))
 
     def _added(self, keys: pa.Array, cells: Columns) -> Iterator[DifferenceLine]:
         """Yield new objects; those in a circle of references come first without these, then with them."""
         pairs = list(zip(cells, self._circular, strict=True))
         first = [pa.nulls(len(keys), pa.string()) if later else one for one, later in pairs]
-        yield self._told(Phase.NEW, keys, None, first)
+        yield self._lines(Phase.NEW, keys, None, first)
         late = [flags(one.is_valid()) for one, later in pairs if later]
         if late and (some := np.logical_or.reduce(late)).any():
             at = pa.array(some)
             before, after = ([one.filter(at) for one in side] for side in (first, cells))
-            yield self._told(Phase.CHANGED, keys.filter(at), before, after)
+            yield self._lines(Phase.CHANGED, keys.filter(at), before, after)
 
-    def _told(
+    def _lines(
         self, phase: Phase, keys: pa.Array, before: Columns | None, after: Columns | None
     ) -> DifferenceLine:
         """Return the lines of differences; objects with equal values have none."""

@@ -99,5 +99,5 @@ class Refused(NamedTuple):
     fault: bool = (
         True  # False: left out correctly, such as an unfinished transaction; a notice, not a failure
     )
-    told: bool = True  # False: counted and kept, but reported together with others
+    grouped: bool = False  # counted and kept, but reported together with others
     spoils: tuple[str, str] | None = None  # the transaction that is not whole without it

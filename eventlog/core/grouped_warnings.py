@@ -25,7 +25,7 @@ class GroupedWarnings:
         places = self._places.setdefault(name, [])
         if len(places) < _NAMED:
             places.append(where)
-        return Refused(where, self._said.format(count=1, places=where), raw, self._fault, told=False)
+        return Refused(where, self._said.format(count=1, places=where), raw, self._fault, grouped=True)
 
     @property
     def totals(self) -> dict[str, tuple[int, list[str]]]:

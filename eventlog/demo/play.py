@@ -59,7 +59,7 @@ class Play:
     def steps(self) -> None:
         """The event types, one after the other."""
         for step in story.STEPS:
-            self._teller.section(step.title, step.told)
+            self._teller.section(step.title, step.text)
             if step.choice is not None:
                 self._track(step.choice)
             output.code(step.sql)
@@ -128,11 +128,11 @@ def play(*, keep: bool, fast: bool, spark: bool) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="eventlog-demo-") as made,
         ReadySpark(Path(made), spark) as backlog,
-        _scene(Path(made), teller) as (told, url),
+        _scene(Path(made), teller) as (play, url),
     ):
-        told.open()
-        told.steps()
-        told.crash()
+        play.open()
+        play.steps()
+        play.crash()
         backlog.tell(teller)
         _what_next(teller)
         if keep:
@@ -159,8 +159,8 @@ def _scene(folder: Path, teller: Narrator) -> Iterator[tuple[Play, str]]:
 def _what_next(teller: Narrator) -> None:
     teller.section("What next", "Each command explains more with --help.")
     width = max(len(command) for command, _ in story.NEXT)
-    for command, told in story.NEXT:
-        output.code(f"{command.ljust(width)}  # {told}")
+    for command, purpose in story.NEXT:
+        output.code(f"{command.ljust(width)}  # {purpose}")
 
 
 def _keep(url: str) -> None:

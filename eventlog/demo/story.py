@@ -36,7 +36,7 @@ AGAIN = (
 
 class StoryStep(NamedTuple):
     title: str
-    told: str
+    text: str
     sql: str
     choice: Choice | None = None  # how usr is tracked from here on
     user: str = "hr"

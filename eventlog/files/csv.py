@@ -44,8 +44,8 @@ def header(lines: Lines, name: str) -> tuple[str, ...]:
     first = lines.next()
     if not first:
         raise InvalidDocument(f"{name}: empty, expected a header line")
-    if told := seems(first):
-        raise InvalidDocument(f"{name}: {told}")
+    if reason := seems(first):
+        raise InvalidDocument(f"{name}: {reason}")
     if lines.is_cut(first):
         raise InvalidDocument(f"{name}: the header line {lines.too_long}")
     try:

@@ -71,7 +71,7 @@ def stem_of(name: str) -> str:
     return "" if name == "-" else Path(name).name.removesuffix(".gz").rpartition(".")[0] or Path(name).name
 
 
-def stem_told(name: str, beside: CompanionFile | None) -> str:
+def source_stem(name: str, beside: CompanionFile | None) -> str:
     """Return the name of the source in a file: from the companion file, else from the file's name."""
     path = None if beside is None else file_beside(name, beside)
     if beside is None or path is None:

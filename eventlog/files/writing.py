@@ -49,14 +49,14 @@ class NamedFile(io.FileIO):
     """The same without a buffer."""
 
     def __init__(self, path: str | Path | int, mode: str, name: str | Path | None = None) -> None:
-        self._told = str(path) if name is None else name
+        self._shown_name = str(path) if name is None else name
         try:
             super().__init__(path, mode)
         except OSError as fault:
-            fault.filename = str(self._told)
+            fault.filename = str(self._shown_name)
             raise
 
     def write(self, data: Any) -> int:
         """Write some of the bytes, and return how many."""
-        with naming(self._told):
+        with naming(self._shown_name):
             return super().write(data)

@@ -11,7 +11,7 @@ from typing import Any
 from eventlog.core import settings
 from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
-from eventlog.files.inputs import file_beside, stem_told
+from eventlog.files.inputs import file_beside, source_stem
 from eventlog.files.limits import Limits
 from eventlog.formats import format_named
 from eventlog.log_files.current import CurrentFiles
@@ -97,7 +97,7 @@ def in_order(names: Sequence[str], source: Format) -> list[str]:
     ahead = source.describes_others
     if ahead is None:
         return list(names)
-    return sorted(names, key=lambda name: not ahead(stem_told(name, source.companion)))
+    return sorted(names, key=lambda name: not ahead(source_stem(name, source.companion)))
 
 
 def load_current(job: Job) -> CurrentFiles:

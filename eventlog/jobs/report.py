@@ -38,7 +38,7 @@ class Report:
 
     def refuse(self, refused: Refused) -> None:
         """Report a record that was left out, and keep it; what is no fault is only reported."""
-        if refused.told or self._strict:
+        if not refused.grouped or self._strict:
             self._tell(refused)
         if not refused.fault:
             return

@@ -108,10 +108,10 @@ class QueueReader:
             if self._order.order is None and rows >= _UNDECIDED:
                 yield from self._settle(source)
             if self._order.order is not None and waiting:
-                yield from self._told(waiting)
+                yield from self._answers(waiting)
                 waiting = []
         yield from self._settle(source)
-        yield from self._told(waiting)
+        yield from self._answers(waiting)
         self._met_all = True
         for reason in self._open.unfinished():
             yield Refused(source.name, reason, fault=False)
@@ -163,7 +163,7 @@ class QueueReader:
                 raise WrongRow(fault)
         return None
 
-    def _told(self, waiting: list[CommittedTransaction | Refused]) -> Iterator[Answer]:
+    def _answers(self, waiting: list[CommittedTransaction | Refused]) -> Iterator[Answer]:
         for item in waiting:
             if isinstance(item, Refused):
                 yield item
@@ -172,7 +172,7 @@ class QueueReader:
 
     def _changes(self, ended: CommittedTransaction) -> Iterator[Answer]:
         """Yield the changes of a transaction; when the last of them is given, all of it counts as out."""
-        answers = self._told_by(ended)
+        answers = self._changes_of(ended)
         held = next(answers, None)
         for answer in answers:
             if held is not None:
@@ -183,7 +183,7 @@ class QueueReader:
         if held is not None:
             yield held
 
-    def _told_by(self, ended: CommittedTransaction) -> Iterator[Answer]:
+    def _changes_of(self, ended: CommittedTransaction) -> Iterator[Answer]:
         servers = _servers(ended.transaction)
         for pending in ended.transaction.operations:
             part = pending.parts[0]

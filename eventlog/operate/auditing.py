@@ -68,12 +68,12 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
                 raise OthersState(name)
             fresh = mark is None or mark.purged != now.purged
             explained = set() if fresh or mark is None else _explained(known, tables, table, mark)
-            told, missed = _order(table), _order(table)
+            logged, missed = _order(table), _order(table)
             base = Base() if fresh else bases[name]
             if not (fresh and not log):
                 source = readable[table]
                 found = poll(connection, store.queries, "" if fresh else name, source, base.objects)
-                shown, differ = _sort(told, missed, table, found, explained, silent=fresh)
+                shown, differ = _sort(logged, missed, table, found, explained, silent=fresh)
         if fresh and not log:
             yield Audited(table, None)
             continue
@@ -83,7 +83,7 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
             if fresh:
                 _begin(store, name, base)
             # whatever ends us, the mark is that of what the state holds by then
-            base = _take(store, told, name, base)
+            base = _take(store, logged, name, base)
             base = _take(store, missed, name, base._replace(mark=now))
             with store.upkeep() as upkeep:
                 upkeep.known().put(name, base)

@@ -44,7 +44,7 @@ def compared(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[
         elif (why := why_here(store.log.dialect, table)) is not None:
             cost = "each poll fetches all its rows, and the publisher digests them"
             remedy = "poll less often where it is large"
-            yield Finding(str(table), f"{why}: {cost}", remedy, fault=False, told=True)
+            yield Finding(str(table), f"{why}: {cost}", remedy, fault=False, shown=True)
 
 
 def _gone(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[Finding]:

@@ -78,7 +78,7 @@ class FileDelivery:
         self._tell = tell
         self._max_event = max_event
         self._sleep = sleep
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def run(self, chunks: Chunks) -> None:
         """Deliver, again and again, until everything is answered; or until the receiver answers fatal."""
@@ -129,8 +129,8 @@ class FileDelivery:
         return {item.association for item in items if item.event_id not in settled}
 
     def _refuse(self, broken: Broken) -> None:
-        if broken.where not in self._told:
-            self._told.add(broken.where)
+        if broken.where not in self._reported:
+            self._reported.add(broken.where)
             self.levels["refused"] += 1
             self._tell(f"{broken.where}: {broken.reason}")
 

@@ -130,7 +130,7 @@ class _Judge:
         try:
             entry = read_entry(row)
         except EventlogError as fault:
-            entry = _as_far_as_told(row)
+            entry = _understood_part(row)
             return entry, self.of(entry, str(fault))
         return entry, self.of(entry)
 
@@ -169,10 +169,10 @@ def _unread(snapshot: Snapshot, reading: Reading) -> Iterator[Entry]:
     """Yield the rows of a cycle that cannot be read, as far as they are understood."""
     read = {entry.record_id for entry in reading.entries}
     for row in snapshot.rows(number for number, _ in reading.refused if number not in read):
-        yield _as_far_as_told(row)
+        yield _understood_part(row)
 
 
-def _as_far_as_told(row: Cells) -> Entry:
+def _understood_part(row: Cells) -> Entry:
     """Return a row that cannot be understood, for people: event type 0 where it is none."""
     number, status, event_type, _, _, name, key, *_ = row
     kind = read_integer(event_type)

@@ -75,7 +75,7 @@ def how_to_redrive(
     return How(readable, as_query_back, as_logged, mode is FinishMode.DELETE)
 
 
-class RedriveTold(NamedTuple):
+class RedriveReport(NamedTuple):
     """The fate of some rows, or why they stay."""
 
     words: str  # of one row
@@ -93,7 +93,7 @@ class Redriven(NamedTuple):
     """The result of a redrive."""
 
     rows: int
-    told: tuple[RedriveTold, ...]
+    reports: tuple[RedriveReport, ...]
     refused: tuple[int, ...]  # that stay as they are
 
 
@@ -127,7 +127,7 @@ def redrive(store: Store, which: Which, how: How) -> Redriven:
     if others := sorted({*which.ids} - done):
         said["did not fail like that" if which.table or which.reason else "did not fail"] = others
         refused += others
-    reports = tuple(RedriveTold(words, tuple(ids)) for words, ids in said.items())
+    reports = tuple(RedriveReport(words, tuple(ids)) for words, ids in said.items())
     return Redriven(rows, reports, tuple(sorted(refused)))
 
 

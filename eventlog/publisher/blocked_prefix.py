@@ -24,7 +24,7 @@ from eventlog.sql.log.snapshot import Snapshot
 ENOUGH = 20_000  # rows that may not go, before it is worth knowing them
 PASSED = 2_000  # rows that went, likewise: an old snapshot of anyone keeps their dead versions in the index
 ROUTINE = 19  # times as long as a whole look took until the next one: a twentieth of the time
-TOLD = 3  # likewise where an object was released
+RELEASED = 3  # likewise where an object was released
 SHORTEST, LONGEST = 1.0, 60.0  # seconds between two whole looks
 FRUITLESS = 10.0  # seconds until growing is tried again
 
@@ -105,7 +105,7 @@ class BlockedPrefix:
 
     def _plan(self, took: float) -> None:
         now = self._clock()
-        self._released_at = now + TOLD * took
+        self._released_at = now + RELEASED * took
         self._routine_at = now + min(LONGEST, max(SHORTEST, ROUTINE * took))
 
     def _judge(self, snapshot: Snapshot, rows: PickUp, *, is_routine: bool) -> None:

@@ -69,21 +69,21 @@ def _columns(details: Any) -> Iterator[AlteredColumn]:
     found = json.loads(details).get("columns") or {}
     if len(found) > MAX_COLUMNS:
         raise InvalidDdl(f"{len(found)} columns: at most {MAX_COLUMNS} are read")
-    for name, told in found.items():
-        action = str(told.get("action")).upper()
+    for name, described in found.items():
+        action = str(described.get("action")).upper()
         if action not in _ACTIONS:
             raise InvalidDdl(f"action {action[:20]!r} of column {name!r} is none of {', '.join(_ACTIONS)}")
-        kind = str(told.get("type")).strip()
-        sizes = (int(told.get(size) or 0) for size in ("length", "precision", "scale"))
+        kind = str(described.get("type")).strip()
+        sizes = (int(described.get(size) or 0) for size in ("length", "precision", "scale"))
         spec = Spec(kind, *sizes) if kind in DATA_TYPES else None
-        position = int(told.get("primaryKeyPosition") or 0)
+        position = int(described.get("primaryKeyPosition") or 0)
         column = DataColumn(
-            str(told.get("columnNewName") or name), spec, position, not position, declared=True
+            str(described.get("columnNewName") or name), spec, position, not position, declared=True
         )
-        yield AlteredColumn(action, str(name), column, int(told.get("ordinal") or 0))
+        yield AlteredColumn(action, str(name), column, int(described.get("ordinal") or 0))
 
 
-def structure_told(
+def structure_of_history(
     schema: str | None, table: str, names: Sequence[str], history: Sequence[Ddl]
 ) -> Structure | None:
     """Return the structure that the history leads to, of the columns with these names, or None if it names

@@ -200,7 +200,7 @@ def following(
     names: str,
     external: bool,
     identity: Metadata,
-    told: int = 0,
+    source_version: int = 0,
 ) -> Metadata:
     """Return the metadata of a new structure, with a version of its own.
 
@@ -208,7 +208,7 @@ def following(
     lineage that a structure lacks. The id is a hash of the structure and its version alone, so it does not
     depend on the writer or the time.
     """
-    version = max(last.version + 1 if last else 1, told)
+    version = max(last.version + 1 if last else 1, source_version)
     schema = avro.dump_schema(avro.data_schema(structure.columns, logical, names, external))
     columns = [
         [name, *_column(place, c).values()]

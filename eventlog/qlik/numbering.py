@@ -121,9 +121,9 @@ def _closed(held: _Held, last: bool, recounted: bool) -> tuple[Numbered, Any]:
     if held.key is None:
         return Numbered(change, held.seq, None, None, known), held.made
     if change.extra and not recounted:
-        told, ends = change.fact("event_counter"), change.fact("last_event")
-        if isinstance(told, int) and isinstance(ends, bool):
-            return Numbered(change, held.seq, told - held.lost, ends or held.ends, known), held.made
+        number, ends = change.fact("event_counter"), change.fact("last_event")
+        if isinstance(number, int) and isinstance(ends, bool):
+            return Numbered(change, held.seq, number - held.lost, ends or held.ends, known), held.made
     return Numbered(change, held.seq, held.counter, last, known), held.made
 
 

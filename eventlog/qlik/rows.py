@@ -29,7 +29,8 @@ from eventlog.qlik.structure import Structure
 
 Cells = tuple[Any, ...]
 _STREAM_WIDTH = next(header.width for header in HEADERS if header.name == "stream_position")
-Told = tuple[str, str, str, str | None, object]  # change_seq, stream_position, id, timestamp, partition_name
+# change_seq, stream_position, id, timestamp, partition_name
+HeaderCells = tuple[str, str, str, str | None, object]
 _MAX_KEPT = 10_000
 _NO_TIME = "1970-01-01"
 _ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
@@ -398,17 +399,17 @@ class RowWriter:
         bits = join(i for i, value in enumerate(after) if value is not ABSENT)
         return [self._row("I", bits, facts, self._plan(after))]
 
-    def _update(self, told: Told, before: Sequence[Side], after: Sequence[Side]) -> list[Cells]:
+    def _update(self, facts: HeaderCells, before: Sequence[Side], after: Sequence[Side]) -> list[Cells]:
         row = self._plan(after)
         image = self._plan.beside(before, after, row)
         changed = differing(before, after, image, row)
-        update = self._row("U", join(changed), told, row)
+        update = self._row("U", join(changed), facts, row)
         if self._images and _says_more(before, after, changed):
-            return [self._row("B", 0, told, image), update]
+            return [self._row("B", 0, facts, image), update]
         return [update]
 
-    def _row(self, letter: str, bits: int, told: Told, data: Sequence[Any]) -> Cells:
-        seq, stream, transaction, time, partition = told
+    def _row(self, letter: str, bits: int, facts: HeaderCells, data: Sequence[Any]) -> Cells:
+        seq, stream, transaction, time, partition = facts
         mask = self._mask(bits)
         cells = (seq, letter, mask, stream, OPERATIONS[letter], transaction, time, partition)
         return (*compress(cells, self._wanted), *data)

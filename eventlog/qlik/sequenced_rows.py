@@ -15,7 +15,7 @@ from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
 from eventlog.qlik import row_plans
 from eventlog.qlik.control import Control, control_table
-from eventlog.qlik.ddl import Ddl, eras, structure_told, version_of
+from eventlog.qlik.ddl import Ddl, eras, structure_of_history, version_of
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.ordering import DOCUMENTED, Finder, Seen
@@ -142,13 +142,13 @@ class RowSequencer:
         history = self._control.history(schema, table)
         known = source.described or described_by_dfm(schema, table, settings)
         if known is None and self._known.of(schema, table) is None:
-            known = structure_told(schema, table, heading.data, history)
+            known = structure_of_history(schema, table, heading.data, history)
         structure = read_structure(schema, table, heading.data, self._known, known)
         if settings.heard is not None:
             settings.heard(structure)
         before = eras(heading, history) if source.described is None else []
-        told = named or self._control.task_of(structure.schema, structure.table)
-        task = self._tasks.setdefault((task, told), len(self._tasks))
+        task_name = named or self._control.task_of(structure.schema, structure.table)
+        task = self._tasks.setdefault((task, task_name), len(self._tasks))
         at = self._tables.setdefault((task, structure.schema, structure.table), len(self._tables))
         if at == len(self._finders):
             self._finders.append(
@@ -340,14 +340,14 @@ class RowSequencer:
 
     def _paired(self, row: ChangeRow, image: ChangeRow | None) -> Iterator[Placed | Refused]:
         if image is not None:
-            told, image = image, row.table.aligned(image)
+            given, image = image, row.table.aligned(image)
             try:
                 column = row.table.contradicted(row, image, self._order(row, image))
             except EventlogError:
                 column = None  # what is wrong with the row is reported with it
             if column is not None:
                 said = f"B row of change_seq {row.seq}: {column} is another in the U row, but not in its mask"
-                yield Refused(_at(told), said, _raw(told))
+                yield Refused(_at(given), said, _raw(given))
                 image = None
         yield self._change(row, image)
 

@@ -51,7 +51,7 @@ def by_commit(
                 sorter.add(((*place, number), item))
         ordered = (change for _, change in sorter.in_order())
         yield from once(ordered, repeated) if commits.shared else ordered
-        yield from repeats_told(repeated)
+        yield from repeats_left_out(repeated)
 
 
 def place_of(change: Change, commits: Commits) -> tuple[int, str, int]:
@@ -94,7 +94,7 @@ def _what(change: Change) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def repeats_told(repeated: Counter[str]) -> Iterator[Refused]:
+def repeats_left_out(repeated: Counter[str]) -> Iterator[Refused]:
     """Yield one sentence for each table."""
     for table, count in repeated.items():
         yield Refused(table, f"{count} repeated changes are left out", fault=False)

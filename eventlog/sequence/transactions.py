@@ -179,7 +179,7 @@ class _Group:
                 lacking = next(f.lacks(k) for k, f in known if self._stops(k, f))
                 raise Incomplete(lacking)
             taken = self.held.take(key)
-            yield from self._told(key, facts, taken)
+            yield from self._ended_one(key, facts, taken)
             taken.close()
         self._spoilt.clear()
 
@@ -191,7 +191,7 @@ class _Group:
         """Return whether the missing changes of a transaction may still come."""
         return facts.open and not self._ended
 
-    def _told(self, key: Key, facts: Facts, taken: StoredItems[Placed]) -> Iterator[Whole | Refused]:
+    def _ended_one(self, key: Key, facts: Facts, taken: StoredItems[Placed]) -> Iterator[Whole | Refused]:
         if key in self._spoilt:
             yield from refused(taken, f"transaction {key[0]}: rows of it contradict each other")
         elif facts.complete:

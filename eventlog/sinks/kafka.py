@@ -46,7 +46,7 @@ class NotDelivered(NamedTuple):
     taken: bool = True  # perhaps it has
 
 
-_UNTOLD = NotDelivered("no broker has confirmed the message")
+_UNCONFIRMED = NotDelivered("no broker has confirmed the message")
 _IN_COMPANY = NotDelivered("refused with others, and not yet sent alone", taken=False)
 Faults = dict[str, NotDelivered]  # by the messages' names
 
@@ -143,17 +143,17 @@ class KafkaSink:
 
     def _send_once(self, messages: Iterable[Message]) -> Faults:
         faults: Faults = {}
-        untold: dict[int, str] = {}  # the names of messages without a reply of a broker
+        unconfirmed: dict[int, str] = {}  # the names of messages without a reply of a broker
         for number, message in enumerate(messages):
-            untold[number] = message.name
-            self._produce(message, partial(untold.pop, number, None), faults)
+            unconfirmed[number] = message.name
+            self._produce(message, partial(unconfirmed.pop, number, None), faults)
         if self._unless_it_dies(lambda: self.producer.flush(self._timeout)):
             self.producer.purge()
             self._unless_it_dies(lambda: self.producer.flush(self._timeout))
-        return dict.fromkeys(untold.values(), _UNTOLD) | faults
+        return dict.fromkeys(unconfirmed.values(), _UNCONFIRMED) | faults
 
-    def _produce(self, message: Message, told: Callable[[], object], faults: Faults) -> None:
-        """Hand a message to the producer; `told` hears that its fate is known, and a fault is noted."""
+    def _produce(self, message: Message, settled: Callable[[], object], faults: Faults) -> None:
+        """Hand a message to the producer; `settled` hears that its fate is known, and a fault is noted."""
         from confluent_kafka import KafkaException
 
         name, value, key, headers = message
@@ -161,7 +161,7 @@ class KafkaSink:
         def delivered(error: Any, message: object) -> None:
             if error is not None:
                 faults[name] = _fault(error)
-            told()
+            settled()
 
         while not self._died:
             try:

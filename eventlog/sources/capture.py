@@ -229,7 +229,7 @@ class Capture:
                 return
 
     def _piece(self, stream: StreamReader, chunk: bytes, overlap: Overlap) -> Iterator[Answer]:
-        yield from _told(stream, chunk, overlap)
+        yield from _answers(stream, chunk, overlap)
         self._state = self._state._replace(position=stream.position)
 
     def _check_log(self, position: int) -> None:
@@ -263,7 +263,7 @@ class Capture:
         return SnapshotRows(self._rows_file)
 
 
-def _told(stream: StreamReader, chunk: bytes, overlap: Overlap) -> Iterator[Answer]:
+def _answers(stream: StreamReader, chunk: bytes, overlap: Overlap) -> Iterator[Answer]:
     for answer in stream.feed(chunk):
         if isinstance(answer, Change):
             yield from overlap.of(answer)

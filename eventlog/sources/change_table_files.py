@@ -9,7 +9,7 @@ from typing import Any
 
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Shape, Source
-from eventlog.files.inputs import Advance, check_inputs, open_sources, stem_told
+from eventlog.files.inputs import Advance, check_inputs, open_sources, source_stem
 from eventlog.jobs.job import Job
 
 
@@ -24,7 +24,7 @@ class FileTables:
         self._advance = advance
         self._shape: Shape = source.shape
         self._beside = source.companion
-        stems = {name: stem_told(name, source.companion) for name in inputs}
+        stems = {name: source_stem(name, source.companion) for name in inputs}
         ahead = source.describes_others or (lambda name: False)
         self._control = [name for name, stem in stems.items() if ahead(stem)]
         self._inputs = {name: stem for name, stem in stems.items() if not ahead(stem)}

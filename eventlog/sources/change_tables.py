@@ -52,8 +52,8 @@ def name_of(schema: str | None, table: str, settings: TableSettings) -> str:
 
 
 def _schema(schema: str | None, settings: TableSettings) -> str | None:
-    told = settings.change_table_schema
-    return (schema if told == "*" else told) or None
+    written = settings.change_table_schema
+    return (schema if written == "*" else written) or None
 
 
 def write(

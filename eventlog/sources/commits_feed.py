@@ -13,7 +13,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed
 from eventlog.files.keyed_store import KeyedStore, StoredItems
-from eventlog.sequence.commits import Commits, number_of, once, place_of, repeats_told, sequence_of
+from eventlog.sequence.commits import Commits, number_of, once, place_of, repeats_left_out, sequence_of
 from eventlog.sequence.delivery import ChangesOf, ChangesOfBatches, Delivery, Stale
 from eventlog.sequence.transactions import size_of
 
@@ -107,9 +107,9 @@ class CommitsFeed:
     @property
     def state(self) -> str | None:
         """Return the state after everything that was handed out."""
-        return json.dumps({"streams": self._told_positions(), "last": self._last})
+        return json.dumps({"streams": self._current_positions(), "last": self._last})
 
-    def _told_positions(self) -> dict[str, Any]:
+    def _current_positions(self) -> dict[str, Any]:
         self._positions |= {name: position() for name, position in self._moved.items()}
         self._moved.clear()
         return self._positions
@@ -125,7 +125,7 @@ class CommitsFeed:
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """Yield the transactions of the streams after their positions, in the order of their commits."""
         refused: list[Refused] = []
-        positions = self._told_positions()
+        positions = self._current_positions()
         readings = self._readings = {name: self._opened(name, positions.get(name)) for name in self._names}
         streams = [
             self._wholes(i, name, readings[name].answers(follow), readings[name], refused)
@@ -147,7 +147,7 @@ class CommitsFeed:
             for whole in wholes:
                 whole.changes.close()
         yield from refused
-        yield from repeats_told(repeated)
+        yield from repeats_left_out(repeated)
         self._moved |= {name: reading.position for name, reading in readings.items()}
         self._new = set()
         for reading in readings.values():

@@ -257,7 +257,7 @@ def asked(call: Any, patience: float = _PATIENCE) -> Any:
             if not isinstance(error, KafkaError):
                 raise KafkaFault(str(fault)) from None
             if error.code() not in _MOVING or time.monotonic() > deadline:
-                raise told(error) from None
+                raise kafka_fault(error) from None
             time.sleep(0.1)
 
 
@@ -270,7 +270,7 @@ def opened(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
     return client
 
 
-def told(error: KafkaError) -> KafkaFault:
+def kafka_fault(error: KafkaError) -> KafkaFault:
     """Return the client's message with its code."""
     fault = KafkaFault(error.str())
     fault.code = error.code()

@@ -94,7 +94,7 @@ def readings(
         "letter": status,
         "is_new": f"{names['status']} = 'N'" + ("" if letter.exact else f" and {status} = 'N'"),
         "event_type": _number(dialect, kind, names["event_type"]),
-        "event_type_told": f"trim({names['event_type']})" if kind.is_text else names["event_type"],
+        "event_type_shown": f"trim({names['event_type']})" if kind.is_text else names["event_type"],
         "status": names["status"],
         "event_time": names["event_time"],
         "event_time_utc": utc,

@@ -19,7 +19,7 @@ from eventlog.qlik.keys import KeyWriter
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.message_writer import MessageWriter, WrittenMessage
 from eventlog.qlik.structure import Structure
-from eventlog.sources.kafka import KafkaFault, asked, opened, told
+from eventlog.sources.kafka import KafkaFault, asked, kafka_fault, opened
 from eventlog.sources.kafka_settings import KafkaSettings
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -110,7 +110,7 @@ class Sender:
 
     def _raise(self) -> None:
         if self._fault is not None:
-            raise told(self._fault)
+            raise kafka_fault(self._fault)
 
     def _topic(self, structure: Structure) -> str:
         topic = self._settings.topic_of(structure.schema, structure.table)

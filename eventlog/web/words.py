@@ -21,9 +21,9 @@ def duration(seconds: float) -> str:
     """Return a time in its two greatest units: 4 min 42 s; below ten seconds with a fraction."""
     if seconds < 10:
         return f"{seconds:.3g} s"
-    rest, told = round(seconds), list[str]()
+    rest, words = round(seconds), list[str]()
     for size, unit in _UNITS:
         number, rest = divmod(rest, size)
-        if number or told:
-            told.append(f"{count(number)} {unit}" if number else "")
-    return " ".join(filter(None, told[:2]))
+        if number or words:
+            words.append(f"{count(number)} {unit}" if number else "")
+    return " ".join(filter(None, words[:2]))

@@ -114,7 +114,7 @@ def _many_objects(query: Query, tables: Tables, settings: XdsSettings) -> list[S
 
 def _search(table: Table, table_key: str | None, query: Query, settings: XdsSettings) -> Search:
     criteria = tuple(_criterion(table, name, value, settings) for name, value in query.search)
-    return Search(table, table_key, criteria, frozenset(_told(table, query)))
+    return Search(table, table_key, criteria, frozenset(_columns_read(table, query)))
 
 
 def _check_read(query: Query, tables: Sequence[Table]) -> None:
@@ -124,7 +124,7 @@ def _check_read(query: Query, tables: Sequence[Table]) -> None:
             raise _unknown(f"attribute {name!r} of class {', '.join(str(table) for table in tables)}")
 
 
-def _told(table: Table, query: Query) -> Iterator[str]:
+def _columns_read(table: Table, query: Query) -> Iterator[str]:
     if query.read is None:
         yield from (column.name for column in table.data)
     for name in query.read or ():

@@ -92,7 +92,7 @@ class _Options:
     @cached_property
     def stores(self) -> Stores:
         """The store of the files, if they are in one."""
-        return Stores.told([self._path], self.store_settings.get)
+        return Stores.configured([self._path], self.store_settings.get)
 
     @cached_property
     def files(self) -> list[File]:

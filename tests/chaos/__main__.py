@@ -34,7 +34,7 @@ def main() -> int:
     for seed, product, mode in itertools.product(seeds, given.database or KILLABLE, modes):
         folder = Path(tempfile.mkdtemp(prefix="chaos-"))
         outcome = run(product, mode, given.seconds, seed, folder)
-        print(f"{product}, {mode}, seed {seed}, {given.seconds:g} s: {outcome.told}", flush=True)
+        print(f"{product}, {mode}, seed {seed}, {given.seconds:g} s: {outcome.reported}", flush=True)
         for fault in outcome.faults:
             print(f"  FAULT {fault}", flush=True)
         if outcome.faults:

@@ -44,10 +44,10 @@ class Audit:
         found = [(number, kind) for number, name, kind in self._all() if name == key]
         before = [one for one in found if one[0] < row][-NEAR:]
         behind = [one for one in found if one[0] >= row][: NEAR // 2]
-        told = (
+        reported = (
             (number, f"type {kind}{', skipped' * (number in skipped)}") for number, kind in before + behind
         )
-        return ", ".join(f"{number} ({words})" for number, words in told)
+        return ", ".join(f"{number} ({words})" for number, words in reported)
 
     def _all(self) -> list[tuple[int, str, int]]:
         """Return each row, its object and its type, in their order."""

@@ -65,7 +65,7 @@ class Witness(Replica):
     def __init__(self, holes: Holes, folder: Path) -> None:
         super().__init__()
         self.holes = holes
-        self.told: list[tuple[str, tuple[int, int], str]] = []  # what did not fit: object, rows, words
+        self.reported: list[tuple[str, tuple[int, int], str]] = []  # what did not fit: object, rows, words
         self._came: dict[str, list[str]] = {}  # what came of each object, and whether it was refused
         self._folder = folder
         self._lines: list[str] = []
@@ -80,7 +80,7 @@ class Witness(Replica):
         key, row = object_of(event), first_row(event)
         came = self._note(event, "again" if self.counts["again"] > again else "")
         rows = row, last_row(event)
-        self.told += ((key, rows, f"{words}; came of it: {came}") for words in self.faults[before:])
+        self.reported += ((key, rows, f"{words}; came of it: {came}") for words in self.faults[before:])
         if event.tag == "delete":
             self.holes.mend(key, row)
         if self.counts["again"] == again:
@@ -96,7 +96,7 @@ class Witness(Replica):
 
     def contradictions(self) -> list[tuple[str, tuple[int, int], str]]:
         """Return what did not fit without a hole: the object, the event's first and last row, and why."""
-        return [told for told in self.told if not self.holes.open_at(*told[:2])]
+        return [reported for reported in self.reported if not self.holes.open_at(*reported[:2])]
 
     def files(self, *, all_of_them: bool = False) -> Sequence[Path]:
         """Return what was taken, in files that no longer change."""
@@ -137,10 +137,10 @@ class Moody:
         with self._one:
             mood = "well" if self.well else self._dice.choices(MOODS, WEIGHTS)[0]
             self.answers[mood] += 1
-            taken, told = self._judge(mood, events_of(handler.document))
+            taken, reported = self._judge(mood, events_of(handler.document))
             for event in taken:
                 self._witness.take(event)
-        statuses = "".join(f'<status level="{mood}" event-id="{name}"/>' for name in told)
+        statuses = "".join(f'<status level="{mood}" event-id="{name}"/>' for name in reported)
         {
             "500": lambda: handler.reply(b"", status=500),
             "cut": lambda: handler.reply(b"<nds><out", length=100),

@@ -66,7 +66,7 @@ SPARK_TAKES = 40.0  # seconds; a shorter run is without it
 class Outcome:
     """The result of a run."""
 
-    told: str  # in a line
+    reported: str  # in a line
     faults: tuple[str, ...]  # what should not be
 
 
@@ -252,15 +252,17 @@ class Chaos:
         if not (seen / name / "_SUCCESS").exists():
             self._faults.append(f"the backlog did not come to its end: {self._commands.said(500)}")
             return
-        told_of = set()
+        in_backlog = set()
         for part in sorted((seen / name).glob("part-*")):
             for document in part.read_text().splitlines():
                 for event in events_of(document):
                     self._counts["events by Spark"] += 1
                     self._witness.take(event)
-                    told_of.add(object_of(event))
-        if len(wait - told_of) > len(wait) / 2:  # some may wait for a retry
-            self._faults.append(f"of {len(wait)} objects that waited Spark told of {len(wait & told_of)}")
+                    in_backlog.add(object_of(event))
+        if len(wait - in_backlog) > len(wait) / 2:  # some may wait for a retry
+            self._faults.append(
+                f"of {len(wait)} objects that waited Spark published {len(wait & in_backlog)}"
+            )
 
     # --- the end
 

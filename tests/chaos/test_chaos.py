@@ -25,5 +25,5 @@ def test_the_receiver_and_a_second_database_hold_what_the_table_does(product: st
     modes = list(FinishMode)
     mode = modes[(SEED + list(KILLABLE).index(product)) % len(modes)]
     outcome = run(product, mode, LONGER * SECONDS, SEED, tmp_path)
-    print(f"{product}, {mode}, seed {SEED}: {outcome.told}")
+    print(f"{product}, {mode}, seed {SEED}: {outcome.reported}")
     assert outcome.faults == ()

@@ -77,7 +77,7 @@ def test_a_setting_comes_from_the_flag_then_from_the_environment(tmp_path: Path)
     assert flagged.stdout.count("<nds ") == 2
 
 
-def test_a_faulty_tables_file_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_faulty_tables_file_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("[tables.a]\nkeys = []\n")
     done = run(tmp_path, "convert", "--from", "log", "--to", "xds", "--tables", "bad.toml")
     assert done.code == 1

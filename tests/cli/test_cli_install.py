@@ -35,8 +35,8 @@ def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path, cal
         connection.execute(text("alter table usr add primary key (idu)"))
 
     done = call("install", "--future-events")
-    told, notice = done.stderr.splitlines()
-    assert (done.code, done.stdout, told) == (0, "", "public.events is installed")
+    reported, notice = done.stderr.splitlines()
+    assert (done.code, done.stdout, reported) == (0, "", "public.events is installed")
     assert notice.startswith(
         "its triggers run as a superuser, the owner of the log: fine for a test, else let"
     )
@@ -74,17 +74,17 @@ def test_the_ddl_is_printed_without_a_connection(dialect: str, call: Call) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("install",), "which database?"),
         (("install", "--sql"), "--sql needs --dialect"),
         (("install", "--config", "nowhere.toml"), "nowhere.toml"),
     ],
 )
-def test_misuse_says_what_to_say(words: tuple[str, ...], told: str, call: Call) -> None:
+def test_misuse_says_what_to_say(words: tuple[str, ...], reported: str, call: Call) -> None:
     done = call(*words, EVENTLOG_URL="")
     assert done.code == 2
-    assert told in done.stderr
+    assert reported in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -94,5 +94,5 @@ def test_settings_are_read_as_by_every_command(tmp_path: Path, call: Call) -> No
     )
     done = call("install", EVENTLOG_LOG_TIME="noon")
     assert done.code == 2
-    for told in ("log-tabel: there is no such setting", "layout: 'b'", "EVENTLOG_LOG_TIME: 'noon'"):
-        assert told in done.stderr
+    for reported in ("log-tabel: there is no such setting", "layout: 'b'", "EVENTLOG_LOG_TIME: 'noon'"):
+        assert reported in done.stderr

@@ -41,7 +41,7 @@ def shell(started: Shell, tmp_path: Path) -> Shell:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         ("convrt", "Did you mean convert?"),
         ("pauze", "pause"),
@@ -49,9 +49,9 @@ def shell(started: Shell, tmp_path: Path) -> Shell:
         ("run --batch-siez 3", "--batch-size"),
     ],
 )
-def test_what_is_nearly_right_is_met_with_what_was_meant(words: str, told: str, shell: Shell) -> None:
+def test_what_is_nearly_right_is_met_with_what_was_meant(words: str, reported: str, shell: Shell) -> None:
     done = shell.run(*words.split())
-    assert (done.code, told in done.stderr) == (2, True), done.stderr
+    assert (done.code, reported in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_last_of_several_names_never_overwrites(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (
             "convert in.csv",
@@ -96,9 +96,9 @@ def test_the_last_of_several_names_never_overwrites(shell: Shell) -> None:
         ("run --pretty", "No such option '--pretty'"),
     ],
 )
-def test_what_cannot_be_guessed_or_has_no_effect_is_misuse(words: str, told: str, shell: Shell) -> None:
+def test_what_cannot_be_guessed_or_has_no_effect_is_misuse(words: str, reported: str, shell: Shell) -> None:
     done = shell.run(*words.split())
-    assert (done.code, told in done.stderr) == (2, True), done.stderr
+    assert (done.code, reported in done.stderr) == (2, True), done.stderr
 
 
 def test_a_setting_of_another_format_in_the_environment_is_no_fault(shell: Shell) -> None:
@@ -163,8 +163,10 @@ def test_a_command_begins_without_what_only_some_of_its_work_needs() -> None:
         f"import sys; from importlib import import_module; list(map(import_module, {[*COMMANDS.values()]}))"
     )
     asked = f"{known}; print({{'numpy', 'pandas', 'pyarrow', 'alembic', 'pyspark'}} & sys.modules.keys())"
-    told = subprocess.run([sys.executable, "-c", asked], env=environment(), capture_output=True, check=True)
-    assert told.stdout == b"set()\n"
+    reported = subprocess.run(
+        [sys.executable, "-c", asked], env=environment(), capture_output=True, check=True
+    )
+    assert reported.stdout == b"set()\n"
 
 
 def write_large_log(shell: Shell) -> None:
@@ -182,10 +184,10 @@ def test_arrow_does_not_load_pandas_where_spark_is_not_asked_for(shell: Shell) -
         f"import atexit, sys; {converted}; from eventlog.cli import main; "
         "atexit.register(lambda: print({'pandas', 'pyarrow'} & sys.modules.keys())); main()"
     )
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", asked], env=environment(), cwd=shell.folder, capture_output=True, check=True
     )
-    assert told.stdout == b"{'pyarrow'}\n"
+    assert reported.stdout == b"{'pyarrow'}\n"
 
 
 def test_arrow_gives_memory_back(shell: Shell) -> None:
@@ -196,21 +198,21 @@ def test_arrow_gives_memory_back(shell: Shell) -> None:
         "from eventlog.cli import main; "
         "atexit.register(lambda: print(sys.modules['pyarrow'].default_memory_pool().backend_name)); main()"
     )
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", asked], env=environment(), cwd=shell.folder, capture_output=True, check=True
     )
-    assert told.stdout == b"system\n"
+    assert reported.stdout == b"system\n"
 
 
-def test_a_misspelt_variable_of_a_setting_is_told_with_the_one_that_is_meant(shell: Shell) -> None:
+def test_a_misspelt_variable_of_a_setting_is_reported_with_the_one_that_is_meant(shell: Shell) -> None:
     misspelt = {"EVENTLOG_POLING_INTERVAL": "5", "EVENTLOG_LOGTABLE": "x", "EVENTLOG_UR": "sqlite://"}
     others = {"EVENTLOG_PASSWORD": "x", "EVENTLOG_POLL_INTERVAL": "5", "EVENTLOG_PORT": "tcp://10.0.0.1:80"}
     done = shell.run("status", "--url", "sqlite://", **misspelt, **others)
     assert done.code == 2
-    told = re.findall(
+    reported = re.findall(
         r"(EVENTLOG_\w+) in the environment is no setting: is (EVENTLOG_\w+) meant\?", done.stderr
     )
-    assert told == [
+    assert reported == [
         ("EVENTLOG_LOGTABLE", "EVENTLOG_LOG_TABLE"),
         ("EVENTLOG_POLING_INTERVAL", "EVENTLOG_POLLING_INTERVAL"),
         ("EVENTLOG_UR", "EVENTLOG_URL"),

@@ -40,12 +40,12 @@ def keys_of(path: Path) -> list[str]:
     return [str(json.loads(line)["key"]["idu"]) for line in text.splitlines()]
 
 
-def told_whole(disk: Path, runs: list[Done]) -> None:
+def whole(disk: Path, runs: list[Done]) -> None:
     assert keys_of(disk / "out.jsonl") == KEYS
     assert sorted(path.name for path in disk.iterdir()) == ["out.jsonl"]
 
 
-def told_at_least_once(disk: Path, runs: list[Done]) -> None:
+def at_least_once(disk: Path, runs: list[Done]) -> None:
     """Check that all changes are there, with some of the first again: the state is older."""
     found = keys_of(disk / "out.jsonl")
     again = len(found) - ROWS
@@ -53,7 +53,7 @@ def told_at_least_once(disk: Path, runs: list[Done]) -> None:
     assert found[:again] == KEYS[:again]
 
 
-def told_once_in_parts(disk: Path, runs: list[Done]) -> None:
+def once_in_parts(disk: Path, runs: list[Done]) -> None:
     parts = sorted((disk / "parts").iterdir())
     assert [key for part in parts for key in keys_of(part)] == KEYS
 
@@ -87,16 +87,14 @@ class Work(NamedTuple):
 
 
 WORKS = {
-    "a file": Work("convert {src}/changes.jsonl -o out.jsonl", told_whole),
-    "a file that grows": Work(
-        "convert --from gbase {src}/capture --state state -o out.jsonl", told_at_least_once
-    ),
+    "a file": Work("convert {src}/changes.jsonl -o out.jsonl", whole),
+    "a file that grows": Work("convert --from gbase {src}/capture --state state -o out.jsonl", at_least_once),
     "parts of change tables": Work(
         "convert --from qlik-table --to changes {src}/tables/usr__ct.csv --state state -o parts/",
-        told_once_in_parts,
+        once_in_parts,
     ),
     "parts of a capture": Work(
-        "convert --from gbase --to changes {src}/capture --state state -o parts/", told_once_in_parts
+        "convert --from gbase --to changes {src}/capture --state state -o parts/", once_in_parts
     ),
     "a kept state": Work(
         "compare kept.parquet {src}/usr.csv --rows-of usr --keep kept.parquet -o out.jsonl", kept

@@ -270,7 +270,7 @@ def test_a_flag_has_an_effect_or_is_refused(words: str, more: str, shell: Shell)
 
 
 @pytest.mark.parametrize(
-    ("words", "more", "told"),
+    ("words", "more", "reported"),
     [
         pytest.param(*case, id=f"{name} {flag}")
         for name, cases in LIVE.items()
@@ -278,7 +278,7 @@ def test_a_flag_has_an_effect_or_is_refused(words: str, more: str, shell: Shell)
     ],
 )
 def test_a_flag_has_an_effect_on_a_log(
-    words: str, more: str, told: str, shell: Shell, postgres: Database
+    words: str, more: str, reported: str, shell: Shell, postgres: Database
 ) -> None:
     url = postgres.url.render_as_string(hide_password=False)
     assert shell.run("install", EVENTLOG_URL=url).code == 0
@@ -295,8 +295,8 @@ def test_a_flag_has_an_effect_on_a_log(
         )
         for line in (words, f"{words} {more}")
     )
-    assert told in flagged.stdout + flagged.stderr
-    assert told not in plain.stdout + plain.stderr
+    assert reported in flagged.stdout + flagged.stderr
+    assert reported not in plain.stdout + plain.stderr
 
 
 def free_port() -> int:

@@ -39,7 +39,7 @@ def test_a_command_with_flags_alone_names_the_flag(words: str, shell: Shell) -> 
     assert "publish such rows as strings (--unknown-tables string)" in done.stdout + done.stderr
 
 
-def test_who_has_a_settings_file_is_told_its_line(shell: Shell, postgres: Database) -> None:
+def test_who_has_a_settings_file_is_reported_its_line(shell: Shell, postgres: Database) -> None:
     url = postgres.url.render_as_string(hide_password=False)
     assert shell.run("install", EVENTLOG_URL=url).code == 0
     engine = postgres.engine()

@@ -72,7 +72,7 @@ def shell(folder: Path) -> Iterator[Shell]:
 class Situation(NamedTuple):
     words: str
     code: int
-    told: str  # what the last line on standard error holds
+    reported: str  # what the last line on standard error holds
     environment: dict[str, str] = {}  # noqa: RUF012 - never changed
 
 
@@ -207,18 +207,18 @@ def last_line(done: Done) -> str:
     return lines[-1] if lines else ""
 
 
-def test_a_cause_is_told_once(shell: Shell) -> None:
+def test_a_cause_is_reported_once(shell: Shell) -> None:
     done = shell.run("status", "--url", "postgres://127.0.0.1:1/db")
     assert done.stderr.count("Connection refused") == 1
     assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.words)
-def test_a_bad_situation_is_told_in_a_line(situation: Situation, shell: Shell) -> None:
+def test_a_bad_situation_is_reported_in_a_line(situation: Situation, shell: Shell) -> None:
     done = shell.run(*situation.words.split(), **situation.environment)
     assert "Traceback" not in done.stderr
     assert "a bug in eventlog" not in done.stderr
-    assert (done.code, situation.told in done.stderr) == (situation.code, True), done.stderr
+    assert (done.code, situation.reported in done.stderr) == (situation.code, True), done.stderr
     assert "secret" not in done.stderr
     assert "cret" not in done.stderr
     assert len(done.stderr.splitlines()) <= 4
@@ -235,13 +235,13 @@ def test_with_v_the_traceback_is_shown(shell: Shell) -> None:
 # standard output
 
 
-def test_a_full_disk_behind_standard_output_is_told(shell: Shell) -> None:
+def test_a_full_disk_behind_standard_output_is_reported(shell: Shell) -> None:
     done = shell.run(*CONVERT.split(), "log.csv", stdout="/dev/full")
     assert (done.code, last_line(done)) == (1, "eventlog: standard output: No space left on device")
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_full_disk_is_told_by_commands_that_print_lines(shell: Shell) -> None:
+def test_a_full_disk_is_reported_by_commands_that_print_lines(shell: Shell) -> None:
     done = shell.run("install", "--sql", "--dialect", "postgresql", stdout="/dev/full")
     assert (done.code, last_line(done)) == (1, "eventlog: standard output: No space left on device")
 
@@ -324,8 +324,8 @@ def test_a_signal_ends_the_command_with_its_own_code(number: signal.Signals, fol
         process.stdin.flush()
         until_reading(process)
         process.send_signal(number)
-        _, told = process.communicate(timeout=60)
-    assert told == f"eventlog: stopped by {number.name}\n"
+        _, reported = process.communicate(timeout=60)
+    assert reported == f"eventlog: stopped by {number.name}\n"
     assert process.returncode == 128 + number
 
 
@@ -373,7 +373,7 @@ def until(true: Callable[[], bool]) -> None:
     raise AssertionError("it never came to that")
 
 
-def test_an_unforeseen_fault_is_told_as_one_of_ours(folder: Path) -> None:
+def test_an_unforeseen_fault_is_reported_as_one_of_ours(folder: Path) -> None:
     program = (
         "import eventlog.cli.convert as c\n"
         "def broken(*a, **k): raise KeyError('x')\n"

@@ -28,7 +28,7 @@ from eventlog.gbase.records import Number, RbTx, Timeout
 from eventlog.gbase.schema import read_schema
 from eventlog.gbase.settings import GbaseSettings
 from tests.gbase import typed
-from tests.gbase.helpers import T1, Told, cut, read_all
+from tests.gbase.helpers import T1, StreamBuilder, cut, read_all
 from tests.gbase.mutants import sound_stream
 from tests.gbase.test_cuts import Step, steps, stream_of
 from tests.tiers import drawn
@@ -47,16 +47,16 @@ def by_column(
     text = GbaseSettings().text
     reader = BatchReader(StreamReader(tables or Tables(), lambda where: f"in:{where}", text), least_rows)
     answers = [answer for chunk in chunks for answer in reader.feed(chunk)] + list(reader.close())
-    told: list[Change | Refused] = []
+    built: list[Change | Refused] = []
     batched = 0
     for answer in answers:
         if isinstance(answer, ChangeBatch):
             answer.rows.validate(full=True)
-            told += answer.changes()
+            built += answer.changes()
             batched += len(answer.rows)
         else:
-            told.append(answer)
-    return told, batched
+            built.append(answer)
+    return built, batched
 
 
 def chunks(data: bytes, size: int) -> list[bytes]:
@@ -87,8 +87,8 @@ def test_any_stream_has_the_same_answers(said: list[Step], size: int) -> None:
 def test_a_broken_stream_has_the_same_answers(at: int, byte: int, size: int) -> None:
     data = bytearray(sound_stream() * 2)
     data[at] = byte
-    told, _ = by_column(chunks(bytes(data), size))
-    assert told == read_all(chunks(bytes(data), size))
+    built, _ = by_column(chunks(bytes(data), size))
+    assert built == read_all(chunks(bytes(data), size))
 
 
 @settings(max_examples=drawn(60))
@@ -107,12 +107,12 @@ def test_values_of_every_type_are_the_same(
     data: st.DataObject, table: tuple[str, list[st.SearchStrategy[Value]]], order: str, prefix: int
 ) -> None:
     text, values = table
-    told = Told(order=order, prefix=prefix).table(7, text).begin(100, 1)
+    built = StreamBuilder(order=order, prefix=prefix).table(7, text).begin(100, 1)
     made = data.draw(st.lists(st.tuples(st.sampled_from(sorted(_KINDS)), st.tuples(*values)), max_size=8))
     for sequence, (kind, row) in enumerate(made, 101):
         for number in _KINDS[kind]:
-            told.row(number, sequence, 1, 7, row)
-    whole = told.commit(200, 1).data
+            built.row(number, sequence, 1, 7, row)
+    whole = built.commit(200, 1).data
     assert by_column([whole]) == (read_all([whole]), len(made))
 
 
@@ -189,28 +189,34 @@ def column_of(kind: ColumnType, cells: list[bytes]) -> pa.Array:
 
 
 def test_a_row_with_flags_is_read_by_record() -> None:
-    told = Told().table(1, T1).begin(10, 1).row(Number.INSERT, 11, 1, 1, (1, "a"), flags=1).commit(12, 1)
-    assert by_column([told.data]) == (read_all([told.data]), 0)
+    built = (
+        StreamBuilder()
+        .table(1, T1)
+        .begin(10, 1)
+        .row(Number.INSERT, 11, 1, 1, (1, "a"), flags=1)
+        .commit(12, 1)
+    )
+    assert by_column([built.data]) == (read_all([built.data]), 0)
 
 
 def test_what_is_plain_after_another_record_is_in_batches() -> None:
-    told = Told().table(1, T1).row(Number.INSERT, 9, 1, 1, (1, "a")).say(Timeout(9))
+    built = StreamBuilder().table(1, T1).row(Number.INSERT, 9, 1, 1, (1, "a")).say(Timeout(9))
     for at in (10, 20):
-        told.begin(at, 1).row(Number.INSERT, at + 1, 1, 1, (1, "a")).commit(at + 2, 1)
-    told.row(Number.INSERT, 30, 1, 1, (1, "a"))
-    answers, batched = by_column([told.data])
-    assert (answers, batched) == (read_all([told.data]), 2)
+        built.begin(at, 1).row(Number.INSERT, at + 1, 1, 1, (1, "a")).commit(at + 2, 1)
+    built.row(Number.INSERT, 30, 1, 1, (1, "a"))
+    answers, batched = by_column([built.data])
+    assert (answers, batched) == (read_all([built.data]), 2)
     assert sum(isinstance(answer, Refused) for answer in answers) == 2
 
 
 def test_interleaved_transactions_come_in_the_order_of_their_commits() -> None:
-    told = Told().table(1, T1).begin(10, 1).begin(11, 2).begin(12, 3)
+    built = StreamBuilder().table(1, T1).begin(10, 1).begin(11, 2).begin(12, 3)
     for at in range(20, 40):
-        told.row(Number.INSERT, at, at % 3 + 1, 1, (at, "a"))
-    told.row(Number.UPDBEF, 40, 2, 1, (1, "a")).row(Number.INSERT, 41, 1, 1, (4, "b"))
-    told.row(Number.UPDAFT, 40, 2, 1, (1, None)).commit(50, 2).say(RbTx(51, 3)).commit(52, 1)
-    answers, batched = by_column([told.data], USR)
-    assert answers == read_all([told.data], USR)
+        built.row(Number.INSERT, at, at % 3 + 1, 1, (at, "a"))
+    built.row(Number.UPDBEF, 40, 2, 1, (1, "a")).row(Number.INSERT, 41, 1, 1, (4, "b"))
+    built.row(Number.UPDAFT, 40, 2, 1, (1, None)).commit(50, 2).say(RbTx(51, 3)).commit(52, 1)
+    answers, batched = by_column([built.data], USR)
+    assert answers == read_all([built.data], USR)
     assert batched == len(answers) == 15
     first, last = answers[0], answers[-1]
     assert isinstance(first, Change)
@@ -219,29 +225,29 @@ def test_interleaved_transactions_come_in_the_order_of_their_commits() -> None:
 
 
 def test_short_runs_of_tables_are_read_record_by_record() -> None:
-    told = Told().table(1, T1).table(2, T1).begin(10, 1)
+    built = StreamBuilder().table(1, T1).table(2, T1).begin(10, 1)
     for at in range(20, 80):
-        told.row(Number.INSERT, at, 1, at % 2 + 1, (at, "a"))
-    told.commit(90, 1)
-    assert by_column([told.data], least_rows=16) == (read_all([told.data]), 0)
-    assert by_column([told.data]) == (read_all([told.data]), 60)
+        built.row(Number.INSERT, at, 1, at % 2 + 1, (at, "a"))
+    built.commit(90, 1)
+    assert by_column([built.data], least_rows=16) == (read_all([built.data]), 0)
+    assert by_column([built.data]) == (read_all([built.data]), 60)
 
 
 def test_a_transaction_waits_for_its_end_wherever_it_is_cut() -> None:
-    told = Told().table(1, T1).begin(10, 1)
+    built = StreamBuilder().table(1, T1).begin(10, 1)
     for at in range(20, 60):
-        told.row(Number.INSERT, at, 1, 1, (at, "a"))
-    told.commit(90, 1)
-    for place in range(0, len(told.data), 41):
-        assert by_column(cut(told.data, [place])) == (read_all([told.data]), 40)
+        built.row(Number.INSERT, at, 1, 1, (at, "a"))
+    built.commit(90, 1)
+    for place in range(0, len(built.data), 41):
+        assert by_column(cut(built.data, [place])) == (read_all([built.data]), 40)
 
 
 def test_the_library_gives_batches(tmp_path: Path) -> None:
-    told = Told().table(1, T1).begin(10, 1)
+    built = StreamBuilder().table(1, T1).begin(10, 1)
     for at in range(20, 220):
-        told.row(Number.INSERT, at, 1, 1, (at, "a"))
+        built.row(Number.INSERT, at, 1, 1, (at, "a"))
     file = tmp_path / "usr.cdc"
-    file.write_bytes(told.commit(290, 1).begin(300, 2).data)
+    file.write_bytes(built.commit(290, 1).begin(300, 2).data)
     refused: list[Refused] = []
     (batch,) = eventlog.batches(file, "gbase", tables=USR, refused=refused.append)
     assert isinstance(batch, ChangeBatch)

@@ -150,8 +150,8 @@ def test_any_rows_are_read_alike(tmp_path: Path, rows: list[Any], mask: str, pie
     paths = [write_lines(tmp_path, lines[:9]), write_lines(tmp_path, lines[9:])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_batches, "_PIECE", piece)
-        told = by_column(paths, USR, mask_order=order, **AS_IS)[0]
-        assert alike(told) == alike(row_wise(paths, USR, mask_order=order, **AS_IS))
+        reported = by_column(paths, USR, mask_order=order, **AS_IS)[0]
+        assert alike(reported) == alike(row_wise(paths, USR, mask_order=order, **AS_IS))
 
 
 @settings(max_examples=drawn(200))
@@ -227,8 +227,8 @@ def test_what_is_no_value_of_a_type_is_refused_alike(tmp_path: Path, name: str) 
         path = tmp_path / str(next(_NUMBERS)) / "usr__ct.csv"
         path.parent.mkdir()
         path.write_text(f"header__change_seq,header__change_oper,a,x\n{SEQS[0]},I,1,{cell}\n")
-        told = by_column([path], tables, **AS_IS)[0]
-        assert alike(told) == alike(row_wise([path], tables, **AS_IS)), cell
+        reported = by_column([path], tables, **AS_IS)[0]
+        assert alike(reported) == alike(row_wise([path], tables, **AS_IS)), cell
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_both_ways_say_the_same(
         ]
         if not entries:
             continue
-        told_alike(engine.events(as_rows(entries)), plain(entries), entries)
+        check_alike(engine.events(as_rows(entries)), plain(entries), entries)
 
 
 KINDS = st.sampled_from((3, 3, 3, 3, 2, 2, 2, 2, 2, 8, 4))
@@ -144,7 +144,7 @@ def test_changes_are_cut_alike(log: list[tuple[int, str, str, str | None, str | 
         Entry(at, "N", kind, "2025-03-23T10:57:19", None, "usr", key, *cells)
         for at, (kind, key, *cells) in enumerate(log, 1)
     ]
-    told_alike(engine.events(as_rows(entries)), plain(entries), entries)
+    check_alike(engine.events(as_rows(entries)), plain(entries), entries)
 
 
 CAPITALS = """
@@ -169,7 +169,7 @@ def test_a_reference_is_spelled_as_its_event_is(name: str, key: str, association
     )
     for kind, column, value in ((3, "mgr", "2"), (6, None, None)):
         entry = Entry(1, "N", kind, "2025-03-23T10:57:19", None, name, key, column, None, value)
-        told_alike(engine.events(as_rows([entry])), plain([entry]), [entry])
+        check_alike(engine.events(as_rows([entry])), plain([entry]), [entry])
 
 
 def test_what_reads_a_row_back_leaves_in_the_place_of_the_first_row_that_it_replaces() -> None:
@@ -215,14 +215,14 @@ def test_a_change_is_cut_by_column() -> None:
     ]
 
 
-def told_alike(found: Events, expected: PlainEvents, entries: Sequence[Entry]) -> None:
+def check_alike(found: Events, expected: PlainEvents, entries: Sequence[Entry]) -> None:
     """Check that both ways have the same result."""
     assert found.texts.to_pylist() == expected.texts
     assert list(zip(found.parts.tolist(), found.of_parts.tolist(), strict=True)) == [
-        (one.event.part, one.event.parts) for one in expected.told
+        (one.event.part, one.event.parts) for one in expected.with_text
     ]
     rows_of = [found.settled_by(slice(at, at + 1)).tolist() for at in range(len(found.sizes))]
-    assert rows_of == [list(one.event.settles) for one in expected.told]
+    assert rows_of == [list(one.event.settles) for one in expected.with_text]
     fates = {entry.record_id: FATES[at] for entry, at in zip(entries, found.fates.tolist(), strict=True)}
     assert fates == {record_id: outcome.fate for record_id, outcome in expected.outcomes.items()}
     refused = {row: outcome for row, outcome in found.reasons.items() if outcome.fate is Fate.REFUSED}

@@ -20,7 +20,7 @@ from eventlog.core.tables import Table
 from eventlog.fold import Answer, QueryKey, Rules, query_key
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
-from tests.columnar.test_parity import as_rows, told_alike
+from tests.columnar.test_parity import as_rows, check_alike
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -112,7 +112,7 @@ def test_both_ways_say_the_same(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("eventlog.columnar.current.FEW", few)
             patch.setattr("eventlog.columnar.current.TOGETHER", together)
-            told_alike(engine.events(as_rows(entries)), plain(entries), entries)
+            check_alike(engine.events(as_rows(entries)), plain(entries), entries)
     assert all(len({(len(table.data), table.view) for table in group}) == 1 for group in groups)
     assert all(len(group) == 1 or len(group) * len(group[0].data) <= together for group in groups)
 

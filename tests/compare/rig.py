@@ -75,7 +75,7 @@ class Replica(Receiver):
     def __init__(self) -> None:
         super().__init__(self._answer)
         self.rows: dict[str, Row] = {}
-        self.told: Counter[str] = Counter()
+        self.reported: Counter[str] = Counter()
         self.moods: dict[str, str] = {}  # by key: how its next event is answered
         self._seen: set[str] = set()
 
@@ -90,7 +90,7 @@ class Replica(Receiver):
                 said.append(Status(Level[mood.upper()], event_id, "no"))
             if mood in ("success", "warning") and event_id not in self._seen:
                 self._seen.add(event_id)
-                self.told[event.tag] += 1
+                self.reported[event.tag] += 1
                 getattr(self, f"_{event.tag}")(key, event)
         return Reply(tuple(said)) if said else ACCEPTED
 

@@ -44,11 +44,11 @@ def test_statements_do_not_grow_with_what_differs(world: World) -> None:
         try:
             few: list[tuple[str, int]] = []
             many: list[tuple[str, int]] = []
-            for number, told in ((3, few), (300, many)):
+            for number, reported in ((3, few), (300, many)):
                 world.change("update usr set fname = :f where idu < :n", f=f"x{number}", n=number)
                 seen.clear()
                 publisher.poll()
-                told += [s for s in seen if world.log.table in s[0] and not s[0].startswith("select")]
+                reported += [s for s in seen if world.log.table in s[0] and not s[0].startswith("select")]
                 publisher.cycle()
         finally:
             event.remove(world.engine, "before_cursor_execute", note)
@@ -74,7 +74,7 @@ def test_odd_values_and_keys_that_come_and_go_arrive_as_they_are(world: World) -
 
 
 @pytest.mark.parametrize("state_values", [True, False])
-def test_what_is_gone_and_comes_again_is_told_each_time(world: World, state_values: bool) -> None:
+def test_what_is_gone_and_comes_again_is_reported_each_time(world: World, state_values: bool) -> None:
     replica = Replica()
     with life(world, replica, state_values=state_values) as publisher:
         for _ in range(2):
@@ -85,4 +85,4 @@ def test_what_is_gone_and_comes_again_is_told_each_time(world: World, state_valu
             assert publisher.cycle() == 2
             assert publisher.cycle() == 0
     assert replica.rows == {}
-    assert replica.told == {"add": 4, "delete": 4}
+    assert replica.reported == {"add": 4, "delete": 4}

@@ -81,9 +81,11 @@ class Audited:
 
     def events(self) -> list[tuple[str, str]]:
         """Return the operation and the key of each event."""
-        told = self._shell.run("run", "--once", "--allow-loopback", "--url", self._url).stdout
+        reported = self._shell.run("run", "--once", "--allow-loopback", "--url", self._url).stdout
         events = (
-            one for line in told.splitlines() for one in etree.fromstring(line.encode()).iterfind("input/*")
+            one
+            for line in reported.splitlines()
+            for one in etree.fromstring(line.encode()).iterfind("input/*")
         )
         return [(one.tag, str(one.findtext("association")).partition(",")[0]) for one in events]
 
@@ -136,14 +138,14 @@ def test_what_triggers_missed_is_logged_and_nothing_else(audited_everywhere: Aud
     assert audited.events() == []
 
 
-def test_a_row_that_is_there_again_is_told_as_it_is(audited: Audited) -> None:
+def test_a_row_that_is_there_again_is_reported_as_it_is(audited: Audited) -> None:
     audited.audit()
     audited.unseen("delete from usr where idu = 4")
     audited.audit()
     audited.change("insert into usr values (4, 'back')")
-    told = audited.events()
-    assert [one for one in told if one[0] == "delete"] == [("delete", "idu=4")]
-    assert told[-1] == ("modify", "idu=4")
+    reported = audited.events()
+    assert [one for one in reported if one[0] == "delete"] == [("delete", "idu=4")]
+    assert reported[-1] == ("modify", "idu=4")
 
 
 @pytest.mark.long
@@ -174,8 +176,8 @@ def test_a_comparison_that_was_cut_off_makes_no_object_seem_missed(audited: Audi
     for name in ("John", "Joe"):
         audited.change(f"update usr set fname = '{name}'")
         audited.events()
-        told = audited.cut_off()
-        assert "its state is kept" in told or ": 0 objects differed" in told
+        reported = audited.cut_off()
+        assert "its state is kept" in reported or ": 0 objects differed" in reported
         assert audited.events() == []
     audited.unseen("update usr set fname = 'Jim'")
     assert "objects differed and were logged" in audited.cut_off()  # those that were not logged before

@@ -64,7 +64,7 @@ def place(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> Itera
     execute("drop table ver")
 
 
-def test_what_has_another_version_is_told_and_what_is_gone_or_new_too(world: World, place: Place) -> None:
+def test_what_has_another_version_is_reported_and_what_is_gone_or_new_too(world: World, place: Place) -> None:
     replica = Replica()
     place.run("insert into ver values (1, 'a', 5), (2, 'b', 5), (3, 'c', null)")
     with life(world, replica, "ver", **place.given) as publisher:
@@ -80,14 +80,14 @@ def test_what_has_another_version_is_told_and_what_is_gone_or_new_too(world: Wor
         place.run("delete from ver where k = 1")
         assert publisher.cycle() == 4
         assert replica.rows == place.rows()
-        told = replica.told.copy()
+        reported = replica.reported.copy()
         place.run("update ver set v = 9 where k = 4")
         place.run("update ver set v = 0 where k = 4")
         assert publisher.cycle() == 0
-        assert replica.told == told
+        assert replica.reported == reported
 
 
-def test_what_failed_is_told_again_when_its_version_is_another_one(world: World, place: Place) -> None:
+def test_what_failed_is_reported_again_when_its_version_is_another_one(world: World, place: Place) -> None:
     replica = Replica()
     place.run("insert into ver values (1, 'a', 5), (2, 'b', null)")
     with life(world, replica, "ver", **place.given) as publisher:
@@ -107,7 +107,7 @@ def test_going_from_values_to_a_column_and_back_tells_nothing(world: World, plac
         with life(world, replica, "ver", **place.given | {"compare_by": by}) as publisher:
             publisher.cycle()
             publisher.cycle()
-    assert replica.told == {"add": 3}
+    assert replica.reported == {"add": 3}
     assert replica.rows == place.rows()
 
 

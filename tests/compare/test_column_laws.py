@@ -150,9 +150,9 @@ def test_the_replica_is_the_table_after_each_poll_where_versions_are_kept(
     world: World, place: Place, happening: list[Step], chosen: dict[str, Any]
 ) -> None:
     def holds(replica: Mortal, known: set[str]) -> None:
-        there, told = place.rows(), shown(replica)
-        for key in known & (there.keys() | told.keys()):
-            assert told.get(key) == there.get(key), key
+        there, reported = place.rows(), shown(replica)
+        for key in known & (there.keys() | reported.keys()):
+            assert reported.get(key) == there.get(key), key
 
     replica = lived(world, place, happening, chosen, holds)
     at_last(world, place, replica, chosen, place.row, "column")
@@ -164,16 +164,16 @@ STALE = [("row", 0, "a", None), ("cycle",), ("slip", 0, "b", None), ("gone", 1),
 @LAW
 @given(happening=steps(BROKEN), chosen=SETTINGS)
 @example(happening=STALE, chosen={"version": "n", "batch_size": 1})
-def test_where_a_version_stands_for_two_rows_only_that_row_stays_as_it_was_told(
+def test_where_a_version_stands_for_two_rows_only_that_row_stays_as_it_was_reported(
     world: World, place: Place, happening: list[Step], chosen: dict[str, Any]
 ) -> None:
     def holds(replica: Mortal, known: set[str]) -> None:
-        there, told = place.rows(), shown(replica)
-        for key in known & (there.keys() | told.keys()):
-            if told.get(key) != there.get(key):
+        there, reported = place.rows(), shown(replica)
+        for key in known & (there.keys() | reported.keys()):
+            if reported.get(key) != there.get(key):
                 version = there[key].get("n")
                 assert version is not None
-                assert told[key].get("n") == version, key
+                assert reported[key].get("n") == version, key
 
     replica = lived(world, place, happening, chosen, holds)
     at_last(world, place, replica, chosen, place.slip, "values")
@@ -281,7 +281,7 @@ def at_last(
         for _ in range(4):
             publisher.cycle()
         assert shown(replica) == place.rows()
-    told = replica.told.copy()
+    reported = replica.reported.copy()
     with life(world, replica, "ver", **settings_of(place, chosen, "column")) as publisher:
         assert publisher.cycle() == 0
-    assert replica.told == told
+    assert replica.reported == reported

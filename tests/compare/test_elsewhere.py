@@ -51,10 +51,10 @@ class Lite:
 
     def rows(self) -> dict[str, Row]:
         with contextlib.closing(sqlite3.connect(self.path)) as connection:
-            return told(connection.execute("select idu, fname, lname from usr").fetchall())
+            return replica_rows(connection.execute("select idu, fname, lname from usr").fetchall())
 
 
-def told(rows: list[tuple[object, ...]]) -> dict[str, Row]:
+def replica_rows(rows: list[tuple[object, ...]]) -> dict[str, Row]:
     named = ((row[0], zip(("fname", "lname"), row[1:], strict=True)) for row in rows)
     return {f"idu={idu}": {n: str(v) for n, v in values if v is not None} for idu, values in named}
 
@@ -84,7 +84,7 @@ def test_the_replica_is_the_table_of_another_product(world: World, lite: Lite, s
                 assert publisher.cycle() == differ
                 assert replica.rows == after
                 assert publisher.cycle() == 0
-    assert replica.told.keys() == {"add", "modify", "delete"}
+    assert replica.reported.keys() == {"add", "modify", "delete"}
     assert world.failures() == []
 
 
@@ -108,12 +108,12 @@ def test_a_table_that_is_all_key_is_read_back_there(world: World, lite: Lite) ->
         assert publisher.cycle() == 3
         lite.run("delete from tag where name = 'a b'")
         assert publisher.cycle() == 1
-    told = [str(event.findtext("association")).partition(",table")[0] for event in receiver.events]
-    assert sorted(told[:3]) == ['name="x=y"+n=2', "name=A B+n=1", "name=a b+n=1"]
-    assert (receiver.events[3].tag, told[3]) == ("delete", "name=a b+n=1")
+    replica_rows = [str(event.findtext("association")).partition(",table")[0] for event in receiver.events]
+    assert sorted(replica_rows[:3]) == ['name="x=y"+n=2', "name=A B+n=1", "name=a b+n=1"]
+    assert (receiver.events[3].tag, replica_rows[3]) == ("delete", "name=a b+n=1")
 
 
-def test_values_of_every_kind_are_told_as_a_log_holds_them(world: World, lite: Lite) -> None:
+def test_values_of_every_kind_are_reported_as_a_log_holds_them(world: World, lite: Lite) -> None:
     receiver = Receiver()
     lite.run(
         "create table odd (k integer primary key, i bigint, b boolean, d date, t timestamp, f double,"
@@ -149,7 +149,9 @@ def other(server: tuple[str, URL]) -> Iterator[Database]:
         yield database
 
 
-def test_a_database_whose_words_we_know_is_told_as_its_triggers_would(world: World, other: Database) -> None:
+def test_a_database_whose_words_we_know_is_reported_as_its_triggers_would(
+    world: World, other: Database
+) -> None:
     engine, replica, dice = connect(other.url, keep_open=1), Replica(), random.Random(5)
     url = other.url.render_as_string(hide_password=False)
     with engine.begin() as connection:
@@ -164,7 +166,7 @@ def test_a_database_whose_words_we_know_is_told_as_its_triggers_would(world: Wor
                         connection.execute(text("insert into usr values (:i, :f, :l)"), given)
                 found = connection.execute(text("select idu, fname, lname from usr")).all()
             publisher.cycle()
-            assert replica.rows == told([tuple(row) for row in found])
+            assert replica.rows == replica_rows([tuple(row) for row in found])
     assert sa.inspect(engine).get_table_names() == ["usr"]
     engine.dispose()
 
@@ -203,8 +205,8 @@ def test_a_text_with_a_zero_character_stops_no_other_table(world: World, lite: L
     with life(world, receiver, tables="odd usr", source_url=lite.url) as publisher:
         publisher.cycle()
         assert [event.get("class-name") for event in receiver.events] == ["usr"]
-        told = [str(publisher.unread), *(failed.reason or "" for failed in world.failures())]
-        assert any("U+0000" in words for words in told)
+        replica_rows = [str(publisher.unread), *(failed.reason or "" for failed in world.failures())]
+        assert any("U+0000" in words for words in replica_rows)
         lite.run("update odd set v = 'ab'")
         assert publisher.cycle() == 1
 
@@ -257,9 +259,9 @@ def test_triggers_and_tables_elsewhere_are_misuse(world: World, lite: Lite) -> N
 
 
 def test_a_url_that_is_wrong_is_misuse_and_tells_no_password() -> None:
-    with pytest.raises(Misuse) as told:
+    with pytest.raises(Misuse) as replica_rows:
         source_at("nothing+here://me:secret@host/db")
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(replica_rows.value)
 
 
 def test_the_command_leaves_the_source_as_it_was(postgres: Database, lite: Lite, tmp_path: Path) -> None:

@@ -110,9 +110,9 @@ def test_whatever_happens_the_replica_is_the_table_in_the_end(
         for _ in range(4):
             publisher.cycle()
         assert replica.rows == place.rows()
-        told = replica.told.copy()
+        reported = replica.reported.copy()
         assert publisher.cycle() == 0
-        assert replica.told == told
+        assert replica.reported == reported
 
 
 def _begin(world: World, place: Place) -> None:
@@ -163,11 +163,11 @@ def test_a_key_that_becomes_an_equal_one_is_a_delete_and_then_an_add(world: Worl
                 seen = len(receiver.events)
                 world.change("update tag set name = :n", n=after)
                 publisher.cycle()
-                told = [
+                reported = [
                     (event.tag, str(event.findtext("association")).partition(",table")[0])
                     for event in receiver.events[seen:]
                 ]
                 same = before == after
-                assert told == ([] if same else [("delete", f"name={before}"), ("add", f"name={after}")])
+                assert reported == ([] if same else [("delete", f"name={before}"), ("add", f"name={after}")])
     finally:
         world.change("drop table tag")

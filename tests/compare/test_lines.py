@@ -144,23 +144,23 @@ def plainly(table: Table, old: State, new: State) -> list[tuple[Any, ...]]:
             found.append((Phase.NEW, Difference(name, None, first)))
             if first != after:
                 found.append((Phase.CHANGED, Difference(name, first, after)))
-    told: list[tuple[Any, ...]] = []
+    reported: list[tuple[Any, ...]] = []
     position = 0
     for _, one in sorted(found, key=lambda pair: (pair[0], pair[1].key.encode())):
         try:
             change = change_of(table, one)
         except EventlogError as fault:
-            told.append((f"{table} {one.key}", str(fault)))
+            reported.append((f"{table} {one.key}", str(fault)))
             continue
         if change is not None:
             position += 1
-            told.append((dumps(change._replace(position=str(position))),))
-    return told
+            reported.append((dumps(change._replace(position=str(position))),))
+    return reported
 
 
 def by_column(table: Table, old: State, new: State, memory: int) -> list[tuple[Any, ...]]:
     sides = batches(table, old), batches(table, new)
-    found = ((table, told) for told in differences(TABLES, table, *sides, memory))
+    found = ((table, reported) for reported in differences(TABLES, table, *sides, memory))
     lines = in_order(TABLES, found, memory)
     return [(one.where, one.reason) if isinstance(one, Refused) else (one,) for one in lines]
 
@@ -218,9 +218,9 @@ def test_attributes_of_many_values(states: tuple[State, State]) -> None:
         {key: tuple(None if c is None else json.dumps([c], ensure_ascii=False) for c in rows[1])
          for key, rows in side.items()} for side in sides
     ]  # fmt: skip
-    told = [(one.where, one.reason) if isinstance(one, Refused) else (one,)
+    reported = [(one.where, one.reason) if isinstance(one, Refused) else (one,)
             for one in in_order(TABLES, ((table, one) for one in found))]  # fmt: skip
-    assert told == plainly(table, *lists)
+    assert reported == plainly(table, *lists)
 
 
 def _rows(table: Table, side: dict[Any, Any]) -> Iterator[pa.RecordBatch]:
@@ -233,8 +233,8 @@ def test_long_values_become_lines_some_at_a_time() -> None:
     sides = batches(T, old), batches(T, new)
     found = list(differences(TABLES, T, *sides, 1 << 30))
     assert len(found) > 2
-    told = list(in_order(TABLES, ((T, told) for told in found), 1 << 30))
-    assert told == [line for (line,) in plainly(T, old, new)]
+    reported = list(in_order(TABLES, ((T, reported) for reported in found), 1 << 30))
+    assert reported == [line for (line,) in plainly(T, old, new)]
 
 
 _DAYS = st.dates() | st.sampled_from([dt.date.min, dt.date.max])

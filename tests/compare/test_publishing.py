@@ -58,13 +58,13 @@ def test_the_replica_is_the_table_after_each_poll(world: World, state_values: bo
             for _ in range(4):
                 before = rows_of(world)
                 _change(world, dice, values)
-                after, told = rows_of(world), sum(replica.told.values())
+                after, reported = rows_of(world), sum(replica.reported.values())
                 differ = sum(before.get(key) != after.get(key) for key in before.keys() | after.keys())
                 assert publisher.cycle() == differ
                 assert replica.rows == after
-                assert sum(replica.told.values()) == told + differ
+                assert sum(replica.reported.values()) == reported + differ
                 assert publisher.cycle() == 0
-    assert replica.told.keys() == {"add", "modify", "delete"}
+    assert replica.reported.keys() == {"add", "modify", "delete"}
     assert world.failures() == []
 
 
@@ -99,7 +99,7 @@ def test_an_event_that_failed_is_sent_again_only_when_its_row_differs(world: Wor
         assert [publisher.cycle() for _ in range(3)] == [0, 0, 0]
         world.change("update usr set fname = 'John'")
         assert publisher.cycle() == 1
-        assert replica.told == {"add": 1}  # it has none, so all of it is sent
+        assert replica.reported == {"add": 1}  # it has none, so all of it is sent
         assert replica.rows == rows_of(world)
         replica.moods["idu=1"] = "error"
         world.change("update usr set fname = 'Joe'")
@@ -124,7 +124,7 @@ def test_what_failed_and_is_redriven_is_known_then(world: World) -> None:
         assert replica.rows == rows_of(world)
         world.change("update usr set fname = 'John'")
         publisher.cycle()
-        assert replica.told == {"add": 1, "modify": 1}
+        assert replica.reported == {"add": 1, "modify": 1}
         assert replica.rows == rows_of(world)
 
 
@@ -133,7 +133,7 @@ def test_starts(world: World) -> None:
     world.user(1, "Jack")
     with life(world, replica, startup_option="future") as publisher:
         publisher.cycle()
-        assert replica.told == {}
+        assert replica.reported == {}
         world.user(2, "Jane")
         publisher.cycle()
         assert replica.rows == {"idu=2": {"fname": "Jane", "lname": "Frost"}}
@@ -322,8 +322,8 @@ def test_a_childs_rows_are_values_of_its_parent(family: World) -> None:
         family.change("insert into usr_phone values (2, '21')")
         assert publisher.cycle() == 2
         one, other = receiver.events[2:]
-        told = [(side.tag, side.findtext("value")) for side in one.iterfind("modify-attr/*")]
-        assert told == [("remove-value", "11"), ("add-value", "13")]
+        reported = [(side.tag, side.findtext("value")) for side in one.iterfind("modify-attr/*")]
+        assert reported == [("remove-value", "11"), ("add-value", "13")]
         assert [value.text for value in other.iterfind("modify-attr/add-value/value")] == ["21"]
         family.change("delete from usr_phone")
         family.change("delete from usr where idu = 2")
@@ -352,7 +352,7 @@ def test_a_table_that_refers_to_itself_leaves_bosses_first_and_whole(world: Worl
             assert [key for key, row in replica.rows.items() if "boss" not in row] == ["id=2", "id=5", "id=6"]
             assert publisher.cycle() == 2
             assert publisher.cycle() == 0
-        assert replica.told == {"add": 7, "modify": 2}
+        assert replica.reported == {"add": 7, "modify": 2}
         assert {key: row.get("boss") for key, row in replica.rows.items()} == {
             f"id={number}": None if boss is None else str(boss) for number, boss in (bosses | {6: 6}).items()
         }
@@ -376,7 +376,7 @@ def test_a_circle_of_references_is_closed_by_the_next_poll(world: World) -> None
         world.change("drop table boss")
 
 
-def test_a_column_that_is_new_is_told_where_it_holds_something(world: World) -> None:
+def test_a_column_that_is_new_is_reported_where_it_holds_something(world: World) -> None:
     replica = Replica()
     world.user(1)
     world.user(2)
@@ -410,6 +410,6 @@ def test_what_is_gone_is_not_looked_for_row_by_row(world: World) -> None:
     statement = gone_statement(world.store.queries, source)
     with world.engine.connect() as connection, each_side_once(connection, world.log.dialect):
         plan = connection.execute(text(f"explain {statement}"), {"object_table": str(table)}).all()
-    told = " ".join(str(row) for row in plan)
-    assert "join buffer" not in told
-    assert "Nested Loop" not in told
+    reported = " ".join(str(row) for row in plan)
+    assert "join buffer" not in reported
+    assert "Nested Loop" not in reported

@@ -264,10 +264,10 @@ def test_after_a_lost_state_a_resync_clears_and_sets(person: World, loss: str) -
     person.change(loss.format(person.log.names()["known"]))
     with life(person, replica, tables="person", startup_option="resync") as publisher:
         assert publisher.cycle() == 2
-        assert replica.told == {"add": 2, "modify": 2}
+        assert replica.reported == {"add": 2, "modify": 2}
         person.change("insert into person values (3, 'Jim', 'x')")
         publisher.cycle()
-    assert replica.told == {"add": 3, "modify": 2}
+    assert replica.reported == {"add": 3, "modify": 2}
     assert replica.rows == people(person)
 
 

@@ -118,9 +118,9 @@ def test_every_container_says_the_same(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress((HEADER + lines).encode()))
         objects = (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in texts)
         (tmp_path / f"{name}.jsonl").write_text("".join(objects))
-    told = [_compare(tmp_path, f"a.{one}", f"b.{two}") for one in _KINDS for two in _KINDS]
-    assert len(set(told)) == 1
-    assert [json.loads(line)["op"] for line in told[0].splitlines()] == ["delete", "insert", "update"]
+    reported = [_compare(tmp_path, f"a.{one}", f"b.{two}") for one in _KINDS for two in _KINDS]
+    assert len(set(reported)) == 1
+    assert [json.loads(line)["op"] for line in reported[0].splitlines()] == ["delete", "insert", "update"]
 
 
 _BASE64: dict[object, object] = {b"\xaa\xaa": "qqo=", b"\xbb": "uw=="}
@@ -134,8 +134,8 @@ def test_values_that_are_written_otherwise_are_no_change(tmp_path: Path) -> None
     (tmp_path / "a.csv").write_text("k,n,c,i\n1,1.10,ab  ,5\n2,1,x,1\n")
     (tmp_path / "b.csv").write_text("k,n,c,i\n2,1.0,x,2\n1,1.1,ab,+05\n")
     (line,) = _compare(tmp_path, "a.csv", "b.csv", tables="tables.toml").splitlines()
-    told = {one["column"]: (one["before"], one["after"]) for one in json.loads(line)["fields"]}
-    assert told == {"k": (2, 2), "n": ("1.0", "1.0"), "c": ("x", "x"), "i": (1, 2)}
+    reported = {one["column"]: (one["before"], one["after"]) for one in json.loads(line)["fields"]}
+    assert reported == {"k": (2, 2), "n": ("1.0", "1.0"), "c": ("x", "x"), "i": (1, 2)}
 
 
 def test_a_circle_of_references_is_closed_by_a_change(tmp_path: Path) -> None:
@@ -163,16 +163,18 @@ references = { d = "dept" }
     ):
         (tmp_path / "old" / f"{table}.csv").write_text(f"{header}\n{gone}\n")
         (tmp_path / "new" / f"{table}.csv").write_text(f"{header}\n{new}\n")
-    told = [json.loads(line) for line in _compare(tmp_path, "old", "new", tables="tables.toml").splitlines()]
-    steps = [(one["op"], one["table"]) for one in told]
+    reported = [
+        json.loads(line) for line in _compare(tmp_path, "old", "new", tables="tables.toml").splitlines()
+    ]
+    steps = [(one["op"], one["table"]) for one in reported]
     assert steps[:3] == [("delete", "site"), ("delete", "emp"), ("delete", "dept")]
     assert steps[3:] == [
         *(("insert", name) for name in ("dept", "emp", "site")),
         *(("update", name) for name in ("dept", "emp")),
     ]
-    site = told[5]["fields"]
+    site = reported[5]["fields"]
     assert {"column": "d", "after": 2} in site  # refers to nothing that comes later
-    assert {"column": "boss", "before": None, "after": 2} in told[6]["fields"]
+    assert {"column": "boss", "before": None, "after": 2} in reported[6]["fields"]
 
 
 @pytest.mark.parametrize(
@@ -215,8 +217,8 @@ def test_tables_of_databases_and_files_compare(database: Database, tmp_path: Pat
     url = database.url.render_as_string(hide_password=False)
     (tmp_path / "usr.csv").write_text('idu,fname,lname,ok\n3,"",x,\n2,a,ä,false\n4,gone,,\n')
     assert _compare(tmp_path, "usr", "usr", "--url", url, tables=None) == ""
-    told = _compare(tmp_path, "usr.csv", "usr", "--url-b", url, tables=None)
-    found = [json.loads(line) for line in told.splitlines()]
+    reported = _compare(tmp_path, "usr.csv", "usr", "--url-b", url, tables=None)
+    found = [json.loads(line) for line in reported.splitlines()]
     assert [(one["op"], one["key"]) for one in found] == [
         ("delete", {"idu": 4}),
         ("insert", {"idu": 1}),
@@ -248,8 +250,8 @@ def test_a_state_is_kept_for_the_next_comparison(postgres: Database, tmp_path: P
     kept = (tmp_path / "usr.parquet").read_bytes()
     bad = shell_in(tmp_path).run("compare", *words, "--to", "xds", "-o", "no/folder.xml")
     assert (bad.code, (tmp_path / "usr.parquet").read_bytes()) == (2, kept)
-    told = [json.loads(line) for line in _compare(tmp_path, *words, tables=None).splitlines()]
-    assert [one["op"] for one in told] == ["update", "update"]
+    reported = [json.loads(line) for line in _compare(tmp_path, *words, tables=None).splitlines()]
+    assert [one["op"] for one in reported] == ["update", "update"]
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
     engine.dispose()
 

@@ -119,7 +119,7 @@ def test_a_table_that_could_not_be_read_at_the_start_is_taken_as_it_is_later(bes
     assert [event.tag for event in receiver.events] == ["modify"]
 
 
-def test_a_state_that_was_dropped_is_told_in_our_words(world: World) -> None:
+def test_a_state_that_was_dropped_is_reported_in_our_words(world: World) -> None:
     replica = Replica()
     world.user(1)
     with life(world, replica) as publisher:

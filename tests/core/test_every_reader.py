@@ -162,8 +162,8 @@ def several_values(size: int) -> list[bytes]:
     attribute = f'<modify-attr attr-name="phone"><add-value>{values}</add-value></modify-attr>'
     removed = attribute.replace("add-value", "remove-value")
     return [
-        nds(f'<modify class-name="usr" event-id="log:{n}">{ASSOCIATION}{told}</modify>')
-        for n, told in enumerate((attribute, removed, attribute))
+        nds(f'<modify class-name="usr" event-id="log:{n}">{ASSOCIATION}{reported}</modify>')
+        for n, reported in enumerate((attribute, removed, attribute))
     ]
 
 

@@ -62,9 +62,9 @@ pytestmark = [
 def read(path: Path, shape: str = "rows", container: str = "", ratio: int = 250) -> tuple[int, int, int, str]:
     """Return the whole and the refused records, the most memory in MiB, and the reasons."""
     command = [sys.executable, "-c", READ, shape, container, str(path), str(ratio)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    whole, refused, most = map(int, told.stdout.split())
-    return whole, refused, most, told.stderr
+    reported = subprocess.run(command, capture_output=True, text=True, check=True)
+    whole, refused, most = map(int, reported.stdout.split())
+    return whole, refused, most, reported.stderr
 
 
 def _parquet(path: Path, columns: dict[str, Any], **options: Any) -> None:
@@ -113,9 +113,9 @@ def test_parquet_a_page_over_the_limit_costs_its_row_group(tmp_path: Path) -> No
     )
     with (tmp_path / "f.parquet").open("rb") as file:
         _, rows = parquet.read(file, "f", Limits(max_page=60_000))
-        told = list(rows)
-    assert len(told) == 51
-    assert "row group 2, column a: a page of" in str(told[50])
+        reported = list(rows)
+    assert len(reported) == 51
+    assert "row group 2, column a: a page of" in str(reported[50])
 
 
 def test_parquet_lists_are_no_cells(tmp_path: Path) -> None:
@@ -197,13 +197,13 @@ def test_a_log_in_a_file_takes_no_more_memory_for_more_rows(tmp_path: Path) -> N
                 key = number * 7919 % rows // 3  # rows of an object are far apart
                 file.write(f"{number},2,usr,idu={key},fname,{'before ' * 8},{'after ' * 8}{number}\n")
         command = ["convert", "--tables", "tables.toml", "--from", "log", "--to", "xds", "-o", "out.xml"]
-        told = subprocess.run(
+        reported = subprocess.run(
             [sys.executable, "-c", COMMAND, *command, log.name],
             cwd=tmp_path,
             capture_output=True,
             text=True,
             check=True,
         )
-        most.append(int(told.stdout))
+        most.append(int(reported.stdout))
     assert most[1] < most[0] + 30
     assert most[1] < 230

@@ -42,7 +42,7 @@ def open_until_it_comes(pause: float) -> None:
 
 def test_a_signal_is_met_wherever_a_file_is_being_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     put_away = list[object]()  # met where nothing can be raised, which the command sees to
-    monkeypatch.setattr(sys, "unraisablehook", lambda told: put_away.append(told.exc_type))
+    monkeypatch.setattr(sys, "unraisablehook", lambda reported: put_away.append(reported.exc_type))
     dice = random.Random(0)
     before = signal.signal(signal.SIGUSR1, meet)
     try:

@@ -65,7 +65,7 @@ def fold(
     return planned.events(lookup_in(current)), planned.outcomes
 
 
-def told(event: Event, add: bool) -> str:
+def as_reference(event: Event, add: bool) -> str:
     """Return an event in the words of the reference."""
     change = event.change
     op = {Op.DELETE: "delete", Op.UPDATE: "modify"}.get(
@@ -94,7 +94,9 @@ def test_the_fold_gives_what_the_reference_gives(
         (e.record_id, e.event_type, e.table_key, e.column_name, e.old_value, e.new_value) for e in entries
     ]
     expected = reference.documents(simple, current, "k", DATA, add)
-    assert [told(event, add) for event in events] == [reference.render(document) for document in expected]
+    assert [as_reference(event, add) for event in events] == [
+        reference.render(document) for document in expected
+    ]
 
 
 def test_a_query_back_leaves_rows_of_a_column_that_it_does_not_read() -> None:
@@ -103,8 +105,8 @@ def test_a_query_back_leaves_rows_of_a_column_that_it_does_not_read() -> None:
         entries_of([*drawn, (2, "k=1", "gone", "y", "z")]), {"k=1": dict.fromkeys(DATA, "now")}
     )
     (event,) = events
-    told = [(field.column, field.before, field.after) for field in event.change.fields]
-    assert told == [("gone", "x", "y"), *((c, ABSENT, "now") for c in DATA), ("gone", "y", "z")]
+    as_reference = [(field.column, field.before, field.after) for field in event.change.fields]
+    assert as_reference == [("gone", "x", "y"), *((c, ABSENT, "now") for c in DATA), ("gone", "y", "z")]
     assert [outcomes[row].fate for row in sorted(outcomes)] == [
         Fate.SENT,
         Fate.SUPERSEDED,

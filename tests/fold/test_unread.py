@@ -32,11 +32,11 @@ def test_it_is_left_out_of_what_is_read_back_and_kept_in_rows_that_say_it() -> N
     entries = [entry(1, 6, None), entry(2, 3, "B", "x"), entry(3, 8, "A"), entry(4, 8, "B")]
     planned = plan(entries, Tables([TABLE], "oracle"), Rules(), answerable={TABLE})
     assert [column.name for column in TABLE.data] == ["A"]
-    told = [
+    reported = [
         [(field.column, field.after) for field in event.change.fields if field.before is ABSENT]
         for event in planned.events(lambda table, key: [("a",)])
     ]
-    assert told == [[("A", "a")], [("B", "x")], [("A", "a")]]
+    assert reported == [[("A", "a")], [("B", "x")], [("A", "a")]]
     assert planned.outcomes[4].fate is Fate.REFUSED
     assert "column B no expression can read" in planned.outcomes[4].reason
 

@@ -34,8 +34,8 @@ CELLS = (
 def fuzz(data: bytes) -> None:
     """Read rows with changed and moved cells: only answers, and nothing that did not commit."""
     source = atheris.FuzzedDataProvider(data)
-    told = [operation(2, ROW_1), operation(3, ROW_1, ROW_1), end(), operation(1, ROW_1), end(ROLLBACK)]
-    table = [list(told[source.ConsumeIntInRange(0, 4)]) for _ in range(source.ConsumeIntInRange(0, 12))]
+    reported = [operation(2, ROW_1), operation(3, ROW_1, ROW_1), end(), operation(1, ROW_1), end(ROLLBACK)]
+    table = [list(reported[source.ConsumeIntInRange(0, 4)]) for _ in range(source.ConsumeIntInRange(0, 12))]
     for _ in range(source.ConsumeIntInRange(0, 12) if table else 0):
         row = table[source.ConsumeIntInRange(0, len(table) - 1)]
         column = source.ConsumeIntInRange(0, len(NAMES) - 1)

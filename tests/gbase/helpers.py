@@ -59,7 +59,7 @@ def write_changes(changes: Iterable[Change], tables: Tables | None = None, **set
     return b"".join(parts)
 
 
-class Told:
+class StreamBuilder:
     """A stream in the making; each call is a record."""
 
     def __init__(self, *, order: str = "big", prefix: int = 1) -> None:
@@ -68,15 +68,15 @@ class Told:
         self.form = Text(prefix=prefix)
         self.schemas: dict[int, Schema] = {}
 
-    def table(self, number: int, text: str) -> Told:
+    def table(self, number: int, text: str) -> StreamBuilder:
         self.schemas[number] = read_schema(text, self.form)
         self.data += write_schema(number, self.schemas[number])
         return self
 
-    def begin(self, sequence: int, transaction: int) -> Told:
+    def begin(self, sequence: int, transaction: int) -> StreamBuilder:
         return self.say(BeginTx(sequence, transaction, 1_750_000_000, 1001))
 
-    def commit(self, sequence: int, transaction: int) -> Told:
+    def commit(self, sequence: int, transaction: int) -> StreamBuilder:
         return self.say(CommTx(sequence, transaction, 1_750_000_005))
 
     def row(
@@ -87,11 +87,11 @@ class Told:
         table: int,
         values: tuple[Value, ...],
         flags: int = 0,
-    ) -> Told:
+    ) -> StreamBuilder:
         image = self.schemas[table].write(values, self.order)
         self.data += write_row(kind, RowHead(sequence, transaction, table, flags), image)
         return self
 
-    def say(self, head: Any) -> Told:
+    def say(self, head: Any) -> StreamBuilder:
         self.data += write_head(head)
         return self

@@ -7,7 +7,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.gbase.changes import StreamLimits, StreamReader
 from eventlog.gbase.records import COMMON, LAYOUTS, BeginTx, CommTx, Number, RbTx
-from tests.gbase.helpers import Told
+from tests.gbase.helpers import StreamBuilder
 
 LIMITS = StreamLimits(record=1 << 16, open=1 << 20)
 SIZES = (0, 1, 2, 3, 15, 16, 36, 66, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
@@ -16,16 +16,16 @@ WORDS = (*SIZES, *Number)  # what a mutation writes over a word
 
 def sound_stream() -> bytes:
     """Return a stream with something of everything."""
-    told = Told().table(
+    built = StreamBuilder().table(
         1,
         "id integer, d decimal(9,2), t datetime year to second, ok boolean, v varchar(30,0), l lvarchar(99)",
     )
-    told.table(2, "c1 integer, c2 varchar(20,0)")
+    built.table(2, "c1 integer, c2 varchar(20,0)")
     row = (5, "12.50", "2025-03-23T10:57:19", True, "name", "memo")
-    told.begin(10, 1).row(Number.INSERT, 11, 1, 1, row).begin(12, 2).row(Number.INSERT, 13, 2, 2, (1, "x"))
-    told.row(Number.UPDBEF, 14, 1, 2, (1, "x")).row(Number.UPDAFT, 15, 1, 2, (2, None)).say(RbTx(16, 2))
-    told.row(Number.DELETE, 17, 1, 1, (None, None, None, None, None, None)).commit(18, 1)
-    return told.begin(19, 2).row(Number.INSERT, 20, 2, 2, (3, "")).commit(21, 2).begin(22, 3).data
+    built.begin(10, 1).row(Number.INSERT, 11, 1, 1, row).begin(12, 2).row(Number.INSERT, 13, 2, 2, (1, "x"))
+    built.row(Number.UPDBEF, 14, 1, 2, (1, "x")).row(Number.UPDAFT, 15, 1, 2, (2, None)).say(RbTx(16, 2))
+    built.row(Number.DELETE, 17, 1, 1, (None, None, None, None, None, None)).commit(18, 1)
+    return built.begin(19, 2).row(Number.INSERT, 20, 2, 2, (3, "")).commit(21, 2).begin(22, 3).data
 
 
 ENDS = (Number.BEGINTX, Number.COMMTX, Number.RBTX)

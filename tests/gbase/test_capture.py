@@ -66,7 +66,7 @@ class Kept(Capture):
             self._path.write_text(state)
 
 
-def told(session: Capture, pieces: int | None = None) -> list[Change]:
+def changes_of(session: Capture, pieces: int | None = None) -> list[Change]:
     """Return the changes of some pieces, or of all until the server has no more; each piece is
     taken whole.
     """
@@ -149,7 +149,7 @@ def test_rows_and_changes_together_are_the_tables(seed: int, lock: str) -> None:
 
 @pytest.mark.parametrize("lock", LOCKS)
 @pytest.mark.parametrize("seed", range(12))
-def test_events_are_told_once(seed: int, lock: str) -> None:
+def test_events_are_reported_once(seed: int, lock: str) -> None:
     world, copy = at_work(seed), Copy()
     copy.events(to_the_end(world, capture(world, snapshot=lock, events=True)))
     assert copy.tables == world.tables
@@ -159,12 +159,12 @@ def test_events_are_told_once(seed: int, lock: str) -> None:
 def test_a_capture_that_is_stopped_anywhere_goes_on_without_loss(seed: int, tmp_path: Path) -> None:
     world, copy = at_work(seed), Copy()
     for run in range(6):
-        copy.upsert(told(capture(world, tmp_path / "state"), pieces=world.draw.randrange(1, 12)))
+        copy.upsert(changes_of(capture(world, tmp_path / "state"), pieces=world.draw.randrange(1, 12)))
         for _ in range(world.draw.randrange(10)):
             world.step()  # no one listens meanwhile
         assert run or world.server.session is None
     world.finish()
-    copy.upsert(told(capture(world, tmp_path / "state")))
+    copy.upsert(changes_of(capture(world, tmp_path / "state")))
     assert copy.tables == world.tables
 
 
@@ -193,7 +193,7 @@ def test_changes_that_a_snapshot_may_show_are_marked() -> None:
 def test_a_snapshot_row_is_typed_as_the_stream_types_it() -> None:
     world = World(("shop:own.t1",), 1, steps=0)
     world.tables["shop:own.t1"][4] = "four"
-    (row,) = told(capture(world, names=("own.t1",)))
+    (row,) = changes_of(capture(world, names=("own.t1",)))
     assert (row.op, row.schema, row.table, row.key) == (Op.SNAPSHOT, "own", "t1", (("k", 4),))
     assert row.after == {"k": 4, "v": "four"}
 
@@ -219,14 +219,14 @@ def test_without_a_snapshot_only_what_commits_from_now_on_comes() -> None:
 
 def test_a_log_that_is_gone_stops_the_capture(tmp_path: Path) -> None:
     world = World(NAMES, 1, steps=0)
-    told(capture(world, tmp_path / "state"))
+    changes_of(capture(world, tmp_path / "state"))
     known = world.begin()
     world.change(known, NAMES[0], 1)
     world.end(known, keep=True)
-    told(capture(world, tmp_path / "state"))
+    changes_of(capture(world, tmp_path / "state"))
     world.server.oldest = 99 << 32
     with pytest.raises(LogGone, match=r"log 7, .*the oldest is 99"):
-        told(capture(world, tmp_path / "state"))
+        changes_of(capture(world, tmp_path / "state"))
 
 
 def test_a_log_that_goes_while_tables_are_read_stops_the_capture() -> None:
@@ -238,7 +238,7 @@ def test_a_log_that_goes_while_tables_are_read_stops_the_capture() -> None:
 
     world.before_statement = forget
     with pytest.raises(LogGone):
-        told(capture(world))
+        changes_of(capture(world))
     assert world.server.session is None
 
 
@@ -260,17 +260,17 @@ def test_an_error_record_ends_the_session_with_its_code() -> None:
     assert world.server.session is None
 
 
-def test_full_row_logging_stays_on_unless_told_otherwise() -> None:
+def test_full_row_logging_stays_on_unless_reported_otherwise() -> None:
     world = World(NAMES, 1, steps=0)
-    told(capture(world))
+    changes_of(capture(world))
     assert world.server.full_rows == set(NAMES)
-    told(capture(world, keep_logging=False))
+    changes_of(capture(world, keep_logging=False))
     assert world.server.full_rows == set()
 
 
 def test_a_stop_comes_between_two_pieces() -> None:
     world = World(NAMES, 1, steps=0)
-    told(capture(world), pieces=3)
+    changes_of(capture(world), pieces=3)
     assert world.server.session is None
     assert "cdc_endcapture" in world.server.calls
 
@@ -296,26 +296,26 @@ def test_columns_that_no_stream_carries_are_left_and_said() -> None:
     ]
     session = capture(world, names=("own.t1",))
     assert [column for _, column in session.left] == ["photo", "note", "two words"]
-    told(session)
+    changes_of(session)
 
 
 def test_a_missing_catalogue_names_the_command() -> None:
     world = World(NAMES, 1, steps=0)
     world.server.installed = False
     with pytest.raises(MissingCatalogue, match=r"dbaccess - syscdcv1\.sql"):
-        told(capture(world))
+        changes_of(capture(world))
 
 
 def test_a_refusal_of_the_server_is_an_error_with_its_name() -> None:
     world = World(NAMES, 1, steps=0)
     del world.server.schemas[NAMES[1]]
     with pytest.raises(CaptureError, match="CDC_E_NOTAB"):
-        told(capture(world))
+        changes_of(capture(world))
 
 
 def test_a_state_is_of_numbers_that_a_person_can_read(tmp_path: Path) -> None:
     world = at_work(3)
-    told(capture(world, tmp_path / "state"))
+    changes_of(capture(world, tmp_path / "state"))
     state = json.loads((tmp_path / "state").read_text())
     assert set(state) == {"restart", "delivered", "unseen", "tables"}
     assert list(state["tables"]) == list(NAMES)
@@ -351,7 +351,7 @@ def test_an_address_becomes_that_of_the_driver() -> None:
     )
 
 
-def test_a_connection_that_fails_is_told() -> None:
+def test_a_connection_that_fails_is_reported() -> None:
     world = World(NAMES, 1, steps=0)
 
     def refuse(statement: str) -> None:

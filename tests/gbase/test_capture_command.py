@@ -65,7 +65,7 @@ def test_a_second_run_goes_on_in_the_same_file(server: Server, tmp_path: Path) -
     assert keys((tmp_path / "out.jsonl").read_text()) == [("snapshot", 1), ("insert", 2)]
 
 
-def test_documents_are_of_events_that_are_told_once(server: Server, tmp_path: Path) -> None:
+def test_documents_are_of_events_that_are_reported_once(server: Server, tmp_path: Path) -> None:
     tables = tmp_path / "tables.toml"
     tables.write_text(
         '[tables.t1]\nschema = "own"\nkey = ["k"]\ncolumns = { k = "integer", v = "varchar" }\n'
@@ -84,7 +84,7 @@ def test_what_is_refused_is_out_before_the_state_passes_it_over(server: Server, 
         '[tables.t1]\nschema = "own"\nkey = ["z"]\ncolumns = { k = "integer", z = "integer" }\n'
     )
     words = ("--to", "xds", "--tables", str(tables), "--state", str(tmp_path / "state"))
-    told = ("--once", "--refused", str(bad), "-o", str(tmp_path / "out.xml"))
+    reported = ("--once", "--refused", str(bad), "-o", str(tmp_path / "out.xml"))
     reads = server.world.server.read
     seen: list[int] = []
 
@@ -93,10 +93,10 @@ def test_what_is_refused_is_out_before_the_state_passes_it_over(server: Server, 
         return reads(session, size)
 
     server.world.server.read = read  # type: ignore[method-assign]
-    assert server.run(*words, *told)[0] == 0
+    assert server.run(*words, *reported)[0] == 0
     for key in (1, 2):
         server.insert(key)
-        assert server.run(*words, *told)[0] == 1
+        assert server.run(*words, *reported)[0] == 1
         assert seen[-1] == key  # before the stream is read on
     rows = map(json.loads, bad.read_text().splitlines())
     assert [row["fields"][0]["after"] for row in rows] == [1, 2]
@@ -155,7 +155,7 @@ def test_without_a_jar_it_says_where_one_is(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("informix://cdc:geheim@localhost:9088/shop?server=ol1",), "password-file"),
         ((ADDRESS.replace("informix", "oracle"),), "informix:// or gbase://"),
@@ -167,10 +167,10 @@ def test_without_a_jar_it_says_where_one_is(shell: Shell) -> None:
         ((ADDRESS, "--to", "gbase"), "'changes'"),
     ],
 )
-def test_misuse_is_told_and_no_password(shell: Shell, words: tuple[str, ...], told: str) -> None:
+def test_misuse_is_reported_and_no_password(shell: Shell, words: tuple[str, ...], reported: str) -> None:
     done = shell.run("capture", "--table", "own.t1", *words)
     assert done.code == 2
-    assert told in done.stderr
+    assert reported in done.stderr
     assert "geheim" not in done.stderr + done.stdout
 
 

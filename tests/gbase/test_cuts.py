@@ -15,7 +15,7 @@ from eventlog.gbase.cuts import Cut, CutFinder
 from eventlog.gbase.records import CommTx, Discard, Number, RbTx, Truncate
 from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.stream_sources import read_source, reader
-from tests.gbase.helpers import T1, Told, read_all
+from tests.gbase.helpers import T1, StreamBuilder, read_all
 from tests.gbase.mutants import sound_stream
 from tests.tiers import drawn
 
@@ -32,62 +32,62 @@ def cuts_of(data: bytes, apart: int = 1, chunk: int = 1000) -> list[Cut]:
 
 def by_stretches(data: bytes, cuts: list[Cut]) -> list[Change | Refused]:
     """Return what readers of the parts return, one after the other."""
-    told: list[Change | Refused] = []
+    built: list[Change | Refused] = []
     ends = [*(cut.offset for cut in cuts), len(data)]
     for cut, end in zip([Cut(0), *cuts], ends, strict=True):
         source = Source("in", "in", (), [data[cut.offset : end]])
         stream: StreamReader = reader(SETTINGS, Tables(), source)
         stream.start_at(cut)
-        told += read_source(stream, source, SETTINGS)
-    return told
+        built += read_source(stream, source, SETTINGS)
+    return built
 
 
-def transaction(told: Told, sequence: int, slot: int, name: str, table: int = 1) -> Told:
+def transaction(built: StreamBuilder, sequence: int, slot: int, name: str, table: int = 1) -> StreamBuilder:
     """Return one insert, and its commit."""
-    told.begin(sequence, slot).row(Number.INSERT, sequence + 1, slot, table, (sequence, name))
-    return told.commit(sequence + 2, slot)
+    built.begin(sequence, slot).row(Number.INSERT, sequence + 1, slot, table, (sequence, name))
+    return built.commit(sequence + 2, slot)
 
 
 def test_cuts_stand_where_no_transaction_is_open() -> None:
-    told = Told().table(1, T1)
-    described = told.data
-    first = len(transaction(told, 10, 1, "a").data)
-    told.begin(20, 2)
-    transaction(told, 30, 3, "b")
-    second = len(told.commit(40, 2).data)
-    assert [(cut.offset, cut.described, cut.named) for cut in cuts_of(told.data)] == [
+    built = StreamBuilder().table(1, T1)
+    described = built.data
+    first = len(transaction(built, 10, 1, "a").data)
+    built.begin(20, 2)
+    transaction(built, 30, 3, "b")
+    second = len(built.commit(40, 2).data)
+    assert [(cut.offset, cut.described, cut.named) for cut in cuts_of(built.data)] == [
         (len(described), (described,), ()),
         (first, (described,), (described,)),
     ]
-    assert [cut.offset for cut in cuts_of(told.data + b"\0" * 16)][-1] == second
+    assert [cut.offset for cut in cuts_of(built.data + b"\0" * 16)][-1] == second
 
 
 def test_what_was_said_once_is_not_said_again() -> None:
-    told = Told().table(1, T1)
-    told.schemas[2] = told.schemas[1]
+    built = StreamBuilder().table(1, T1)
+    built.schemas[2] = built.schemas[1]
     for at in range(3):
-        transaction(told, 10 * at + 10, 1, "a", table=2)
-    whole = read_all([told.data])
+        transaction(built, 10 * at + 10, 1, "a", table=2)
+    whole = read_all([built.data])
     (refused,) = [answer for answer in whole if isinstance(answer, Refused)]
     assert "no schema text of this table was seen" in refused.reason
-    assert by_stretches(told.data, cuts_of(told.data)) == whole
+    assert by_stretches(built.data, cuts_of(built.data)) == whole
 
 
 def test_a_table_that_is_emptied_in_a_later_stretch_keeps_its_columns() -> None:
-    told = transaction(Told().table(1, T1), 10, 1, "a")
-    told.begin(20, 1).say(Truncate(21, 1, 1)).commit(22, 1)
-    whole = read_all([told.data])
+    built = transaction(StreamBuilder().table(1, T1), 10, 1, "a")
+    built.begin(20, 1).say(Truncate(21, 1, 1)).commit(22, 1)
+    whole = read_all([built.data])
     assert isinstance(whole[-1], Change)
     assert whole[-1].fact("columns") == T1
-    assert by_stretches(told.data, cuts_of(told.data)) == whole
+    assert by_stretches(built.data, cuts_of(built.data)) == whole
 
 
 def test_a_transaction_that_never_ends_allows_no_cut() -> None:
-    told = Told().table(1, T1).begin(5, 9)
+    built = StreamBuilder().table(1, T1).begin(5, 9)
     for at in range(5):
-        transaction(told, 10 * at + 10, 1, "a")
-    assert len(cuts_of(told.data)) == 1, "but before it"
-    assert cuts_of(told.data, apart=len(told.data)) == []
+        transaction(built, 10 * at + 10, 1, "a")
+    assert len(cuts_of(built.data)) == 1, "but before it"
+    assert cuts_of(built.data, apart=len(built.data)) == []
 
 
 Step = tuple[str, int, int, int]
@@ -99,25 +99,25 @@ steps = st.lists(
 
 def stream_of(said: list[Step]) -> bytes:
     """Return a stream of steps, in which transactions may overlap, lack their ends and begin twice."""
-    told = Told()
+    built = StreamBuilder()
     for table in (1, 2):
-        told.table(table, T1)
-    described, told.data = told.data, b""
+        built.table(table, T1)
+    described, built.data = built.data, b""
     for sequence, (step, slot, table, more) in enumerate(said, 100):
         if step == "T":
-            told.table(table, T1 if more else "c1 integer, c3 varchar(20,0)")
+            built.table(table, T1 if more else "c1 integer, c3 varchar(20,0)")
         elif step == "B":
-            told.begin(sequence, slot)
+            built.begin(sequence, slot)
         elif step in _KINDS:
-            told.row(_KINDS[step], sequence, slot, table, (sequence, "a"))
+            built.row(_KINDS[step], sequence, slot, table, (sequence, "a"))
         elif step == "C":
-            told.say(CommTx(sequence, slot, 1 << 60 if more == 3 else 1_750_000_000))
+            built.say(CommTx(sequence, slot, 1 << 60 if more == 3 else 1_750_000_000))
         elif step == "N":
-            told.data += b"\0\0\0\x10\0\0\0\0\0\0\0\x42\0\0\0\x63"  # of an unknown number
+            built.data += b"\0\0\0\x10\0\0\0\0\0\0\0\x42\0\0\0\x63"  # of an unknown number
         else:
-            told.say({"R": RbTx(sequence, slot), "X": Discard(sequence - more, slot)}.get(step)
+            built.say({"R": RbTx(sequence, slot), "X": Discard(sequence - more, slot)}.get(step)
                      or Truncate(sequence, slot, table))  # fmt: skip
-    return (described if said and said[0][3] else b"") + told.data
+    return (described if said and said[0][3] else b"") + built.data
 
 
 _KINDS = {"I": Number.INSERT, "U": Number.UPDBEF, "D": Number.DELETE}

@@ -13,7 +13,7 @@ from eventlog.core.errors import Refused
 from eventlog.gbase.records import Discard, Number, Timeout
 from eventlog.gbase.settings import GbaseSettings
 from tests.commands import Shell
-from tests.gbase.helpers import HERE, T1, Told, changes_of, read_all, refusals_of
+from tests.gbase.helpers import HERE, T1, StreamBuilder, changes_of, read_all, refusals_of
 
 pytestmark = pytest.mark.quick
 
@@ -29,10 +29,10 @@ def values(answers: list[Any]) -> list[Any]:
     return [change.after["c1"] for change in changes_of(answers)]
 
 
-def insert(sequence: int, value: int, told: Told | None = None) -> Told:
-    told = told or Told().table(7, T1)
+def insert(sequence: int, value: int, built: StreamBuilder | None = None) -> StreamBuilder:
+    built = built or StreamBuilder().table(7, T1)
     return (
-        told.begin(sequence, 1).row(Number.INSERT, sequence + 1, 1, 7, (value, "x")).commit(sequence + 2, 1)
+        built.begin(sequence, 1).row(Number.INSERT, sequence + 1, 1, 7, (value, "x")).commit(sequence + 2, 1)
     )
 
 
@@ -43,17 +43,17 @@ def test_all_records_of_a_read_are_read() -> None:
 
 
 def test_a_timeout_and_a_discard_within_a_read_hide_nothing() -> None:
-    told = Told().table(7, T1).say(Timeout(0)).begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "x"))
-    told.row(Number.INSERT, 3, 1, 7, (2, "x")).say(Discard(3, 1)).say(Timeout(3))
-    answers = framed(told.row(Number.INSERT, 4, 1, 7, (3, "x")).commit(5, 1).data.hex())
+    built = StreamBuilder().table(7, T1).say(Timeout(0)).begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "x"))
+    built.row(Number.INSERT, 3, 1, 7, (2, "x")).say(Discard(3, 1)).say(Timeout(3))
+    answers = framed(built.row(Number.INSERT, 4, 1, 7, (3, "x")).commit(5, 1).data.hex())
     assert values(answers) == [1, 3]
     assert not refusals_of(answers)
 
 
 def test_a_whole_old_record_behind_a_read_is_stale_and_said() -> None:
-    first, second = insert(1, 5).data, Told().begin(10, 1).data
+    first, second = insert(1, 5).data, StreamBuilder().begin(10, 1).data
     reused = second + first[len(second) :]  # the same buffer, with a shorter read at its start
-    start = first.index(Told().commit(3, 1).data)
+    start = first.index(StreamBuilder().commit(3, 1).data)
     reused = second + first[start:]
     answers = framed("\n".join(map(bytes.hex, (first, reused))))
     assert values(answers) == [5]
@@ -65,18 +65,18 @@ def test_a_whole_old_record_behind_a_read_is_stale_and_said() -> None:
 
 
 def test_a_record_that_goes_back_within_its_transaction_is_stale() -> None:
-    head = Told().table(7, T1).begin(10, 1).data.hex()
-    row = Told().table(7, T1)
+    head = StreamBuilder().table(7, T1).begin(10, 1).data.hex()
+    row = StreamBuilder().table(7, T1)
     size = len(row.data)
     row.row(Number.INSERT, 12, 1, 7, (1, "x")).row(Number.INSERT, 11, 1, 7, (2, "x"))
-    answers = framed(f"{head}\n{row.data[size:].hex()}\n{Told().commit(13, 1).data.hex()}")
+    answers = framed(f"{head}\n{row.data[size:].hex()}\n{StreamBuilder().commit(13, 1).data.hex()}")
     assert values(answers) == [1]
     assert ["not above 12" in refused.reason for refused in refusals_of(answers)] == [True]
 
 
 def test_a_sound_header_whose_record_does_not_fit_is_said() -> None:
     data = insert(1, 5).data
-    more = Told().begin(20, 2).data
+    more = StreamBuilder().begin(20, 2).data
     answers = framed((data + more[:30]).hex())
     assert values(answers) == [5]
     assert "only 30 are there" in refusals_of(answers)[0].reason
@@ -84,7 +84,7 @@ def test_a_sound_header_whose_record_does_not_fit_is_said() -> None:
 
 def test_where_the_dump_counts_the_count_decides() -> None:
     first = insert(1, 5)
-    again = Told().begin(1, 2).commit(1, 2).data.hex().upper()
+    again = StreamBuilder().begin(1, 2).commit(1, 2).data.hex().upper()
     title = f"第一列 {len(first.data)} 字节"
     counted = f"{title}\n{first.data.hex().upper()}\nrest\n{again}\n"
     answers = framed(counted)
@@ -119,9 +119,15 @@ def test_lines_of_xxd_are_read(tool: str) -> None:
 
 
 def test_text_that_looks_like_hex_beside_the_bytes_is_no_byte() -> None:
-    told = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "cafe 00 cafe" * 3)).commit(3, 1)
+    built = (
+        StreamBuilder()
+        .table(7, T1)
+        .begin(1, 1)
+        .row(Number.INSERT, 2, 1, 7, (1, "cafe 00 cafe" * 3))
+        .commit(3, 1)
+    )
     for tool in ("xxd", "hexdump -C"):
-        assert not refusals_of(framed(xxd(told.data, tool)))
+        assert not refusals_of(framed(xxd(built.data, tool)))
 
 
 def test_a_gap_between_lines_of_xxd_is_said() -> None:

@@ -13,15 +13,15 @@ from eventlog.core.change import Change, Op, Raw
 from eventlog.core.errors import Refused
 from eventlog.gbase.records import COMMON, LAYOUTS, BeginTx, Number
 from eventlog.gbase.settings import GbaseSettings
-from tests.gbase.helpers import T1, Told, changes_of, read_all, refusals_of, write_changes
+from tests.gbase.helpers import T1, StreamBuilder, changes_of, read_all, refusals_of, write_changes
 from tests.gbase.mutants import LIMITS, WORDS, check_any_bytes, sound_stream
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 
 
-def one_row() -> Told:
-    return Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (15, "abc")).commit(3, 1)
+def one_row() -> StreamBuilder:
+    return StreamBuilder().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (15, "abc")).commit(3, 1)
 
 
 SCHEMA_END = 36 + 29
@@ -100,10 +100,10 @@ def test_sizes_that_do_not_add_up_are_a_corrupt_row() -> None:
 
 
 def test_a_corrupt_half_leaves_the_other_half_decoded() -> None:
-    told = Told().table(7, T1).begin(1, 1).row(Number.UPDBEF, 2, 1, 7, (1, "abc"))
-    place = len(told.data) - 4
-    told.row(Number.UPDAFT, 2, 1, 7, (2, "def")).commit(3, 1)
-    stream = bytearray(told.data)
+    built = StreamBuilder().table(7, T1).begin(1, 1).row(Number.UPDBEF, 2, 1, 7, (1, "abc"))
+    place = len(built.data) - 4
+    built.row(Number.UPDAFT, 2, 1, 7, (2, "def")).commit(3, 1)
+    stream = bytearray(built.data)
     stream[place] = 9
     (change,) = changes_of(read_all([bytes(stream)]))
     assert change.after == {"c1": 2, "c2": "def"}
@@ -121,12 +121,12 @@ def test_a_schema_that_does_not_add_up_costs_its_table(at: int) -> None:
 
 
 def test_rows_of_a_table_never_described_are_raw_and_said_once() -> None:
-    told = Told().table(7, T1)
-    start = len(told.data)
-    told.begin(1, 1).row(Number.INSERT, 2, 1, 7, (15, "abc")).row(Number.INSERT, 3, 1, 7, (16, "abc")).commit(
-        4, 1
-    )
-    answers = read_all([told.data[start:]])
+    built = StreamBuilder().table(7, T1)
+    start = len(built.data)
+    built.begin(1, 1).row(Number.INSERT, 2, 1, 7, (15, "abc")).row(
+        Number.INSERT, 3, 1, 7, (16, "abc")
+    ).commit(4, 1)
+    answers = read_all([built.data[start:]])
     assert ["no schema text of this table" in refused.reason for refused in refusals_of(answers)] == [True]
     assert [change.fact("decoded") for change in changes_of(answers)] == [False, False]
 
@@ -155,14 +155,14 @@ def test_a_payload_where_none_belongs_costs_the_record() -> None:
 
 
 def test_a_table_described_anew_is_read_anew() -> None:
-    told = (
+    built = (
         one_row()
         .table(7, "c1 integer, c3 char(2)")
         .begin(4, 1)
         .row(Number.DELETE, 5, 1, 7, (3, "xy"))
         .commit(6, 1)
     )
-    first, second = changes_of(read_all([told.data]))
+    first, second = changes_of(read_all([built.data]))
     assert (list(first.after), list(second.before)) == (["c1", "c2"], ["c1", "c3"])
     assert changes_of(read_all([write_changes([first, second])])) == [first, second]
 
@@ -178,7 +178,7 @@ def test_sizes_allocate_nothing_before_their_bytes_are_there() -> None:
 
 def test_a_large_record_in_single_bytes_is_not_copied_for_each() -> None:
     stream = (
-        Told()
+        StreamBuilder()
         .table(7, "c1 lvarchar(32000)")
         .begin(1, 1)
         .row(Number.INSERT, 2, 1, 7, ("x" * 32000,))
@@ -228,10 +228,10 @@ def mutate(changes: list[tuple[str, int, int]]) -> bytes:
 
 
 def test_a_begin_that_cannot_be_read_ends_what_was_open_under_its_number() -> None:
-    told = Told().table(2, "c1 integer, c2 varchar(20,0)")
-    told.begin(12, 2).row(Number.INSERT, 13, 2, 2, (1, "x"))  # and its end was lost
-    told.say(BeginTx(19, 2, 1 << 56, 1001)).row(Number.INSERT, 20, 2, 2, (3, "")).commit(21, 2)
-    found = read_all([told.data])
+    built = StreamBuilder().table(2, "c1 integer, c2 varchar(20,0)")
+    built.begin(12, 2).row(Number.INSERT, 13, 2, 2, (1, "x"))  # and its end was lost
+    built.say(BeginTx(19, 2, 1 << 56, 1001)).row(Number.INSERT, 20, 2, 2, (3, "")).commit(21, 2)
+    found = read_all([built.data])
     assert changes_of(found) == []
     assert [one.reason.partition(": ")[2] for one in refusals_of(found)] == [
         f"time is {1 << 56}: not a moment between the years 1 and 9999",

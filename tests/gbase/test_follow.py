@@ -19,17 +19,17 @@ from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.transactions import Position
 from eventlog.sequence.delivery import Delivery
 from eventlog.sources.growing_stream import FollowedStream, Growing, pieces
-from tests.gbase.helpers import HERE, T1, Told
+from tests.gbase.helpers import HERE, T1, StreamBuilder
 
 pytestmark = pytest.mark.quick
 
 
 def stream(count: int) -> bytes:
-    told = Told().table(7, T1)
+    built = StreamBuilder().table(7, T1)
     for at in range(count):
         start = 10 * at + 1
-        told.begin(start, 1).row(Number.INSERT, start + 1, 1, 7, (at, "x")).commit(start + 2, 1)
-    return told.data
+        built.begin(start, 1).row(Number.INSERT, start + 1, 1, 7, (at, "x")).commit(start + 2, 1)
+    return built.data
 
 
 def followed(
@@ -192,8 +192,8 @@ def test_the_reading_ends_where_a_length_is_unsound(tmp_path: Path) -> None:
 
 
 def session_over(path: Path) -> None:
-    told = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (4, "x")).commit(3, 1)
-    path.write_bytes(told.say(Error(1, -83790)).data)
+    built = StreamBuilder().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (4, "x")).commit(3, 1)
+    path.write_bytes(built.say(Error(1, -83790)).data)
 
 
 def test_an_error_that_ends_the_session_stops_a_live_reading_behind_what_came_before(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_an_error_that_ends_the_session_stops_a_live_reading_behind_what_came_be
 def test_an_error_in_a_file_is_reported_with_flag_and_code_and_ends_nothing(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     session_over(path)
-    path.write_bytes(path.read_bytes() + Told().say(Error(0, -83712)).data)
+    path.write_bytes(path.read_bytes() + StreamBuilder().say(Error(0, -83712)).data)
     refused: list[Refused] = []
     read(followed(str(path), refused))
     ended, warned = refused

@@ -11,7 +11,7 @@ from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.format import FORMAT
 from eventlog.gbase.settings import GbaseSettings
-from tests.gbase.helpers import T1, Told, changes_of, read_all, write_changes
+from tests.gbase.helpers import T1, StreamBuilder, changes_of, read_all, write_changes
 
 pytestmark = pytest.mark.quick
 
@@ -43,11 +43,11 @@ def test_the_fault_of_a_container_passes_through() -> None:
 
 
 def test_each_source_stands_for_itself() -> None:
-    told = Told().table(7, T1)
-    start = len(told.data)
-    told.begin(1, 1).commit(2, 1)
+    built = StreamBuilder().table(7, T1)
+    start = len(built.data)
+    built.begin(1, 1).commit(2, 1)
     sources = [
-        Source(name, name, (), [data]) for name, data in (("a", told.data), ("b", told.data[start + 5 :]))
+        Source(name, name, (), [data]) for name, data in (("a", built.data), ("b", built.data[start + 5 :]))
     ]
     (refused,) = FORMAT.read(sources, Tables(), GbaseSettings())
     assert isinstance(refused, Refused)

@@ -16,7 +16,7 @@ from eventlog.gbase.changes import StreamLimits, StreamReader
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate
 from eventlog.gbase.transactions import TooMuchOpen, TooMuchStored
 from tests.commands import Shell
-from tests.gbase.helpers import T1, Told, changes_of, refusals_of
+from tests.gbase.helpers import T1, StreamBuilder, changes_of, refusals_of
 
 pytestmark = pytest.mark.quick
 
@@ -27,27 +27,27 @@ T2 = "k integer, b boolean, d decimal(8,2)"
 def random_stream(seed: int) -> bytes:
     """Return interleaved transactions with everything that a transaction can hold."""
     draw = random.Random(seed)
-    told = Told().table(7, T1).table(8, T2)
+    built = StreamBuilder().table(7, T1).table(8, T2)
     open_ones: list[int] = []
     for sequence in range(1, 400):
         chance = draw.random()
         if not open_ones or (chance < 0.05 and len(open_ones) < 6):
             open_ones.append(sequence)
-            told.begin(sequence, sequence)
+            built.begin(sequence, sequence)
         elif chance < 0.08:
-            told.commit(sequence, open_ones.pop(draw.randrange(len(open_ones))))
+            built.commit(sequence, open_ones.pop(draw.randrange(len(open_ones))))
         elif chance < 0.09:
-            told.say(RbTx(sequence, open_ones.pop(draw.randrange(len(open_ones)))))
+            built.say(RbTx(sequence, open_ones.pop(draw.randrange(len(open_ones)))))
         elif chance < 0.13:
-            told.say(Discard(max(1, sequence - draw.randrange(1, 40)), draw.choice(open_ones)))
+            built.say(Discard(max(1, sequence - draw.randrange(1, 40)), draw.choice(open_ones)))
         elif chance < 0.15:
-            told.say(Truncate(sequence, draw.choice(open_ones), draw.choice((7, 8))))
+            built.say(Truncate(sequence, draw.choice(open_ones), draw.choice((7, 8))))
         else:
             table, values = draw.choice(((7, (sequence, "a" * 90)), (8, (sequence, None, "-0.50"))))
-            told.row(draw.choice(KINDS), sequence, draw.choice(open_ones), table, values)
+            built.row(draw.choice(KINDS), sequence, draw.choice(open_ones), table, values)
     for transaction in open_ones:
-        told.commit(500 + transaction, transaction)
-    return told.data
+        built.commit(500 + transaction, transaction)
+    return built.data
 
 
 def answers(
@@ -72,39 +72,39 @@ def test_what_waits_on_disk_comes_out_as_from_memory(
 
 
 def test_a_transaction_over_the_limit_comes_out_whole_and_the_others_do() -> None:
-    told = Told().table(7, T1).begin(1, 1)
+    built = StreamBuilder().table(7, T1).begin(1, 1)
     for sequence in range(2, 50):
-        told.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
-    told.begin(50, 2).row(Number.INSERT, 51, 2, 7, (51, "b")).commit(52, 2).commit(53, 1)
-    found = answers(told.data, 10_000, KeyedStore[bytes](0))
+        built.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
+    built.begin(50, 2).row(Number.INSERT, 51, 2, 7, (51, "b")).commit(52, 2).commit(53, 1)
+    found = answers(built.data, 10_000, KeyedStore[bytes](0))
     assert [change.after["c1"] for change in changes_of(found)] == [51, *range(2, 50)]
     assert not refusals_of(found)
 
 
 def test_without_room_the_reading_ends_and_nothing_is_dropped_in_silence() -> None:
-    told = Told().table(7, T1).begin(1, 1)
+    built = StreamBuilder().table(7, T1).begin(1, 1)
     for sequence in range(2, 50):
-        told.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
+        built.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
     with pytest.raises(TooMuchOpen, match=r"over 10000 bytes.*max-open"):
-        answers(told.data, 10_000)
+        answers(built.data, 10_000)
     with pytest.raises(TooMuchStored, match="open-bytes"):
-        answers(told.data, 10_000, KeyedStore[bytes](0), 1000)
+        answers(built.data, 10_000, KeyedStore[bytes](0), 1000)
 
 
 def test_a_flood_of_beginnings_ends_too() -> None:
-    told = Told()
+    built = StreamBuilder()
     for transaction in range(100):
-        told.begin(transaction, transaction)
+        built.begin(transaction, transaction)
     with pytest.raises(TooMuchOpen):
-        answers(told.data, 10_000, KeyedStore[bytes](0))
+        answers(built.data, 10_000, KeyedStore[bytes](0))
 
 
 def test_convert_spills(tmp_path: Path) -> None:
-    told = Told().table(7, T1).begin(1, 1)
+    built = StreamBuilder().table(7, T1).begin(1, 1)
     for sequence in range(2, 300):
-        told.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
+        built.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
     (folder := tmp_path / "here").mkdir()
-    (folder / "capture").write_bytes(told.commit(999, 1).data)
+    (folder / "capture").write_bytes(built.commit(999, 1).data)
     shell = Shell(folder)
     small = ("convert", "--from", "gbase", "--to", "changes", "--max-open", "20000", "capture")
     done = shell.run(*small)
@@ -116,9 +116,9 @@ def test_convert_spills(tmp_path: Path) -> None:
 
 
 def test_a_change_of_a_spilled_row_is_a_change() -> None:
-    told = Told().table(8, T2).begin(1, 1).row(Number.INSERT, 2, 1, 8, (1, True, "1.50"))
-    told.row(Number.INSERT, 3, 1, 8, (2, None, None))
-    found = answers(told.commit(4, 1).data, 1000, KeyedStore[bytes](0))
+    built = StreamBuilder().table(8, T2).begin(1, 1).row(Number.INSERT, 2, 1, 8, (1, True, "1.50"))
+    built.row(Number.INSERT, 3, 1, 8, (2, None, None))
+    found = answers(built.commit(4, 1).data, 1000, KeyedStore[bytes](0))
     assert [change.after for change in found if isinstance(change, Change)] == [
         {"k": 1, "b": True, "d": "1.50"},
         {"k": 2, "b": None, "d": None},

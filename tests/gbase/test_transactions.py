@@ -15,14 +15,14 @@ from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate
 from eventlog.gbase.transactions import Position
 from tests.gbase import typed
-from tests.gbase.helpers import T1, Told, changes_of, cut, read_all, refusals_of, write_changes
+from tests.gbase.helpers import T1, StreamBuilder, changes_of, cut, read_all, refusals_of, write_changes
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 
 
-def told() -> Told:
-    return Told().table(7, T1)
+def built() -> StreamBuilder:
+    return StreamBuilder().table(7, T1)
 
 
 def ops(data: bytes) -> list[tuple[str, Any]]:
@@ -34,7 +34,7 @@ def ops(data: bytes) -> list[tuple[str, Any]]:
 
 def test_commit_order_is_the_order() -> None:
     stream = (
-        told()
+        built()
         .begin(1, 1)
         .begin(2, 2)
         .row(Number.INSERT, 3, 1, 7, (1, "a"))
@@ -44,19 +44,19 @@ def test_commit_order_is_the_order() -> None:
 
 
 def test_a_rollback_forgets() -> None:
-    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).say(RbTx(3, 1))
+    stream = built().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).say(RbTx(3, 1))
     assert read_all([stream.data]) == []
 
 
 def test_a_slot_is_used_again() -> None:
-    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).say(RbTx(3, 1))
+    stream = built().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).say(RbTx(3, 1))
     stream.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "b")).commit(6, 1)
     (change,) = changes_of(read_all([stream.data]))
     assert (change.transaction, change.after["c1"]) == ("1@4", 2)
 
 
 def test_a_discard_voids_from_its_sequence_on_in_its_own_transaction() -> None:
-    stream = told().begin(1, 1).begin(2, 2)
+    stream = built().begin(1, 1).begin(2, 2)
     stream.row(Number.INSERT, 3, 1, 7, (1, "a")).row(Number.INSERT, 5, 1, 7, (2, "a")).row(
         Number.INSERT, 5, 2, 7, (3, "a")
     )
@@ -65,7 +65,7 @@ def test_a_discard_voids_from_its_sequence_on_in_its_own_transaction() -> None:
 
 
 def test_halves_pair_by_table_and_a_lone_one_is_an_update_with_one_side() -> None:
-    stream = told().table(8, "k integer").begin(1, 1)
+    stream = built().table(8, "k integer").begin(1, 1)
     stream.row(Number.UPDBEF, 2, 1, 7, (1, "a")).row(Number.UPDBEF, 3, 1, 8, (5,)).row(
         Number.UPDAFT, 4, 1, 7, (1, "b")
     )
@@ -79,12 +79,12 @@ def test_halves_pair_by_table_and_a_lone_one_is_an_update_with_one_side() -> Non
 
 
 def test_a_truncation_is_part_of_its_transaction() -> None:
-    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).say(Truncate(3, 1, 7)).commit(4, 1)
+    stream = built().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).say(Truncate(3, 1, 7)).commit(4, 1)
     assert ops(stream.data) == [("insert", 1), ("truncate", None)]
 
 
 def test_an_unfinished_transaction_is_said_and_is_no_failure() -> None:
-    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a"))
+    stream = built().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a"))
     (refused,) = refusals_of(read_all([stream.data]))
     assert not refused.fault
     assert "transaction 1, begun at 1, is unfinished: 1 record is" in refused.reason
@@ -92,19 +92,19 @@ def test_an_unfinished_transaction_is_said_and_is_no_failure() -> None:
 
 
 def test_rows_without_a_beginning_are_reported_once_and_left_out() -> None:
-    stream = told().row(Number.INSERT, 2, 9, 7, (1, "a")).row(Number.INSERT, 3, 9, 7, (2, "a")).commit(4, 9)
+    stream = built().row(Number.INSERT, 2, 9, 7, (1, "a")).row(Number.INSERT, 3, 9, 7, (2, "a")).commit(4, 9)
     (refused,) = read_all([stream.data])
     assert "transaction 9: its BEGINTX was not seen" in str(refused)
 
 
 def test_a_transaction_that_begins_again_loses_what_it_had() -> None:
-    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).begin(3, 1).commit(4, 1)
+    stream = built().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).begin(3, 1).commit(4, 1)
     (refused,) = read_all([stream.data])
     assert "began again" in str(refused)
 
 
 def test_commits_that_an_earlier_run_delivered_are_skipped() -> None:
-    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).commit(3, 1)
+    stream = built().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).commit(3, 1)
     stream.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "a")).commit(6, 1)
     reader = StreamReader(Tables(), since=Position(3, 3))
     assert [change.after["c1"] for change in changes_of(reader.feed(stream.data))] == [2]
@@ -115,18 +115,18 @@ def test_a_restart_that_saw_nothing_yet_keeps_the_position() -> None:
     since = Position(restart=10, delivered=22)
     reader = StreamReader(Tables(), since=since)
     assert reader.position == since
-    list(reader.feed(told().begin(10, 1).data))
-    list(reader.feed(Told().begin(15, 2).say(RbTx(16, 2)).data))
+    list(reader.feed(built().begin(10, 1).data))
+    list(reader.feed(StreamBuilder().begin(15, 2).say(RbTx(16, 2)).data))
     assert reader.position == since
-    list(reader.feed(Told().begin(30, 3).data))
+    list(reader.feed(StreamBuilder().begin(30, 3).data))
     assert reader.position == since
-    list(reader.feed(Told().commit(31, 1).data))
+    list(reader.feed(StreamBuilder().commit(31, 1).data))
     assert reader.position == Position(30, 31)
 
 
 def test_a_restart_says_nothing_of_transactions_that_ended_before_it() -> None:
     """Report nothing about transactions that began before the restart position."""
-    stream = told().row(Number.INSERT, 11, 9, 7, (1, "a")).commit(22, 9)
+    stream = built().row(Number.INSERT, 11, 9, 7, (1, "a")).commit(22, 9)
     assert list(StreamReader(Tables(), since=Position(10, 22)).feed(stream.data)) == []
 
 
@@ -150,7 +150,7 @@ steps = st.lists(
 @settings(max_examples=drawn(200))
 @given(steps, st.data())
 def test_interleaved_transactions_follow_a_plain_model(script: list[Step], data: st.DataObject) -> None:
-    stream, expected, opened = told(), [], {}  # type: ignore[var-annotated]
+    stream, expected, opened = built(), [], {}  # type: ignore[var-annotated]
     for sequence, step in enumerate(script, 100):
         slot = step.transaction
         if step.kind == "begin" and slot not in opened:
@@ -187,7 +187,9 @@ def test_interleaved_transactions_follow_a_plain_model(script: list[Step], data:
 def transactions(draw: st.DrawFn) -> list[Change]:
     """Draw changes as a reader of some stream would return them."""
     described = [draw(typed.tables(max_columns=4)) for _ in range(2)]
-    stream = Told(order=draw(st.sampled_from(("big", "little"))), prefix=draw(st.sampled_from((1, 2))))
+    stream = StreamBuilder(
+        order=draw(st.sampled_from(("big", "little"))), prefix=draw(st.sampled_from((1, 2)))
+    )
     sequence = 100
     for number, (text, _) in enumerate(described):
         stream.table(number, text)
@@ -223,7 +225,7 @@ KEYED = tablesfile.read('[tables.t]\nnumber = 7\nkey = ["c1"]\ncolumns = { c1 = 
 
 def halves(*records: tuple[Number, int, str]) -> bytes:
     """Return a transaction of halves of updates of one table."""
-    stream = told().begin(1, 1)
+    stream = built().begin(1, 1)
     for sequence, (number, key, text) in enumerate(records, 2):
         stream.row(number, sequence, 1, 7, (key, text))
     return stream.commit(99, 1).data

@@ -127,8 +127,10 @@ def test_an_unknown_table_is_called_by_its_number() -> None:
 
 
 def test_only_what_was_committed_and_not_discarded_comes_out() -> None:
-    told = [(c.op, c.before.get("id"), c.after.get("id"), c.transaction) for c in changes_of(EXPECTED_BIG)]
-    assert told == [
+    reported = [
+        (c.op, c.before.get("id"), c.after.get("id"), c.transaction) for c in changes_of(EXPECTED_BIG)
+    ]
+    assert reported == [
         (Op.INSERT, None, 101, "77@90194616344"),
         (Op.UPDATE, 101, 101, "77@90194616344"),
         (Op.DELETE, 101, None, "79@90194628632"),

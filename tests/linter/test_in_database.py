@@ -39,9 +39,9 @@ def engine(database: Database) -> sa.Engine:
     return engine
 
 
-def add(engine: sa.Engine, *told: tuple[Any, ...]) -> None:
+def add(engine: sa.Engine, *reported: tuple[Any, ...]) -> None:
     with engine.begin() as connection:
-        for cells in told:
+        for cells in reported:
             values = {
                 c.name.lower(): bytes.fromhex(cell) if c.type == "bytes" and cell is not None else cell
                 for c, cell in zip(DISPATCH, cells, strict=True)
@@ -59,12 +59,12 @@ def test_bad_records_are_on_disk_before_the_state_passes_them_over(tmp_path: Pat
     add(engine, operation(2, ROW_1, b"contradicts"), end())
     with open("/dev/full", "wb", buffering=1 << 16) as full:
         with pytest.raises(OSError, match="No space left"):
-            convert(job(tmp_path, engine), Report(lambda told: None, full), CLOCK)
+            convert(job(tmp_path, engine), Report(lambda reported: None, full), CLOCK)
         with pytest.raises(OSError, match="No space left"):
             full.close()
     kept = tmp_path / "refused"
     with kept.open("wb") as file:
-        convert(job(tmp_path, engine), Report(lambda told: None, file), CLOCK)
+        convert(job(tmp_path, engine), Report(lambda reported: None, file), CLOCK)
     assert b"contradicts" in kept.read_bytes()
 
 
@@ -81,13 +81,13 @@ def test_what_is_removed_while_a_queue_is_read_is_read_whole(tmp_path: Path, eng
         end(SYSLOG_ADDR=5, OPER_DATE=later),
     )
 
-    def send(told: Refused) -> None:
+    def send(reported: Refused) -> None:
         with engine.begin() as connection:
             connection.execute(QUEUE.delete())
 
     convert(job(tmp_path, engine), Report(send), CLOCK)
-    told = [json.loads(line)["op"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert told == ["insert", "update"]
+    reported = [json.loads(line)["op"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert reported == ["insert", "update"]
 
 
 def test_columns_that_differ_in_case_alone_are_misuse(tmp_path: Path, postgres: Database) -> None:
@@ -114,7 +114,7 @@ def test_work_grows_with_the_queue(tmp_path: Path, postgres: Database) -> None:
     QUEUE.create(engine)
     taken = []
     for part in (range(1000), range(1000, 8000)):
-        told = [
+        reported = [
             row
             for n in part
             for row in (
@@ -122,10 +122,10 @@ def test_work_grows_with_the_queue(tmp_path: Path, postgres: Database) -> None:
                 end(SYSLOG_ADDR=1005 + 10 * n, TRANSACT_ID=n),
             )
         ]
-        add(engine, *told)
+        add(engine, *reported)
         started = time.process_time()
         folder = tmp_path / str(len(part))
         folder.mkdir()
-        convert(job(folder, engine, "out/"), Report(lambda told: None), CLOCK)
+        convert(job(folder, engine, "out/"), Report(lambda reported: None), CLOCK)
         taken.append(time.process_time() - started)
     assert taken[1] < 16 * taken[0]  # of eight times as many

@@ -42,10 +42,10 @@ class Queue:
     def close(self) -> None:
         self.engine.dispose()
 
-    def add(self, *told: Cells) -> None:
+    def add(self, *reported: Cells) -> None:
         with self.engine.begin() as connection:
             marks = ", ".join("?" * len(NAMES))
-            connection.exec_driver_sql(f"insert into queue values ({marks})", list(told))
+            connection.exec_driver_sql(f"insert into queue values ({marks})", list(reported))
 
     def remove(self, condition: str) -> None:
         with self.engine.begin() as connection:
@@ -60,9 +60,9 @@ class Queue:
             reader.pass_over(waiting.past)
             answers = list(islice(reader.read(waiting.source), most))
         self.state = load_state(json.loads(json.dumps(dump_state(reader.state))))
-        told = [answer for answer in answers if isinstance(answer, Refused)]
-        assert not any(answer.fault for answer in told), told
-        self.said = [answer.reason for answer in told]
+        reported = [answer for answer in answers if isinstance(answer, Refused)]
+        assert not any(answer.fault for answer in reported), reported
+        self.said = [answer.reason for answer in reported]
         return [str(answer.after["fname"]) for answer in answers if isinstance(answer, Change)]
 
 
@@ -262,7 +262,7 @@ def test_a_run_that_is_stopped_forgets_nothing_that_it_did_not_come_to(queue: Qu
 
 @settings(max_examples=drawn(60))
 @given(st.lists(st.integers(0, 4), max_size=40), st.integers(2, 4))
-def test_runs_that_are_stopped_go_on_where_nothing_told_the_order_of_dates(
+def test_runs_that_are_stopped_go_on_where_nothing_reported_the_order_of_dates(
     script: Sequence[int], most: int
 ) -> None:
     """All of a queue waits then, of two databases here, whose transactions hold a row each."""

@@ -320,9 +320,9 @@ def test_the_byte_order_of_dates_is_the_one_in_which_all_lie_before_now() -> Non
     assert only(read_queue(dated(little), time_order="little")).time == "2021-09-09T01:50:55"
 
 
-def test_that_nothing_told_the_byte_order_is_said_once() -> None:
-    told = read_queue([*dated("010000000000"), *dated("020000000000")])
-    assert [answer for answer in told if isinstance(answer, Refused)] == [
+def test_that_nothing_reported_the_byte_order_is_said_once() -> None:
+    reported = read_queue([*dated("010000000000"), *dated("020000000000")])
+    assert [answer for answer in reported if isinstance(answer, Refused)] == [
         Refused("q.csv", NO_EVIDENCE, fault=False)
     ]
     for evident in (dated("3b9acaff0000"), dated("ffca9a3b0000"), dated("000000000000")):

@@ -44,7 +44,7 @@ moments = st.integers(0, 1_100_000_000).map(lambda n: n.to_bytes(4, "big").hex()
 @st.composite
 def queues(draw: st.DrawFn) -> list[Change]:
     """Draw changes as a reader returned them for some queue."""
-    told: list[Any] = []
+    reported: list[Any] = []
     for transaction in range(draw(st.integers(1, 3))):
         cells: dict[str, Any] = {"TRANSACT_ID": transaction, "DBNODE": draw(st.sampled_from(("A", "DEMO")))}
         for address in range(draw(st.integers(0, 4))):
@@ -65,11 +65,11 @@ def queues(draw: st.DrawFn) -> list[Change]:
                 data = first + second
                 for at in range(0, len(data), 3400):
                     lengths = {"LEN1": len(first), "LEN2": len(second), "DATA": data[at : at + 3400].hex()}
-                    told.append(operation(typ, b"", EXTDATA=at // 3400, **{**cells, **lengths}))
+                    reported.append(operation(typ, b"", EXTDATA=at // 3400, **{**cells, **lengths}))
             else:
-                told.append(operation(typ, first, second, **cells))
-        told.append(end(**{**cells, "SYSLOG_ADDR": draw(st.none() | st.just(transaction))}))
-    answers = read_queue(told, Tables(), time_order="big")
+                reported.append(operation(typ, first, second, **cells))
+        reported.append(end(**{**cells, "SYSLOG_ADDR": draw(st.none() | st.just(transaction))}))
+    answers = read_queue(reported, Tables(), time_order="big")
     assert all(isinstance(answer, Change) for answer in answers), answers
     return answers  # type: ignore[return-value]
 
@@ -181,14 +181,14 @@ mutations = st.lists(st.tuples(st.integers(0, 7), st.integers(0, len(NAMES) - 1)
 @given(mutations, st.permutations(range(8)))
 def test_hostile_rows_are_read_safely(changes: list[tuple[int, int, Any]], order: list[int]) -> None:
     """Return only answers for hostile rows, and nothing of a transaction that did not commit."""
-    told = [
+    reported = [
         operation(2, ROW_1),
         operation(3, ROW_1, ROW_1),
         operation(8, b"b", TRANSACT_ID=6),
         operation(1, ROW_1, TRANSACT_ID=7),
     ]
-    told += [end(), end(ROLLBACK, TRANSACT_ID=6), operation(2, ROW_1, TRANSACT_ID=8), end(TRANSACT_ID=8)]
-    table = [list(told[at]) for at in order]
+    reported += [end(), end(ROLLBACK, TRANSACT_ID=6), operation(2, ROW_1, TRANSACT_ID=8), end(TRANSACT_ID=8)]
+    table = [list(reported[at]) for at in order]
     for row, column, value in changes:
         table[row][column] = value
     committed = {
@@ -213,7 +213,7 @@ def plain(name: str) -> str:
 
 
 @contextmanager
-def database(*told: tuple[Value, ...]) -> Iterator[sa.Connection]:
+def database(*reported: tuple[Value, ...]) -> Iterator[sa.Connection]:
     """A connection to a database with a queue and its attributes."""
     engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
     with engine.begin() as connection:
@@ -221,7 +221,7 @@ def database(*told: tuple[Value, ...]) -> Iterator[sa.Connection]:
         columns = [f"{name} {types.get(name, 'text')}" for name in NAMES]
         connection.exec_driver_sql(f"create table queue ({', '.join(columns)})")
         marks = ", ".join("?" * len(NAMES))
-        connection.exec_driver_sql(f"insert into queue values ({marks})", list(told))
+        connection.exec_driver_sql(f"insert into queue values ({marks})", list(reported))
         connection.exec_driver_sql(
             "create table attrs (TABNUM_SRC int, NAME text, ATRNUM int, TYP int, PKEY int, LEN int)"
         )

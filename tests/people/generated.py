@@ -149,9 +149,9 @@ def _displayed(known: Parameter | Unneeded) -> str:
 def _event_type(case: Path) -> Iterator[str]:
     intro, *rest = re.split(r"^--- (.*)\n", case.read_text(), flags=re.MULTILINE)
     parts = dict(zip(rest[::2], rest[1::2], strict=True))
-    title, _, told = intro.strip().partition(": ")
+    title, _, reported = intro.strip().partition(": ")
     yield f"## {title}\n"
-    yield f"{told[:1].upper()}{told[1:]}\n"
+    yield f"{reported[:1].upper()}{reported[1:]}\n"
     yield "Rows of the log:\n"
     yield f"```text\n{parts['log'].rstrip()}\n```\n"
     for name, text in parts.items():

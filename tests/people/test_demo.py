@@ -153,10 +153,10 @@ def test_at_a_terminal_sections_wait_while_the_receivers_page_shows_what_came(fo
 @pytest.mark.slow("it is the whole demo")
 def test_fast_waits_for_nobody(folder: str) -> None:
     terminal = Terminal(folder, "--fast")
-    told = terminal.read_until("never said")
+    reported = terminal.read_until("never said")
     assert terminal.close() == 0
-    assert "eventlog demo --keep" in told
-    assert PAUSE not in told
+    assert "eventlog demo --keep" in reported
+    assert PAUSE not in reported
 
 
 def test_ctrl_c_at_a_pause_ends_it(folder: str) -> None:
@@ -185,8 +185,8 @@ def test_a_demo_that_is_killed_leaves_no_process(folder: str) -> None:
 def test_with_keep_the_database_stays_until_somebody_ends_it(folder: str) -> None:
     demo = subprocess.Popen([*COMMAND, "--keep"], env=environment(folder), stdout=subprocess.PIPE, text=True)
     assert demo.stdout is not None
-    told = next(line for line in demo.stdout if "EVENTLOG_URL=" in line)
-    url = told.split("'")[1]
+    reported = next(line for line in demo.stdout if "EVENTLOG_URL=" in line)
+    url = reported.split("'")[1]
     script = f"from eventlog.sql.connect import connect; connect({url!r}).connect()"
     assert subprocess.run([sys.executable, "-c", script], env=environment(folder)).returncode == 0
     demo.send_signal(signal.SIGTERM)
@@ -195,7 +195,7 @@ def test_with_keep_the_database_stays_until_somebody_ends_it(folder: str) -> Non
     assert processes_in(folder) == []
 
 
-def test_without_spark_its_remedy_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_spark_its_remedy_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ReadySpark(tmp_path, wanted=True).tell(Narrator(fast=True))
     assert capsys.readouterr().out.split() == HOW.split()  # it is cut at words
     ReadySpark(tmp_path, wanted=False).tell(Narrator(fast=True))
@@ -207,14 +207,14 @@ def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFix
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     with ReadySpark(tmp_path, wanted=True, rows=500) as backlog:
         backlog.tell(Narrator(fast=True))
-    told = capfd.readouterr().out
-    assert "eventlog: 500 rows in" in told
-    assert "WARN" not in told
+    reported = capfd.readouterr().out
+    assert "eventlog: 500 rows in" in reported
+    assert "WARN" not in reported
     assert (tmp_path / "documents" / "_SUCCESS").exists()
 
 
 @pytest.mark.long
-def test_what_spark_says_is_told_when_it_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_spark_says_is_reported_when_it_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     (tmp_path / "documents").write_text("in the way")
     with ReadySpark(tmp_path, wanted=True, rows=10) as backlog, pytest.raises(BacklogFailed):

@@ -32,12 +32,12 @@ def services() -> dict[str, dict[str, Any]]:
 
 
 def test_the_check_finds_nothing() -> None:
-    code, told = check(FOLDER)
-    assert code == 0, told
+    code, reported = check(FOLDER)
+    assert code == 0, reported
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "told"),
+    ("file", "old", "new", "reported"),
     [
         ("Dockerfile", "USER 10001:10001", "USER root", "run as a normal user"),
         ("Dockerfile", "HEALTHCHECK", "LABEL", "how its health is checked"),
@@ -46,11 +46,11 @@ def test_the_check_finds_nothing() -> None:
         ("people.sh", "done", "", "no shell script"),
     ],
 )
-def test_the_check_finds_what_is_broken(copied: Path, file: str, old: str, new: str, told: str) -> None:
+def test_the_check_finds_what_is_broken(copied: Path, file: str, old: str, new: str, reported: str) -> None:
     text = (copied / file).read_text()
     (copied / file).write_text(text.replace(old, new))
     code, said = check(copied)
-    assert (code, told in said) == (1, True), said
+    assert (code, reported in said) == (1, True), said
 
 
 def test_profiles_add_to_a_default_that_shows_documents_flowing() -> None:

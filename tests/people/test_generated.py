@@ -65,13 +65,13 @@ def test_every_parameter_of_the_original_is_a_setting() -> None:
     assert {parameter.ours or parameter.tag for parameter in PARAMETERS} <= names
 
 
-def test_dashboard_and_alerts_name_metrics_that_are_told() -> None:
+def test_dashboard_and_alerts_name_metrics_that_are_reported() -> None:
     known = {f"{name}{part}" for name in METRICS for part in ("", "_bucket", "_sum", "_count")}
     dashboard = json.loads((EXAMPLES / "monitoring" / "dashboard.json").read_text())
     alerts = yaml.safe_load((EXAMPLES / "monitoring" / "alerts.yaml").read_text())
-    told = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    told += [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
-    named = {name for expression in told for name in re.findall(r"eventlog_\w+", expression)}
+    reported = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    reported += [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
+    named = {name for expression in reported for name in re.findall(r"eventlog_\w+", expression)}
     assert named <= known
     assert known & named >= {"eventlog_pending_rows", "eventlog_oldest_pending_seconds"}
 

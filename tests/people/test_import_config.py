@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def definition(name: str, value: str, **more: str) -> str:
-    told = "".join(f' {key.replace("_", "-")}="{text}"' for key, text in more.items())
-    return f'<definition name="{name}"{told}><value>{value}</value></definition>'
+    reported = "".join(f' {key.replace("_", "-")}="{text}"' for key, text in more.items())
+    return f'<definition name="{name}"{reported}><value>{value}</value></definition>'
 
 
 def definitions(*found: str) -> str:
@@ -52,8 +52,8 @@ def settings(folder: Path, text: str) -> tuple[dict[str, Any], str]:
 
 def imported(*pairs: tuple[str, str], text: str = "") -> translate.Translation:
     """Return what becomes of parameters, or of a whole file."""
-    told = text or definitions(*(definition(name, value) for name, value in pairs))
-    return translate.translate(export.read("driver.xml", told.encode()))
+    reported = text or definitions(*(definition(name, value) for name, value in pairs))
+    return translate.translate(export.read("driver.xml", reported.encode()))
 
 
 def said(found: translate.Translation) -> dict[str, Any]:
@@ -95,9 +95,11 @@ def test_the_defaults_of_what_an_export_leaves_out_are_stated() -> None:
         "reconnect": 30,
         "disable": False,
     }
-    told = reasons(imported(("batch-size", "5")))
-    assert 'log-table: the export names no log, and the original has no default: "eventlog" is taken' in told
-    assert "sync-schema, sync-tables: the export names neither" in told
+    reported = reasons(imported(("batch-size", "5")))
+    assert (
+        'log-table: the export names no log, and the original has no default: "eventlog" is taken' in reported
+    )
+    assert "sync-schema, sync-tables: the export names neither" in reported
 
 
 def test_the_older_form_names_options_by_their_elements(tmp_path: Path) -> None:
@@ -105,9 +107,9 @@ def test_the_older_form_names_options_by_their_elements(tmp_path: Path) -> None:
         <log-table display-name="Event log">indirect.events</log-table>
         <time-of-day>15:30:00, 23:00:00</time-of-day>
       </publisher-options><subscriber-options><generation>1</generation></subscriber-options></driver-config>"""
-    found, told = settings(tmp_path, text)
+    found, reported = settings(tmp_path, text)
     assert (found["log-table"], found["time-of-day"]) == ("indirect.events", "15:30:00,23:00:00")
-    assert "not carried over: generation: of the Subscriber channel, which is not ours\n" in told
+    assert "not carried over: generation: of the Subscriber channel, which is not ours\n" in reported
 
 
 SETTINGS = [
@@ -201,10 +203,10 @@ def test_triggerless_publication_is_led_to_a_log_elsewhere() -> None:
     assert "source-url" in reasons(found)
     assert "log-time" not in {line.name for line in found.lines}  # no log was written there
     server = "<authentication-info><server>jdbc:sqlserver://db:1433</server></authentication-info>"
-    for mode_number, told in (("1", "set url"), ("2", "name it in source-url")):
+    for mode_number, reported in (("1", "set url"), ("2", "name it in source-url")):
         other = imported(text=f"<d>{server}{definitions(definition('publication-mode', mode_number))}</d>")
         assert other.url is None
-        assert told in reasons(other)
+        assert reported in reasons(other)
 
 
 def test_a_startup_option_is_of_triggerless_publication_alone() -> None:
@@ -227,13 +229,13 @@ def test_the_subscriber_has_parameters_of_the_same_names() -> None:
 
 
 @pytest.mark.parametrize("known", UNNEEDED, ids=lambda known: known.tag)
-def test_what_is_not_needed_is_told_with_the_reason(known: Any) -> None:
+def test_what_is_not_needed_is_reported_with_the_reason(known: Any) -> None:
     assert known.reason in reasons(imported((known.tag, "1")))
     by_title = definition("", "1", display_name=f"{known.display[0]}:")
     assert known.reason in reasons(imported(text=definitions(by_title)))
 
 
-def test_what_cannot_be_read_is_told() -> None:
+def test_what_cannot_be_read_is_reported() -> None:
     for pair, reason in (
         (("batch-size", "0"), "'0' is not a whole number from 1 to 100000"),
         (
@@ -265,7 +267,7 @@ def test_what_cannot_be_read_is_told() -> None:
         ),
     ],
 )
-def test_what_has_no_counterpart_is_told_and_stands_as_a_comment(
+def test_what_has_no_counterpart_is_reported_and_stands_as_a_comment(
     tmp_path: Path, given: str, reason: str
 ) -> None:
     done = run(tmp_path, definitions(given))
@@ -371,15 +373,15 @@ values = st.one_of(
 def test_whatever_stands_there_becomes_settings_that_can_be_used(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]
 ) -> None:
-    told = tuple(export.StatedParameter(tag, value, value) for tag, value in pairs)
-    found = translate.translate(export.Export(told))
+    reported = tuple(export.StatedParameter(tag, value, value) for tag, value in pairs)
+    found = translate.translate(export.Export(reported))
     written = tomllib.loads(write.write("a\nb = 1", found))
     assert written == found.settings
     config = config_of(found, tmp_path_factory.getbasetemp())
     assert {name.replace("-", "_") for name in written} == config.given.keys()
 
 
-def test_a_log_whose_name_cannot_be_one_here_is_left_out_and_told() -> None:
+def test_a_log_whose_name_cannot_be_one_here_is_left_out_and_reported() -> None:
     found = imported(("log-table", "log:of/idm"))
     assert "log-table" not in said(found)
     assert "log-table" in reasons(found)

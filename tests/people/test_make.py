@@ -31,19 +31,19 @@ def _no_make_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("does", "told"),
+    ("does", "reported"),
     [
         (OLD, "this needs Python 3.11 to 3.14, and {0} is 3.9; name another: make demo PYTHON="),
         (NO_VENV, "{0} has no venv; on Debian and Ubuntu: apt-get install python3."),
     ],
 )
-def test_a_python_that_will_not_do(tmp_path: Path, does: str, told: str) -> None:
+def test_a_python_that_will_not_do(tmp_path: Path, does: str, reported: str) -> None:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\n{does}\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     code, said = make(tmp_path / "tree", python)
     assert code == 2
-    assert said.startswith("make demo: " + told.format(python))
+    assert said.startswith("make demo: " + reported.format(python))
     assert not (tmp_path / "tree" / ".venv").exists()
 
 

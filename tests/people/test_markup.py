@@ -103,7 +103,7 @@ def test_an_axis_ends_at_a_round_number(most: float, end: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "reported"),
     [
         (0, "0 s"),
         (0.0123, "0.0123 s"),
@@ -115,22 +115,24 @@ def test_an_axis_ends_at_a_round_number(most: float, end: float) -> None:
         (864_000_000, "10 000 d"),
     ],
 )
-def test_a_time_is_told_in_its_two_greatest_units(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
+def test_a_time_is_reported_in_its_two_greatest_units(seconds: float, reported: str) -> None:
+    assert duration(seconds) == reported
 
 
 @given(st.floats(0, 1e12), st.floats(0, 1e12))
-def test_a_longer_time_is_never_told_as_a_shorter_one(one: float, other: float) -> None:
+def test_a_longer_time_is_never_reported_as_a_shorter_one(one: float, other: float) -> None:
     assert (size(duration(min(one, other)))) <= size(duration(max(one, other)))
 
 
-def size(told: str) -> float:
+def size(reported: str) -> float:
     """Return the number of a displayed time."""
     units = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
-    found = re.findall(r"([\d. e+-]+) (d|h|min|s)", told)
+    found = re.findall(r"([\d. e+-]+) (d|h|min|s)", reported)
     return sum(float(number.replace(" ", "")) * units[unit] for number, unit in found)
 
 
-@pytest.mark.parametrize(("number", "told"), [(0, "0"), (19_330, "19 330"), (1.5, "1.5"), (1234.5, "1 234")])
-def test_thousands_stand_apart(number: float, told: str) -> None:
-    assert count(number) == told
+@pytest.mark.parametrize(
+    ("number", "reported"), [(0, "0"), (19_330, "19 330"), (1.5, "1.5"), (1234.5, "1 234")]
+)
+def test_thousands_stand_apart(number: float, reported: str) -> None:
+    assert count(number) == reported

@@ -61,18 +61,20 @@ def test_the_figures_of_pending_rows_agree(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "told"),
+    ("facts", "reported"),
     [
         ({"down": "refused"}, "Receiver down</strong> · since"),
         ({"events": 5}, "Publishing</strong> · 2 rows are pending"),
         ({}, "Idle</strong> · looking for work"),
     ],
 )
-def test_the_whole_stands_in_a_word_at_the_top(watched: Watched, facts: dict[str, object], told: str) -> None:
+def test_the_whole_stands_in_a_word_at_the_top(
+    watched: Watched, facts: dict[str, object], reported: str
+) -> None:
     watched.run("insert into usr values (1, 'Jack'), (2, 'Jane')")
     with watched.store.work(1) as work:
         work.record_cycle(json.dumps(facts))
-    assert told in watched.client.get()
+    assert reported in watched.client.get()
 
 
 def test_who_is_paused_or_stands_by_says_so(watched: Watched) -> None:
@@ -95,7 +97,7 @@ def test_the_time_since_the_receiver_is_down_is_that_of_the_first_cycle(watched:
     ]
 
 
-def test_rates_are_told_from_sample_to_sample(watched: Watched) -> None:
+def test_rates_are_reported_from_sample_to_sample(watched: Watched) -> None:
     watched.board.samples.extend([Sample(0, 0, 0, 0), Sample(2, 0, 0, 100), Sample(4, 0, 0, 0)])
     assert watched.board.rates() == [50, 0]
 

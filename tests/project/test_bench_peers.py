@@ -23,10 +23,10 @@ def bench(*words: str) -> list[str]:
 
 @pytest.mark.long
 def test_without_a_folder_for_them_peers_are_skipped_and_ours_run() -> None:
-    told = bench("200", "--rounds", "1", "--only", "capture")
-    skipped = {line.split()[0] for line in told if "SKIPPED: EVENTLOG_PEERS names no folder" in line}
+    reported = bench("200", "--rounds", "1", "--only", "capture")
+    skipped = {line.split()[0] for line in reported if "SKIPPED: EVENTLOG_PEERS names no folder" in line}
     assert skipped == {"PgQ", "Debezium"}
-    ran = [line for line in told if line.startswith("eventlog, ")]
+    ran = [line for line in reported if line.startswith("eventlog, ")]
     assert len(ran) == 3
     assert all(" RUN " in line and "/s " in line for line in ran)
 

@@ -37,8 +37,8 @@ def test_the_report_says_how_far_runs_went_apart_and_what_did_not_run() -> None:
         Section("eventlog bench a", 3, 2.4, medians(RUNS), None),
         Section("eventlog bench <b>", 3, 0.1, [], "no Java"),
     ]
-    told = markdown(sections, {"cores": "2"})
-    assert told.splitlines() == [
+    reported = markdown(sections, {"cores": "2"})
+    assert reported.splitlines() == [
         "# What was measured",
         "",
         "- cores: 2",
@@ -63,9 +63,9 @@ def test_the_report_says_how_far_runs_went_apart_and_what_did_not_run() -> None:
 
 def test_a_wrong_name_is_said() -> None:
     words = [sys.executable, "-m", "eventlog", "bench", "report", "--only", "nothing"]
-    told = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert told.returncode == 2
-    assert "invalid choice: 'nothing'" in told.stderr
+    reported = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert reported.returncode == 2
+    assert "invalid choice: 'nothing'" in reported.stderr
 
 
 PEERS = "eventlog, query-back (5, 6)  RUN  1.42 x  24,418/s\nPgQ 3, pgq.logutriga  RUN  1.90 x  70,000/s\n"
@@ -73,8 +73,8 @@ PEERS = "eventlog, query-back (5, 6)  RUN  1.42 x  24,418/s\nPgQ 3, pgq.logutrig
 
 def test_the_report_begins_with_a_paragraph_of_what_was_measured() -> None:
     section = Section("eventlog bench peers 2000", 1, 9.0, medians([PEERS]), None)
-    told = markdown([section], {"machine": "2 cores", "date": "2026-11-21"}).splitlines()
-    assert told[2:5] == [
+    reported = markdown([section], {"machine": "2 cores", "date": "2026-11-21"}).splitlines()
+    assert reported[2:5] == [
         "> Measured on 2 cores, 2026-11-21, one run. With its triggers the same writes take 1.42 times as",
         "> long as without. With PgQ's trigger in C they take 1.90 times as long.",
         "",

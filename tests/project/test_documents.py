@@ -221,8 +221,8 @@ def test_a_story_on_a_database_prints_what_stands_there(page: Path, with_databas
 
 
 def test_the_pages_for_newcomers_have_sessions() -> None:
-    told = {page for page, *_ in SESSIONS} | {name(page) for page in STORIES}
-    assert {f"docs/{page}.md" for page in FOR_PEOPLE} <= told
+    reported = {page for page, *_ in SESSIONS} | {name(page) for page in STORIES}
+    assert {f"docs/{page}.md" for page in FOR_PEOPLE} <= reported
 
 
 def test_every_other_block_of_these_pages_is_run_elsewhere() -> None:

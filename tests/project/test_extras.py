@@ -103,7 +103,7 @@ def test_what_no_extra_brings_is_no_missing_extra() -> None:
 WRONG = re.compile(r"\beventlog\[|pip\d? install\b[^#&;|`\n]*(?<![\w./-])eventlog(?![\w./-])")
 
 
-def test_pip_is_never_told_the_name_of_another_project() -> None:
+def test_pip_is_never_reported_the_name_of_another_project() -> None:
     """`eventlog` of the package index is another project, so no page or message may name it for an
     install."""
     command = [

@@ -105,25 +105,25 @@ def test_a_row_that_is_no_mapping_costs_itself() -> None:
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    told = list(
+    reported = list(
         eventlog.changes([JACK, JACK | {"record_id": 2, "table_key": "idu=2"}], tables=TABLES, now=CLOCK)
     )
     file = tmp_path / "changes.jsonl"
-    assert eventlog.write(told, file, "changes", tables=TABLES) == 2
-    assert list(eventlog.read(file, "changes", tables=TABLES)) == told
-    as_rows = [record.value for record in eventlog.records(told, "log", tables=TABLES)]
+    assert eventlog.write(reported, file, "changes", tables=TABLES) == 2
+    assert list(eventlog.read(file, "changes", tables=TABLES)) == reported
+    as_rows = [record.value for record in eventlog.records(reported, "log", tables=TABLES)]
     again = eventlog.changes(as_rows, tables=TABLES)
     assert [(change.op, change.key, change.after) for change in again] == [
-        (c.op, c.key, c.after) for c in told
+        (c.op, c.key, c.after) for c in reported
     ]
 
 
 def test_bytes_and_objects_are_read_from_memory() -> None:
-    told = list(eventlog.changes([JACK], tables=TABLES, now=CLOCK))
-    (document,) = (record.value for record in eventlog.records(told, "xds", tables=TABLES))
+    reported = list(eventlog.changes([JACK], tables=TABLES, now=CLOCK))
+    (document,) = (record.value for record in eventlog.records(reported, "xds", tables=TABLES))
     assert [change.key for change in eventlog.changes(document, "xds", tables=TABLES)] == [(("idu", 1),)]
-    objects = [record.value for record in eventlog.records(told, "changes", tables=TABLES)]
-    assert list(eventlog.changes(objects, "changes")) == told
+    objects = [record.value for record in eventlog.records(reported, "changes", tables=TABLES)]
+    assert list(eventlog.changes(objects, "changes")) == reported
 
 
 def test_what_is_offered_is_what_types_say() -> None:
@@ -143,8 +143,10 @@ def test_the_examples_of_functions_say_what_they_give(module: str) -> None:
 
 
 def test_the_package_alone_loads_nothing_large() -> None:
-    told = (
+    reported = (
         "import sys, eventlog; print(sorted({'pyarrow', 'lxml', 'sqlalchemy', 'numpy'} & set(sys.modules)))"
     )
-    found = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True, cwd=ROOT)
+    found = subprocess.run(
+        [sys.executable, "-c", reported], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert found.stdout == "[]\n"

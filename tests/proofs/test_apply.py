@@ -100,10 +100,10 @@ def test_a_second_database_holds_what_the_first_one_does(product: str, tmp_path:
                 rig.kill_one()
             rig.start(*sink, "--query-limit", "300", "--batch-size", "50")
             rig.drain(60 + 10 * SECONDS)
-            told = applier.finish()
+            reported = applier.finish()
             truth = rig.rows()
         finally:
             rig.close()
             print(f"seed {SEED}, {product}: killed {kills} times")
-        assert rows(second) == truth, told
+        assert rows(second) == truth, reported
         assert truth

@@ -117,7 +117,7 @@ class Attached:
         assert fault is None or isinstance(fault, SystemExit | EventlogError), repr(fault)
         return result
 
-    def told(self, *words: str, **environment: str) -> str:
+    def output(self, *words: str, **environment: str) -> str:
         """Return all output of a command."""
         result = self.call(*words, **environment)
         fault = result.exception

@@ -35,9 +35,9 @@ def test_a_log_of_other_types_is_published(engine: Engine, database: Database, s
         key(11, event_type=4),
     )
     assert log.call("install").exit_code == 0
-    assert log.call("check", "--patience", "1000000").exit_code == 0, log.told("check")
+    assert log.call("check", "--patience", "1000000").exit_code == 0, log.output("check")
     done = log.call("run", "--once", EVENTLOG_BATCH_SIZE="10")
-    assert done.exit_code == 0, log.told("run", "--once")
+    assert done.exit_code == 0, log.output("run", "--once")
     for words in ('<add class-name="usr" event-id="process_log:9"', ">Jack<", '<delete class-name="usr"'):
         assert words in done.stdout
     assert done.stdout.index(":9") < done.stdout.index(":10") < done.stdout.index(":11")
@@ -58,7 +58,7 @@ def test_an_attached_log_writes_canonical_associations_where_that_is_set(
     for number, (name, text) in enumerate([("USR", "IDU=1"), ("usr", 'idu="2"'), ("usr", "idu=3")], 1):
         log.write(key(number, event_type=4, table_name=name, table_key=text))
     assert log.call("install").exit_code == 0
-    assert "2 pending objects have two associations" in log.told("check")
+    assert "2 pending objects have two associations" in log.output("check")
     sent = log.call("run", "--once", **setting).stdout
     assert {part.partition(",table=usr")[0] for part in sent.split("<association>")[1:]} == expected
 
@@ -116,24 +116,24 @@ def test_an_odd_row_costs_that_row(
     log.change("insert into usr values (1, 'Jack', 'Frost')")
     log.call("install")
     log.write(key(1), key(2, **row))
-    explained = log.told("explain") + log.told("explain", "--all")
+    explained = log.output("explain") + log.output("explain", "--all")
     assert reason in explained
     assert log.call("run", "--once").exit_code == 0
     assert log.letters()["idu=1"] == "S"
-    (failed,) = log.told("errors").splitlines()
+    (failed,) = log.output("errors").splitlines()
     assert reason in failed
     assert "None" not in explained + failed  # a null is shown as one
     for words in (["check"], ["status"], ["explain"], ["redrive", "--all"], ["skip", "2", "--reason", "x"]):
         log.call(*words)
 
 
-def test_rows_without_a_status_are_counted_and_told(engine: Engine, database: Database) -> None:
+def test_rows_without_a_status_are_counted_and_reported(engine: Engine, database: Database) -> None:
     log = Attached(engine, database.dialect, {"status": "varchar(8)"})
     log.call("install")
     log.write(key(1, status=None), key(2, status=None), key(3, status=""))
     assert log.facts("status")["counts"] == {"": {"usr": 3}}
-    assert "rows have the status null, which is reserved" in log.told("check")
-    assert log.told("explain", "--key", "idu=1").rstrip().endswith("not new: its status is null")
+    assert "rows have the status null, which is reserved" in log.output("check")
+    assert log.output("explain", "--key", "idu=1").rstrip().endswith("not new: its status is null")
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
@@ -188,9 +188,9 @@ UNUSABLE: list[tuple[str, list[Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kept", "ids", "told"), UNUSABLE, ids=[kept for kept, *_ in UNUSABLE])
+@pytest.mark.parametrize(("kept", "ids", "reported"), UNUSABLE, ids=[kept for kept, *_ in UNUSABLE])
 def test_rows_without_a_usable_record_id_are_excluded_and_shown(
-    engine: Engine, database: Database, kept: str, ids: list[Any], told: str
+    engine: Engine, database: Database, kept: str, ids: list[Any], reported: str
 ) -> None:
     log = Attached(engine, database.dialect, {"record_id": kept}, key=False)
     log.change("insert into usr values (1, 'Jack', 'Frost')")
@@ -200,13 +200,13 @@ def test_rows_without_a_usable_record_id_are_excluded_and_shown(
     letters = log.letters()
     assert letters.pop("idu=1") == "S"
     assert letters == {f"bad={n}": "N" for n in range(len(ids))}
-    shown = log.told("errors")
-    assert told in shown
+    shown = log.output("errors")
+    assert reported in shown
     assert shown.count("bad=") == len(ids)
-    assert f"{len(ids)} pending rows have no usable record_id" in log.told("check")
+    assert f"{len(ids)} pending rows have no usable record_id" in log.output("check")
     assert log.facts("status")["pending"] == 0
     assert log.facts("status")["unusable"] == len(ids)
-    assert "no usable record_id" in log.told("explain", "--table", "usr", "--key", "bad=1")
+    assert "no usable record_id" in log.output("explain", "--table", "usr", "--key", "bad=1")
 
 
 def test_numbers_with_blanks_and_noughts_are_numbers(engine: Engine, database: Database) -> None:
@@ -215,7 +215,7 @@ def test_numbers_with_blanks_and_noughts_are_numbers(engine: Engine, database: D
     log.call("install")
     for n, number in enumerate(("010", " 9", "+11", "0000000000000000000012")):
         log.write({"record_id": number, "table_key": f"idu={n}", "event_type": " 4 "})
-    assert [line[:8] for line in log.told("explain").splitlines()] == [f"{n:>8}" for n in (9, 10, 11, 12)]
+    assert [line[:8] for line in log.output("explain").splitlines()] == [f"{n:>8}" for n in (9, 10, 11, 12)]
     assert log.call("run", "--once").exit_code == 0
     assert set(log.letters().values()) == {"S"}
 
@@ -239,10 +239,10 @@ def test_what_cannot_be_read_is_named_with_its_type_and_the_remedy(
     }
     log = Attached(engine, database.dialect, types, key=False)
     for words in (["install"], ["check"], ["run", "--once"], ["status"], ["explain"], ["errors"]):
-        told = log.told(*words)
+        reported = log.output(*words)
         for column, of in types.items():
-            assert f"{column} is {of}" in told.lower(), (words, told)
-        assert "alter" in told
+            assert f"{column} is {of}" in reported.lower(), (words, reported)
+        assert "alter" in reported
         assert log.call(*words).exit_code != 0
 
 
@@ -250,12 +250,12 @@ def test_future_events_need_a_time_that_orders(engine: Engine, database: Databas
     log = Attached(engine, database.dialect, {"event_time": "varchar(40)"})
     log.call("install")
     for words in (["run", "--once"], ["explain"], ["preview"]):
-        told = log.told(*words, "--handle-future-events")
-        assert "handle-future-events" in told
-        assert "event_time is" in told
-    assert "event_time is" in log.told("install", "--future-events")
-    assert "event_time is" in log.told("purge", "--older-than", "1d")
-    assert "event_time is" in log.told("run", "--once", "--log-time", "local")
+        reported = log.output(*words, "--handle-future-events")
+        assert "handle-future-events" in reported
+        assert "event_time is" in reported
+    assert "event_time is" in log.output("install", "--future-events")
+    assert "event_time is" in log.output("purge", "--older-than", "1d")
+    assert "event_time is" in log.output("run", "--once", "--log-time", "local")
 
 
 def test_case_and_padding_tell_letters_and_users_apart(engine: Engine, database: Database) -> None:
@@ -279,7 +279,7 @@ def test_a_log_without_any_key_is_finished_too(engine: Engine, database: Databas
     log.write(*(key(number, event_type=4) for number in (1, 2, 2, 3)))
     log.call("run", "--once")
     assert log.letters() == {"idu=1": "S", "idu=2": "E", "idu=3": "S"}
-    assert "2 rows have record_id" in log.told("errors")
+    assert "2 rows have record_id" in log.output("errors")
     assert log.call("redrive", "--all").exit_code == 0
     assert log.call("skip", "2", "--reason", "x").exit_code == 0
 
@@ -330,18 +330,18 @@ def test_columns_in_capitals_and_more_of_them(engine: Engine, database: Database
     log.write(key(1, event_type=4))
     assert log.call("run", "--once").stdout.count("<delete") == 1
     assert set(log.letters().values()) == {"S"}
-    assert "PROCESS" in log.told("status", EVENTLOG_LOG_TABLE="process")
+    assert "PROCESS" in log.output("status", EVENTLOG_LOG_TABLE="process")
 
 
 def test_track_asks_for_what_triggers_leave_to_the_log(engine: Engine, database: Database) -> None:
     log = Attached(engine, database.dialect, {})
     assert log.call("install").exit_code == 0
-    told = log.told("track", "usr")
-    assert "has no default for record_id, status, event_time" in told
+    reported = log.output("track", "usr")
+    assert "has no default for record_id, status, event_time" in reported
     log.change("insert into usr values (1, 'Jack', 'Frost')")  # no trigger disturbs the user
-    for line in told.splitlines():
+    for line in reported.splitlines():
         if line.strip().startswith("alter"):
             log.change(line.strip().rstrip(";"))
-    assert log.call("track", "usr").exit_code == 0, log.told("track", "usr")
+    assert log.call("track", "usr").exit_code == 0, log.output("track", "usr")
     log.change("update usr set fname = 'John' where idu = 1")
     assert list(log.letters().values()) == ["N"]

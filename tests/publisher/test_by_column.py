@@ -62,7 +62,7 @@ def peopled(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     world.change("drop table grp")
 
 
-def told(reading: Reading) -> dict[str, object]:
+def result_of(reading: Reading) -> dict[str, object]:
     """Return the result of a reading."""
     events = reading.packed
     sendings = list(events.sendings(0, len(events))) if events is not None else reading.sendings
@@ -115,7 +115,7 @@ def test_both_ways_say_the_same(
     choice = Selection(limit)
     by_row, by_column = (read(world, reader, choice, by_column=way) for way in (False, True))
     assert (by_row.packed is None, by_column.packed is None) == (True, False)
-    assert told(by_column) == told(by_row)
+    assert result_of(by_column) == result_of(by_row)
 
 
 def test_inserts_are_whole_where_nothing_is_left_behind_what_was_looked_at(peopled: World) -> None:
@@ -204,7 +204,7 @@ def test_tables_are_read_together(
         patch.setattr("eventlog.publisher.fold_columns.FEW", few)
         patch.setattr("eventlog.columnar.current.TOGETHER", together)
         by_row, by_column = (read(alike, reader, Selection(100), by_column=way) for way in (False, True))
-    assert told(by_column) == told(by_row)
+    assert result_of(by_column) == result_of(by_row)
 
 
 def test_one_statement_reads_many_tables(alike: World) -> None:

@@ -175,10 +175,11 @@ def test_two_children_are_read_one_after_the_other(named: World) -> None:
 
 def test_the_publisher_says_which_children_it_reads(named: World) -> None:
     url = named.engine.url.render_as_string(hide_password=False)
-    told = CliRunner().invoke(
+    reported = CliRunner().invoke(
         cli, ["run", "--once"], env={"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": str(NAMED["sync_tables"])}
     )
-    assert told.exit_code == 0, told.output
+    assert reported.exit_code == 0, reported.output
     assert (
-        "read the rows of its children too: usr_phone.phoneno, usr_phone.grp, usr_phone.boss" in told.stderr
+        "read the rows of its children too: usr_phone.phoneno, usr_phone.grp, usr_phone.boss"
+        in reported.stderr
     )

@@ -131,7 +131,7 @@ def test_pause_and_resume(world: World) -> None:
     assert "upgrade" not in call(world, "status").output
 
 
-def test_purge_deletes_only_what_is_handled_unless_told_by_name(world: World) -> None:
+def test_purge_deletes_only_what_is_handled_unless_reported_by_name(world: World) -> None:
     failed(world)
     world.write(*(key(2, event_type=4) for _ in range(3)))
     world.cycle(Receiver())
@@ -177,9 +177,9 @@ def test_query_answers_what_the_engine_would_ask(world: World, tmp_path: Path) -
     assert '<attr attr-name="fname"><value type="string">Jane</value></attr></instance>' in found.stdout
     asked = '<query event-id="7" class-name="usr"><read-attr/></query>'
     (tmp_path / "q.xml").write_text(f"<nds><input>{asked}</input></nds>")
-    told = call(world, "query", str(tmp_path / "q.xml"), "--pretty")
-    assert told.stdout.count('event-id="7"') == 3
-    assert "\n    <instance" in told.stdout
+    reported = call(world, "query", str(tmp_path / "q.xml"), "--pretty")
+    assert reported.stdout.count('event-id="7"') == 3
+    assert "\n    <instance" in reported.stdout
     for text, fault in (
         ("no XML", "q.xml: no XML document begins here"),
         ("<nds><input/></nds>", "q.xml: this is no nds document with a query"),
@@ -232,12 +232,12 @@ def test_every_fault_of_the_settings_is_named_at_once(world: World, tmp_path: Pa
         "100001",
         EVENTLOG_TIME_OF_DAY="25:00:00",
     )
-    told = str(result.exception)
+    reported = str(result.exception)
     for words in ("polling-interval", "no-such", "[tables.usr] hide", "--batch-size", "EVENTLOG_TIME_OF_DAY"):
-        assert words in told
+        assert words in reported
 
 
-def test_no_secret_is_told(world: World) -> None:
+def test_no_secret_is_reported(world: World) -> None:
     world.user(1)
     password = str(world.engine.url.password)
     for words in (["status"], ["status", "--json"], ["run", "--once", "-v"], ["errors"]):

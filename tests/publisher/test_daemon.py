@@ -91,14 +91,14 @@ class Run:
 
 def configured(world: World, arrivals: Arrivals, **given: Any) -> Config:
     url = world.engine.url.render_as_string(hide_password=False)
-    told = {
+    reported = {
         "url": url,
         "sink": "http",
         "http_url": arrivals.url,
         "allow_loopback": True,
         "sync_tables": "usr",
     }
-    return Config(told | {"polling_interval": 1, "reconnect": 1, "retry_wait": 0.1} | given)
+    return Config(reported | {"polling_interval": 1, "reconnect": 1, "retry_wait": 0.1} | given)
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def running(world: World, arrivals: Arrivals, **given: Any) -> Iterator[Run]:
         run.stop()
 
 
-def test_it_publishes_what_comes_and_stops_when_told(world: World, arrivals: Arrivals) -> None:
+def test_it_publishes_what_comes_and_stops_when_reported(world: World, arrivals: Arrivals) -> None:
     world.write(key(1, event_type=4))
     with running(world, arrivals) as run:
         until(lambda: len(arrivals.documents) == 1)
@@ -275,7 +275,7 @@ def test_settings_are_read_again_and_wrong_ones_leave_the_old(world: World, arri
     assert len(arrivals.documents) < 5
 
 
-def test_disabled_it_publishes_nothing_also_when_it_is_told_so_later(
+def test_disabled_it_publishes_nothing_also_when_it_is_reported_so_later(
     world: World, arrivals: Arrivals
 ) -> None:
     world.write(key(1, event_type=4))
@@ -448,7 +448,7 @@ def test_the_port_tells_metrics_and_health(world: World, arrivals: Arrivals, fre
         until(lambda: arrivals.documents)
         until(lambda: "eventlog_cycles_total" in _get(port, "/metrics"))
         until(lambda: "eventlog_pending_rows 0" in _get(port, "/metrics"))  # it is counted now and then
-        told = _get(port, "/metrics")
+        reported = _get(port, "/metrics")
         for line in (
             "eventlog_database_up 1",
             "eventlog_leader 1",
@@ -457,7 +457,7 @@ def test_the_port_tells_metrics_and_health(world: World, arrivals: Arrivals, fre
             "eventlog_errors_kept 1",
             "# TYPE eventlog_cycle_seconds histogram",
         ):
-            assert line in told
+            assert line in reported
         assert _get(port, "/healthz") == "alive\n"
         assert _get(port, "/readyz") == "ready\n"
         run.stop()
@@ -497,7 +497,7 @@ def test_it_goes_on_when_the_database_is_killed_and_comes_back(product: str, arr
 
 
 @pytest.mark.slow("it starts and stops processes")
-def test_a_process_stops_with_0_when_told_and_with_1_on_fatal(postgres: Any, arrivals: Arrivals) -> None:
+def test_a_process_stops_with_0_when_reported_and_with_1_on_fatal(postgres: Any, arrivals: Arrivals) -> None:
     world = World(postgres.engine(), postgres.dialect)
     world.make()
     environment = os.environ | {
@@ -507,7 +507,7 @@ def test_a_process_stops_with_0_when_told_and_with_1_on_fatal(postgres: Any, arr
     }
     command = [sys.executable, "-m", "eventlog", "run", "--sink", "http", "--http-url", arrivals.url]
     command += ["--allow-loopback", "--sync-tables", "usr", "--http-user", "jo", "-v", "--log-format", "json"]
-    for behave, told, code in (
+    for behave, reported, code in (
         (arrivals.behave, signal.SIGTERM, 0),
         (arrivals.behave, signal.SIGINT, 0),
         (lambda handler: handler.reply(FATAL.replace(b":1", b":3")), None, 1),
@@ -515,9 +515,9 @@ def test_a_process_stops_with_0_when_told_and_with_1_on_fatal(postgres: Any, arr
         arrivals.behave = behave
         (record_id, *_) = world.write(key(1, event_type=4))
         process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
-        if told is not None:
+        if reported is not None:
             until(lambda: world.letters()[record_id] == "S")  # noqa: B023
-            process.send_signal(told)
+            process.send_signal(reported)
         _, words = process.communicate(timeout=20)
         assert process.returncode == code, words
         assert b"geheim" not in words

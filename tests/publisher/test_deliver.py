@@ -42,7 +42,7 @@ def deliver(
     return receiver, delivery
 
 
-def test_every_document_is_sent_and_a_broken_one_is_told(tmp_path: Path) -> None:
+def test_every_document_is_sent_and_a_broken_one_is_reported(tmp_path: Path) -> None:
     receiver, delivery = deliver(tmp_path, lambda document: Reply())
     assert receiver.event_ids == ["e1", "e2", "e3", "e4"]
     assert delivery.levels == {"success": 4, "refused": 1}

@@ -216,9 +216,9 @@ def test_a_log_that_was_truncated_is_recognised_and_nothing_in_it_is_taken_as_do
     receiver = Receiver()
     with pytest.raises(DoneOfOther, match=r"row 3 of .* is gone"):
         world.cycle(receiver)
-    told = call(world, "check")
-    assert told.exit_code == 1
-    assert "belongs to other rows" in told.output
+    reported = call(world, "check")
+    assert reported.exit_code == 1
+    assert "belongs to other rows" in reported.output
     assert call(world, "finish-mode", "update").exit_code == 1
     assert "is forgotten" in call(world, "check", "--advance-sequence").output
     assert "is forgotten" not in call(world, "check", "--advance-sequence").output
@@ -267,8 +267,8 @@ def test_a_statement_after_the_cycle_may_not_touch_the_log(world: World) -> None
     check_safe([statement], world.log)
     with pytest.raises(UnsafeBesideRanges, match="eventlog purge"):
         check_safe([statement], world.log, FinishMode.RANGES)
-    told = call(world, "run", "--once", EVENTLOG_POST_POLL_STMT=statement)
-    assert isinstance(told.exception, UnsafeBesideRanges)
+    reported = call(world, "run", "--once", EVENTLOG_POST_POLL_STMT=statement)
+    assert isinstance(reported.exception, UnsafeBesideRanges)
 
 
 def test_an_attached_log_and_one_without_integers_are_refused(world: World) -> None:

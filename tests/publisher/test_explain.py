@@ -32,7 +32,7 @@ def crowd(world: World) -> None:
     )
 
 
-def told(world: World, *words: str) -> dict[str, str]:
+def explanations(world: World, *words: str) -> dict[str, str]:
     lines = call(world, "explain", *words, **FUTURE).stdout.splitlines()
     return dict(line.split(maxsplit=1) for line in lines)
 
@@ -54,9 +54,9 @@ def test_the_others_are_summed_up(world: World) -> None:
     assert "1 row of idm is loopback" in str(page)
 
 
-def test_every_row_is_told_where_asked(world: World) -> None:
+def test_every_row_is_reported_where_asked(world: World) -> None:
     crowd(world)
-    rows = told(world, "--all")
+    rows = explanations(world, "--all")
     assert list(rows) == ["1", "2", "3", "4", "5", "6", "7"]
     for number, words in {
         "1": "held: eventlog:1 goes again at",
@@ -69,7 +69,7 @@ def test_every_row_is_told_where_asked(world: World) -> None:
         assert words in rows[number]
 
 
-def test_a_row_that_cannot_be_read_is_told_with_its_table(world: World) -> None:
+def test_a_row_that_cannot_be_read_is_reported_with_its_table(world: World) -> None:
     world.write(key(1, event_type=9), key(2, event_type=4), key(3, event_type=9, table_name="dept"))
     lines = call(world, "explain", "--table", "usr").stdout.splitlines()
     assert [line.split()[:4] for line in lines] == [["1", "9", "usr", "idu=1"], ["2", "4", "usr", "idu=2"]]
@@ -78,15 +78,15 @@ def test_a_row_that_cannot_be_read_is_told_with_its_table(world: World) -> None:
 
 def test_a_key_is_looked_for_in_all_tables(world: World) -> None:
     world.write(key(1, event_type=4), key(1, event_type=4, table_name="dept"), key(2, event_type=4))
-    assert list(told(world, "--key", "idu=1")) == ["1", "2"]
-    assert list(told(world, "--key", "idu=1", "--table", "dept")) == ["2"]
+    assert list(explanations(world, "--key", "idu=1")) == ["1", "2"]
+    assert list(explanations(world, "--key", "idu=1", "--table", "dept")) == ["2"]
 
 
 def test_a_handled_row_that_nobody_understands_is_not_new(world: World) -> None:
     world.write(key(1, event_type=9))
-    assert "refused" in told(world, "--key", "idu=1")["1"]
+    assert "refused" in explanations(world, "--key", "idu=1")["1"]
     world.cycle(Receiver())
-    assert "its status is E" in told(world, "--key", "idu=1")["1"]
+    assert "its status is E" in explanations(world, "--key", "idu=1")["1"]
 
 
 def test_one_object_is_explained_without_the_rows_of_others(world: World) -> None:

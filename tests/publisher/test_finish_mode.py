@@ -48,10 +48,10 @@ def test_delete_from_log_is_put_on_record_where_nobody_said_otherwise(world: Wor
 def test_a_setting_that_says_otherwise_is_misuse(world: World, mode: FinishMode) -> None:
     change_mode(world.store, mode, "test")
     world.write(key(1, event_type=4))
-    with pytest.raises(Contradiction) as told:
+    with pytest.raises(Contradiction) as reported:
         world.cycle(Receiver(), delete_from_log=mode is not FinishMode.DELETE)
-    assert isinstance(told.value, Misuse)
-    assert f"finished by {mode}" in str(told.value)
+    assert isinstance(reported.value, Misuse)
+    assert f"finished by {mode}" in str(reported.value)
     assert world.letters() == {1: "N"}
     assert agreed(mode, mode is FinishMode.DELETE) is mode
 

@@ -127,13 +127,13 @@ def test_it_goes_all_the_way(foreign: Attached) -> None:
     foreign.environment["EVENTLOG_SYNC_TABLES"] = "usr; usr_phone"
     assert foreign.call("install").exit_code == 0
     foreign.write(*ROWS)
-    found = foreign.told("check", "--patience", "1000000", "--driver-user", "nobody")
+    found = foreign.output("check", "--patience", "1000000", "--driver-user", "nobody")
     assert "staff, which is no table" in found
     assert "event_type is 9" in found
     assert "2 pending objects have two associations" in found
     assert found.count("\n  ") == 3, found
 
-    told = dict(line.split(maxsplit=1) for line in foreign.told("explain").splitlines())
+    reported = dict(line.split(maxsplit=1) for line in foreign.output("explain").splitlines())
     outcomes = {
         "1": "sent",
         "5": "superseded",
@@ -143,8 +143,8 @@ def test_it_goes_all_the_way(foreign: Attached) -> None:
         "12": "superseded",
     }
     for number, words in (outcomes | {"14": "refused"}).items():
-        assert words in told[number]
-    assert told["10"].split()[-1] == told["11"].split()[-1]
+        assert words in reported[number]
+    assert reported["10"].split()[-1] == reported["11"].split()[-1]
 
     sent = documents(foreign.call("run", "--once").stdout)
     assert [event.tag for event in sent] == ["add", "modify", "modify", "delete", "modify", "modify"]
@@ -165,7 +165,7 @@ def test_it_goes_all_the_way(foreign: Attached) -> None:
     assert {phone.text for phone in phones} == {"21", "22"}
     assert foreign.facts("status")["counts"].keys() == {"S", "E"}
 
-    errors = foreign.told("errors").splitlines()
+    errors = foreign.output("errors").splitlines()
     assert [line.split()[0] for line in errors] == ["7", "8", "14"]
     foreign.change("create view staff as select idu, fname from usr")
     kind, number = foreign.column("event_type"), foreign.column("record_id")
@@ -177,4 +177,4 @@ def test_it_goes_all_the_way(foreign: Attached) -> None:
     assert [event.tag for event in again] == ["modify", "delete", "modify"]
     assert again[2].xpath("string(.//remove-value/value)") == "30"
     assert set(foreign.letters().values()) == {"S"}
-    assert foreign.told("errors") == ""
+    assert foreign.output("errors") == ""

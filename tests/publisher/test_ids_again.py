@@ -45,10 +45,10 @@ def test_a_leader_that_starts_finds_them_and_check_sets_the_sequence_past_them(w
         world.cycle(receiver)
     assert receiver.documents == []
     assert world.letters() == {1: "N"}
-    told = call(world, "check")
-    assert told.exit_code == 1
-    assert "record ids come again: the next one is 2" in told.output
-    assert "eventlog check --advance-sequence" in told.output
+    reported = call(world, "check")
+    assert reported.exit_code == 1
+    assert "record ids come again: the next one is 2" in reported.output
+    assert "eventlog check --advance-sequence" in reported.output
     assert call(world, "run", "--once").exit_code != 0
     assert "the next record_id is 4" in call(world, "check", "--advance-sequence").output
     assert "is past them all" in call(world, "check", "--advance-sequence").output
@@ -205,9 +205,9 @@ def test_a_row_whose_id_is_ahead_of_the_sequence_is_refused_and_the_others_go_on
     (failed,) = world.failures()
     assert f"record_id {ahead} is beyond" in str(failed.reason)
     assert world.store.position().highest == 1
-    told = call(world, "check")
-    assert told.exit_code == 1
-    assert f"up to {ahead}" in told.output
+    reported = call(world, "check")
+    assert reported.exit_code == 1
+    assert f"up to {ahead}" in reported.output
     if given_ids(world):
         assert "is past them all" in call(world, "check", "--advance-sequence").output
         world.write(*deletes(3))
@@ -236,10 +236,10 @@ def test_a_sequence_at_the_end_of_its_type_is_reported_and_set_back(world: World
         world.write(key(3, event_type=4, record_id=MAX_RECORD_ID))
     with pytest.raises(DatabaseFailed):
         world.write(*deletes(3))
-    told = call(world, "check")
-    assert told.exit_code == 1
-    assert "its sequence is at the end of its type" in told.output
-    assert "eventlog check --advance-sequence" in told.output
+    reported = call(world, "check")
+    assert reported.exit_code == 1
+    assert "its sequence is at the end of its type" in reported.output
+    assert "eventlog check --advance-sequence" in reported.output
     if not given_ids(world):
         assert "delete the rows" in str(call(world, "check", "--advance-sequence").exception)
         world.change(f"delete from eventlog where record_id = {MAX_RECORD_ID}")

@@ -63,12 +63,12 @@ def test_a_pick_up_ends_where_its_current_rows_cannot_be_held(world: World, docu
         small = list(iter(lambda: publisher.cycle().rows, 0))
     assert sum(small) == 4 * SEVERAL
     assert small[-1] > max(picked)  # of small rows more are taken again
-    told = [event.findtext(".//value") for event in receiver.events]
-    assert told == ["ä" + "x" * LONG] * SEVERAL + ["äx"] * 4 * SEVERAL
+    reported = [event.findtext(".//value") for event in receiver.events]
+    assert reported == ["ä" + "x" * LONG] * SEVERAL + ["äx"] * 4 * SEVERAL
     assert set(world.counts()) <= {"S"}
 
 
-def test_what_the_next_cycle_would_send_is_told_alike(world: World, documents: str) -> None:
+def test_what_the_next_cycle_would_send_is_reported_alike(world: World, documents: str) -> None:
     fill(world, 0, SEVERAL, LONG)
     reader = world.reader([documents], Rules(), XdsSettings())
     with world.store.snapshot() as snapshot:
@@ -91,8 +91,8 @@ def test_events_that_waited_are_not_held_together(world: World, documents: str, 
     if kind == 6:
         fill(world, 0, SEVERAL, LONG)
     else:
-        told = {"table_name": "doc", "event_type": 2, "column_name": "content", "new_value": "x" * LONG}
-        world.write(*(key(number, **told) for number in range(SEVERAL)))
+        reported = {"table_name": "doc", "event_type": 2, "column_name": "content", "new_value": "x" * LONG}
+        world.write(*(key(number, **reported) for number in range(SEVERAL)))
     with world.publisher(receiver, [documents], retry_wait=0.0, retry_longest=0.0) as publisher:
         while publisher.cycle().rows:
             pass
@@ -105,10 +105,10 @@ def test_events_that_waited_are_not_held_together(world: World, documents: str, 
     assert set(world.counts()) <= {"S"}
 
 
-def test_a_receiver_is_told_more_than_is_held_at_a_time(world: World, documents: str) -> None:
+def test_a_receiver_is_reported_more_than_is_held_at_a_time(world: World, documents: str) -> None:
     fill(world, 0, SEVERAL, LONG)
-    told = ask(world, Query(classes=("doc",), read=("content",)), sync_tables=documents)
-    assert sorted(told[:-1]) == sorted(
+    reported = ask(world, Query(classes=("doc",), read=("content",)), sync_tables=documents)
+    assert sorted(reported[:-1]) == sorted(
         (f"idu={number}", {"content": ["ä" + "x" * LONG]}) for number in range(SEVERAL)
     )
-    assert told[-1] == ("success", "")
+    assert reported[-1] == ("success", "")

@@ -84,9 +84,9 @@ def test_a_stranger_with_the_lock_is_named_as_none_of_ours(world: World) -> None
         assert holder is not None
         assert (holder.role, holder.publisher) == (name, False)
         for words in (["status"], ["check"]):
-            told = call(world, *words).output
-            assert f"role {name}, process {holder.process}" in told
-            assert "no publisher of this log" in told
+            reported = call(world, *words).output
+            assert f"role {name}, process {holder.process}" in reported
+            assert "no publisher of this log" in reported
         result = call(world, "run", "--once")
         assert isinstance(result.exception, AnotherLeads)
         assert f"role {name}" in str(result.exception)
@@ -105,9 +105,9 @@ def test_a_publisher_with_the_lock_is_named_as_one(world: World) -> None:
         assert holder.role == world.engine.url.username
         assert "eventlog" in str(holder) or not world.log.dialect.wakes
         assert "no publisher" not in call(world, "status").output + call(world, "check").output
-        told = str(call(world, "run", "--once").exception)
-        assert f"process {holder.process}" in told
-        assert "no publisher" not in told
+        reported = str(call(world, "run", "--once").exception)
+        assert f"process {holder.process}" in reported
+        assert "no publisher" not in reported
 
 
 @pytest.mark.slow("a stand-by asks for the lock several times")

@@ -30,19 +30,19 @@ ROWS = st.lists(NEIGHBOURS, max_size=8).map(lambda found: [row for some in found
 
 
 @given(ROWS)
-def test_rows_are_those_that_were_told(rows: list[int]) -> None:
-    told = json.loads(json.dumps(remember_rows(np.array(rows, np.int64))))
-    assert list(remembered_rows(told)) == rows
-    assert sum(map(len, told.values())) <= max(1, len(rows))
+def test_rows_are_those_that_were_reported(rows: list[int]) -> None:
+    reported = json.loads(json.dumps(remember_rows(np.array(rows, np.int64))))
+    assert list(remembered_rows(reported)) == rows
+    assert sum(map(len, reported.values())) <= max(1, len(rows))
 
 
-def test_neighbours_are_told_by_their_ends() -> None:
+def test_neighbours_are_reported_by_their_ends() -> None:
     assert remember_rows(np.arange(5, 25)) == {"ranges": [5, 20]}
     assert remember_rows(np.array([*range(100, 120), *range(5, 25)])) == {"ranges": [100, 20, 5, 20]}
     assert remember_rows(np.array([3, 1, 2, 9])) == {"rows": [3, 1, 2, 9]}
 
 
-def test_the_rows_of_a_change_that_was_cut_are_told_once() -> None:
+def test_the_rows_of_a_change_that_was_cut_are_reported_once() -> None:
     rows = tuple(range(1, 2_001, 2))
     parts = [
         Sending(f"a.{part}", "a", ("usr", "idu=1"), rows, "<modify/>", part, 40) for part in range(1, 41)

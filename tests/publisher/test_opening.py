@@ -119,14 +119,14 @@ def test_a_value_that_is_not_legal_is_named(name: str, wrong: str, tmp_path: Pat
     ],
     ids=lambda text: text[:30],
 )
-def test_a_file_that_cannot_be_used_is_told(text: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_used_is_reported(text: str, tmp_path: Path) -> None:
     file = tmp_path / "eventlog.toml"
     file.write_text(text)
     with pytest.raises(Misuse):
         read_config(DECLARED, {}, {}, file)
 
 
-def test_a_file_without_an_end_is_told() -> None:
+def test_a_file_without_an_end_is_reported() -> None:
     with pytest.raises(Misuse, match="/dev/zero"):
         read_config(DECLARED, {}, {}, Path("/dev/zero"))
 
@@ -168,8 +168,8 @@ def test_the_filters_choose_among_the_tables_of_a_schema(
 ) -> None:
     with family.engine.connect() as connection:
         schema = Catalogue(connection).find("usr").table.schema
-    told = config(family, sync_tables=None, sync_schema=schema, **given)
-    assert {table.name for table in read_tables(family.engine, family.log, told)} == found
+    reported = config(family, sync_tables=None, sync_schema=schema, **given)
+    assert {table.name for table in read_tables(family.engine, family.log, reported)} == found
 
 
 def test_filters_without_a_schema_choose_nothing(world: World) -> None:
@@ -292,8 +292,8 @@ def test_prefixes_of_a_view_have_meaning_if_wanted(family: World) -> None:
 def test_what_is_withheld_does_not_leave(world: World) -> None:
     world.user(1)
     world.write(key(1))
-    told = config(world, tables={"usr": {"withhold": ["lname"]}})
-    (event,) = publish(world, world.store, told).events
+    reported = config(world, tables={"usr": {"withhold": ["lname"]}})
+    (event,) = publish(world, world.store, reported).events
     assert event.xpath("modify-attr/@attr-name") == ["fname"]
     with pytest.raises(Misuse, match="phone"):
         read_tables(world.engine, world.log, config(world, tables={"usr": {"publish": ["phone"]}}))

@@ -128,8 +128,8 @@ def test_padding_is_trimmed_on_wish(world: World, trimmed: bool, found: str) -> 
     try:
         row = {"event_type": 1, "column_name": "code", "new_value": "ab  "}  # as others' triggers write it
         world.write({"table_name": "padded", "table_key": "id=1"} | row)
-        told = config(world, sync_tables="padded", trim_char=trimmed)
-        (event,) = publish(world, world.store, told).events
+        reported = config(world, sync_tables="padded", trim_char=trimmed)
+        (event,) = publish(world, world.store, reported).events
         assert event.findtext("add-attr/value") == found
     finally:
         world.change("drop table padded")

@@ -45,15 +45,15 @@ def answers(world: World, rounds: int = 100, **given: Any) -> QueryAnswers:
     return QueryAnswers(world.store, lambda: read_known(config(world, **given), world.store), rounds)
 
 
-def told(document: str) -> list[Any]:
+def answers_of(document: str) -> list[Any]:
     """Return instances as (association, values by attribute), statuses as (level, text)."""
     validate(document)
     output = etree.fromstring(document.encode()).find("output")
     assert output is not None
-    return [_told(element) for element in output]
+    return [_answer(element) for element in output]
 
 
-def _told(element: etree._Element) -> tuple[str, Any]:
+def _answer(element: etree._Element) -> tuple[str, Any]:
     if element.tag == "status":
         return str(element.get("level")), element.text or ""
     values = {
@@ -64,7 +64,7 @@ def _told(element: etree._Element) -> tuple[str, Any]:
 
 def ask(world: World, *queries: Query, **given: Any) -> list[Any]:
     with answers(world, **given).conversation() as answer:
-        return told(answer(queries))
+        return answers_of(answer(queries))
 
 
 OK = ("success", "")
@@ -85,7 +85,7 @@ def people(world: World) -> World:
     return world
 
 
-def test_an_object_is_told_as_it_is_now(people: World) -> None:
+def test_an_object_is_reported_as_it_is_now(people: World) -> None:
     one = Query(association="idu=1,table=usr")
     assert ask(people, one) == [("idu=1", {"fname": ["Jack"], "lname": ["Frost"]}), OK]
     assert ask(people, one._replace(read=("fname", "idu"))) == [
@@ -163,23 +163,23 @@ def test_a_table_that_is_published_later_is_read(people: World) -> None:
     asked = answers(people, sync_tables=None, sync_schema=schema)
     later = Query(classes=("later",))
     with asked.conversation() as answer:
-        assert [level for level, _ in told(answer([later]))] == ["error"]
+        assert [level for level, _ in answers_of(answer([later]))] == ["error"]
     people.change("create table later (id integer primary key)")
     try:
         people.change("insert into later values (7)")
         with asked.conversation() as answer:
-            assert told(answer([later])) == [("id=7", {}), OK]
+            assert answers_of(answer([later])) == [("id=7", {}), OK]
     finally:
         people.change("drop table later")
 
 
 def test_one_documents_answers_are_of_one_moment(people: World) -> None:
     with answers(people).conversation() as answer:
-        before = told(answer([usr(read=("fname",))]))
+        before = answers_of(answer([usr(read=("fname",))]))
         people.change("update usr set fname = 'John' where idu = 1")
         people.change("delete from usr where idu = 2")
-        assert told(answer([usr(read=("fname",))])) == before
-        assert told(answer([Query(association="idu=2,table=usr", read=())])) == [("idu=2", {}), OK]
+        assert answers_of(answer([usr(read=("fname",))])) == before
+        assert answers_of(answer([Query(association="idu=2,table=usr", read=())])) == [("idu=2", {}), OK]
     assert ask(people, Query(association="idu=2,table=usr")) == [OK]
 
 
@@ -212,7 +212,7 @@ def test_columns_of_many_values(people: World) -> None:
         people.change("drop table phone")
 
 
-def test_an_object_is_found_by_each_value_that_is_told_of_it(people: World) -> None:
+def test_an_object_is_found_by_each_value_that_is_reported_of_it(people: World) -> None:
     """Find an object by each published value, for every type of column."""
     dialect = people.log.dialect
     kinds = COLUMNS.get(dialect.name)
@@ -246,7 +246,7 @@ def test_an_object_is_found_by_each_value_that_is_told_of_it(people: World) -> N
         people.change("drop table wide")
 
 
-def test_so_many_objects_are_told_and_no_more(people: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_objects_are_reported_and_no_more(people: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answering, "MOST_INSTANCES", 3)
     assert len(ask(people, usr(read=()))) == 4
     monkeypatch.setattr(answering, "MOST_INSTANCES", 2)
@@ -257,7 +257,7 @@ def test_so_many_objects_are_told_and_no_more(people: World, monkeypatch: pytest
     assert [level for level, _ in ask(people, first, second)] == ["idu=1", "success", "error"]
 
 
-def test_an_object_that_cannot_be_told_costs_itself(people: World) -> None:
+def test_an_object_that_cannot_be_reported_costs_itself(people: World) -> None:
     people.change("update usr set fname = :f where idu = 2", f="a\x01b")
     found = ask(people, usr(search=has(lname="Frost"), read=("fname",)))
     assert found[0] == ("idu=1", {"fname": ["Jack"]})
@@ -284,7 +284,7 @@ def test_a_conversation_ends_with_a_reply_that_asks_nothing(people: World) -> No
     reply = converse("<doc/>", script, answers(people))
     assert ([status.level.name for status in reply.statuses], reply.fault) == (["SUCCESS"], None)
     assert script.sent[0] == "<doc/>"
-    assert [len(told(text)) for text in script.sent[1:]] == [4, 2]
+    assert [len(answers_of(text)) for text in script.sent[1:]] == [4, 2]
     assert [s.get("event-id") for s in etree.fromstring(script.sent[1].encode()).iter("status")] == ["1"]
 
 
@@ -315,7 +315,7 @@ def test_a_conversation_that_leads_nowhere_is_no_answer(replies: list[bytes | Re
 def test_without_a_database_nothing_can_be_asked() -> None:
     script = Script(asking(usr(event_id="7")), DONE)
     converse("<doc/>", script, NothingKnown())
-    assert told(script.sent[1]) == [("error", "nothing can be asked here: no database is at hand")]
+    assert answers_of(script.sent[1]) == [("error", "nothing can be asked here: no database is at hand")]
 
 
 def test_a_lost_database_is_no_answer_but_a_fault(people: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,7 +327,7 @@ def test_a_lost_database_is_no_answer_but_a_fault(people: World, monkeypatch: py
         answer([usr()])
 
 
-def test_the_longest_double_is_told_whole(people: World) -> None:
+def test_the_longest_double_is_reported_whole(people: World) -> None:
     """Keep the last digit, though MariaDB keeps 23 characters of a sum in temporary results."""
     number = -2.0747597310833455e-207
     people.change("create table wide (id double precision primary key, d double precision)")
@@ -369,7 +369,7 @@ def test_a_receiver_asks_before_it_answers(people: World, arrivals: Arrivals) ->
         until(lambda: people.counts() == {"W": 1})
     document, answer = arrivals.documents
     assert "<delete " in document
-    assert told(answer) == [("idu=1", {"lname": ["Frost"]}), OK]
+    assert answers_of(answer) == [("idu=1", {"lname": ["Frost"]}), OK]
 
 
 def test_one_that_asks_without_end_is_asked_again_later(people: World, arrivals: Arrivals) -> None:
@@ -407,7 +407,7 @@ def test_a_program_asks_too(people: World, tmp_path: Path) -> None:
     sink.close()
     assert (reply.fault, reply.statuses) == (None, ())
     _, answer = (tmp_path / "seen").read_text().splitlines()
-    assert [values for _, values in told(answer)[:-1]] == [
+    assert [values for _, values in answers_of(answer)[:-1]] == [
         {"fname": ["Jack"]},
         {"fname": ["Jane"]},
         {"fname": ["Jim"]},

@@ -79,8 +79,8 @@ def values(event: etree._Element) -> Iterator[str]:
 
 def test_an_event_is_redriven_whole(world: World) -> None:
     failed_add(world)
-    told = said(world, "redrive", "3")
-    assert "2 rows are new again" in told
+    reported = said(world, "redrive", "3")
+    assert "2 rows are new again" in reported
     assert world.letters() == {1: "N", 2: "E", 3: "N"}
     assert sent(world) == ["add fname=Jack lname=Frost"]
 
@@ -110,9 +110,9 @@ def test_an_event_is_shown_whole(world: World) -> None:
 
 def test_an_event_is_skipped_whole(world: World) -> None:
     failed_add(world)
-    told = said(world, "skip", "1", "--reason", "test data")
-    assert "2 rows are skipped" in told
-    assert "3" in told
+    reported = said(world, "skip", "1", "--reason", "test data")
+    assert "2 rows are skipped" in reported
+    assert "3" in reported
     assert world.letters() == {1: "W", 2: "E", 3: "W"}
 
 
@@ -127,9 +127,9 @@ def test_an_event_that_waits_is_skipped_whole(world: World) -> None:
 @pytest.mark.parametrize("level", [Level.SUCCESS, Level.WARNING])
 def test_a_row_of_an_insert_that_failed_alone_goes_read_back(world: World, level: Level) -> None:
     failed_alone(world, level)
-    told = said(world, "redrive", "2")
-    assert "row 2 goes read back (type 8)" in told
-    assert "other rows of the insert were sent" in told
+    reported = said(world, "redrive", "2")
+    assert "row 2 goes read back (type 8)" in reported
+    assert "other rows of the insert were sent" in reported
     assert types(world) == {1: 1, 2: 8}
     assert sent(world) == ["modify lname=Frost"]
 
@@ -137,8 +137,8 @@ def test_a_row_of_an_insert_that_failed_alone_goes_read_back(world: World, level
 def test_or_it_goes_as_it_was_logged(world: World) -> None:
     failed_alone(world)
     world.change(f"update {world.log.names()['log']} set new_value = 'Snow' where record_id = 2")
-    told = said(world, "redrive", "2", "--as-logged")
-    assert "row 2 goes as type 3" in told
+    reported = said(world, "redrive", "2", "--as-logged")
+    assert "row 2 goes as type 3" in reported
     assert sent(world) == ["modify lname=Snow"]
 
 
@@ -147,8 +147,8 @@ def test_values_of_one_column_are_read_back_even_so(world: World) -> None:
     world.user(1)
     world.write(insert(1, "fname", "Jack"), insert(1, "fname", BAD))
     world.cycle(Receiver())
-    told = said(world, "redrive", "2", "--as-logged")
-    assert "row 2 goes read back (type 8)" in told
+    reported = said(world, "redrive", "2", "--as-logged")
+    assert "row 2 goes read back (type 8)" in reported
 
 
 def test_rows_of_an_insert_of_which_none_was_sent_stay_one_add(world: World) -> None:
@@ -156,8 +156,8 @@ def test_rows_of_an_insert_of_which_none_was_sent_stay_one_add(world: World) -> 
     world.write(insert(1, "fname", "Jack", **staff), insert(1, "lname", "Frost", **staff))
     world.cycle(Receiver())
     assert world.letters() == {1: "E", 2: "E"}
-    told = said(world, "redrive", "2")
-    assert "2 rows are new again" in told
+    reported = said(world, "redrive", "2")
+    assert "2 rows are new again" in reported
     assert types(world) == {1: 1, 2: 1}
 
 
@@ -182,8 +182,8 @@ def test_where_rows_were_sent_and_deleted_it_goes_read_back_too(world: World) ->
 def test_an_event_of_which_a_row_is_gone_goes_read_back(world: World) -> None:
     failed_add(world)
     world.change(f"delete from {world.log.names()['log']} where record_id = 1")
-    told = said(world, "redrive", "3")
-    assert "row 3 goes read back: another row of the event is gone" in told
+    reported = said(world, "redrive", "3")
+    assert "row 3 goes read back: another row of the event is gone" in reported
     assert types(world)[3] == 7
     assert sent(world) == ["modify lname=Frost"]
 
@@ -352,14 +352,14 @@ def test_it_waits_for_what_is_on_its_way(world: World, handled: Callable[[], obj
     """An event that a receiver has not answered yet may overtake the delete."""
     delete_failed(world)
     world.write(key(1, event_type=5))
-    told: list[str] = []
+    reported: list[str] = []
 
     def answer(document: OutgoingDocument) -> Reply:
-        told.append(said(world, "redrive", "--all"))
+        reported.append(said(world, "redrive", "--all"))
         return ACCEPTED
 
     world.cycle(Receiver(answer))
-    assert ["row 1 stays: a later event of the object is on its way" in words for words in told] == [True]
+    assert ["row 1 stays: a later event of the object is on its way" in words for words in reported] == [True]
     handled()
     assert "a later event of the object was published" in said(world, "redrive", "--all")
 
@@ -431,7 +431,7 @@ def test_what_was_picked_up_and_did_not_go_yet_goes_behind_it(
     handled()
 
 
-def test_many_events_are_told_by_reason(world: World) -> None:
+def test_many_events_are_reported_by_reason(world: World) -> None:
     for number in range(1, 41):
         world.write(insert(number, "fname", "x"), insert(number, "lname", BAD))
     world.cycle(Receiver())

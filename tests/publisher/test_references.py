@@ -151,12 +151,12 @@ def test_a_child_that_may_not_be_read_is_an_error_at_start(world: World) -> None
             world.change(f"revoke all on usr_phone from {role}")
             url = world.engine.url.set(username=role, password="x").render_as_string(hide_password=False)
             world.write(key(1))
-            told = CliRunner().invoke(
+            reported = CliRunner().invoke(
                 cli, ["run", "--once"], env={"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr usr_phone"}
             )
-            assert told.exit_code != 0
-            assert "query-backs of its parent public.usr" in str(told.exception) + told.stderr
-            assert "grant select" in str(told.exception) + told.stderr
+            assert reported.exit_code != 0
+            assert "query-backs of its parent public.usr" in str(reported.exception) + reported.stderr
+            assert "grant select" in str(reported.exception) + reported.stderr
             assert world.letters() == {1: "N"}
     finally:
         world.change(f"drop owned by {role}")
@@ -168,7 +168,7 @@ def own_tables(world: World) -> list[str]:
     return [names[name] for name in ("log", "state", "batch", "retry", "held", "failed", "notice", "tracked")]
 
 
-def test_a_reference_of_several_columns_of_a_child_is_told_without_its_association(world: World) -> None:
+def test_a_reference_of_several_columns_of_a_child_is_reported_without_its_association(world: World) -> None:
     """Leave it out, because the pairs of values of the columns are no longer known."""
     names = "usr team usr_seat member"
     with made(

@@ -68,7 +68,7 @@ def test_every_row_that_a_document_can_carry_is_sent(ascii_world: World, publish
     assert "Zoé" in published.documents[0].text
 
 
-def test_what_is_odd_is_told_and_found_again(ascii_world: World, published: Receiver) -> None:
+def test_what_is_odd_is_reported_and_found_again(ascii_world: World, published: Receiver) -> None:
     reasons = [failure.reason for failure in ascii_world.failures()]
     assert len(reasons) == 6
     with ascii_world.engine.connect() as connection:

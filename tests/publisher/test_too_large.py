@@ -53,8 +53,8 @@ def brokers() -> Iterator[Cluster]:
 
 
 def kafka(brokers: Cluster, **options: Any) -> Any:
-    told = {"linger.ms": 100} | {name.replace("_", "."): value for name, value in options.items()}
-    text = ",".join(f"{name}={value}" for name, value in told.items())
+    reported = {"linger.ms": 100} | {name.replace("_", "."): value for name, value in options.items()}
+    text = ",".join(f"{name}={value}" for name, value in reported.items())
     given = {"kafka_brokers": brokers.address, "kafka_timeout": 10.0}
     return open_sink("kafka", given | {"kafka_options": text})
 

@@ -145,9 +145,9 @@ def test_a_run_that_is_too_long_alone_is_cut_and_named(
     ):
         while publisher.cycle().full:
             pass
-    told = [record.getMessage() for record in caplog.records]
-    assert told
-    assert all("usr idu=1 is cut" in words for words in told)
+    reported = [record.getMessage() for record in caplog.records]
+    assert reported
+    assert all("usr idu=1 is cut" in words for words in reported)
     adds = Counter(str(event.findtext("association")).partition(",")[0] for event in receiver.events)
     assert adds["idu=2"] == 1
     assert world.counts() == {"S": 33}

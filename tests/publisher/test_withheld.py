@@ -74,14 +74,14 @@ def call(world: World, folder: Path, section: str, *words: str) -> Result:
 )
 def test_no_way_out_shows_a_withheld_value(secretive: World, tmp_path: Path, section: str) -> None:
     rows(secretive)
-    told = ""
+    reported = ""
     for words in WAYS:
         result = call(secretive, tmp_path, section, *words)
         assert not isinstance(result.exception, AssertionError | TypeError), result.exception
-        told += result.output
-    assert ">Jo<" in told
-    assert "says nothing" in told
-    assert SECRET not in told
+        reported += result.output
+    assert ">Jo<" in reported
+    assert "says nothing" in reported
+    assert SECRET not in reported
     assert secretive.counts() == {"S": 31, "E": 1}
     names = secretive.log.names()
     with secretive.engine.connect() as connection:
@@ -100,7 +100,7 @@ def test_no_way_out_shows_a_withheld_value(secretive: World, tmp_path: Path, sec
         ('account]\nwithhold = ["id"]', "'id' is of the key"),
     ],
 )
-def test_lists_that_cannot_be_meant_are_told_at_start(
+def test_lists_that_cannot_be_meant_are_reported_at_start(
     secretive: World, tmp_path: Path, words: list[str], section: str, reason: str
 ) -> None:
     rows(secretive)

@@ -38,17 +38,17 @@ def ct(*data: str, prefix: str = "header__", headers: Sequence[str] = HEADERS) -
     return (*(prefix + h for h in headers), *data)
 
 
-def row(number: int, letter: str, mask: Any, *data: Any, **told: Any) -> tuple[Any, ...]:
+def row(number: int, letter: str, mask: Any, *data: Any, **reported: Any) -> tuple[Any, ...]:
     """Return a row of a change table with the seven default headers."""
     names = {"I": "INSERT", "U": "UPDATE", "D": "DELETE", "B": "BEFOREIMAGE", "T": "TRUNCATE"}
     return (
-        told.get("seq", seq(number)),
+        reported.get("seq", seq(number)),
         letter,
         mask,
-        told.get("stream", "0003;4"),
-        told.get("operation", names.get(letter)),
-        told.get("transaction", f"{0xAB:032X}"),
-        told.get("timestamp", "2024-01-01 12:00:00.000"),
+        reported.get("stream", "0003;4"),
+        reported.get("operation", names.get(letter)),
+        reported.get("transaction", f"{0xAB:032X}"),
+        reported.get("timestamp", "2024-01-01 12:00:00.000"),
         *data,
     )
 
@@ -91,7 +91,7 @@ def write_messages(changes: Iterable[Change], known: Tables = NONE, **settings: 
     return list(messages.write(changes, known, MessageSettings(**settings)))
 
 
-def told(change: Change | Refused) -> str:
+def as_text(change: Change | Refused) -> str:
     """Return a change as text, for 1, 1.0 and true are equal; without what counting adds."""
     assert isinstance(change, Change), change
     kept = tuple(fact for fact in change.extra if fact[0] == "stream_position")

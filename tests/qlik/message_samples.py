@@ -171,9 +171,9 @@ def only(*values: Any, **settings: Any) -> Change:
     return change(found)
 
 
-def update(*fields: Field, **told: Any) -> Change:
+def update(*fields: Field, **reported: Any) -> Change:
     key = (("id", next(f.after for f in fields if f.column == "id")),)
-    return Change(Op.UPDATE, "app", "usr", key, fields, seq(1), **told)  # type: ignore[arg-type]
+    return Change(Op.UPDATE, "app", "usr", key, fields, seq(1), **reported)  # type: ignore[arg-type]
 
 
 def data_messages(changes: list[Change], **settings: Any) -> list[dict[str, Any]]:

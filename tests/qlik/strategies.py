@@ -102,14 +102,14 @@ def cases(draw: st.DrawFn, *, tabular: bool, exact_lacks: bool = True) -> Case:
 def _change(draw: st.DrawFn, op: Op, fields: list[Field], seq: int) -> Change:
     key = next((f.before if op is Op.DELETE else f.after for f in fields if f.column == KEY), None)
     at = draw(stamps)
-    told = () if op is Op.TRUNCATE else ((KEY, key),)
+    reported = () if op is Op.TRUNCATE else ((KEY, key),)
     if op is Op.SNAPSHOT:
-        return Change(op, "app", "usr", told, tuple(fields))  # type: ignore[arg-type]
+        return Change(op, "app", "usr", reported, tuple(fields))  # type: ignore[arg-type]
     return Change(
         op,
         "app",
         "usr",
-        told,  # type: ignore[arg-type]
+        reported,  # type: ignore[arg-type]
         tuple(fields),
         f"{at:%Y%m%d%H%M%S}{at.microsecond // 10000:02}{seq:019}",
         draw(transactions),
@@ -181,8 +181,8 @@ def _delete(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[
     """Draw the whole row with a non-null value outside the key, or the key alone."""
     if draw(st.booleans()):
         return Op.DELETE, [Field(KEY, _value(draw, KEY))]
-    told = next(n for n in names if n != KEY)
-    return Op.DELETE, [Field(n, _value(draw, n) if n == told else _maybe(draw, n)) for n in names]
+    reported = next(n for n in names if n != KEY)
+    return Op.DELETE, [Field(n, _value(draw, n) if n == reported else _maybe(draw, n)) for n in names]
 
 
 def _partial_delete(draw: st.DrawFn, names: list[str], tabular: bool) -> tuple[Op, list[Field]]:

@@ -35,7 +35,7 @@ DATA = (("id", "INT4", 0), ("name", "STRING", 20))
 
 def described(columns: tuple[tuple[str, str, int], ...] = DATA, **more: Any) -> str:
     """Return the text of a .dfm."""
-    told = [
+    reported = [
         {"ordinal": n, "name": name, "type": kind, "length": length, "primaryKeyPos": int(name == "id")}
         for n, (name, kind, length) in enumerate((*HEADERS, *columns), 1)
     ]
@@ -44,7 +44,7 @@ def described(columns: tuple[tuple[str, str, int], ...] = DATA, **more: Any) -> 
         {
             "dfmVersion": "1.1",
             "formatInfo": {"format": "delimited", "options": options},
-            "dataInfo": {"sourceSchema": "dbo", "sourceTable": "usr", "tableVersion": 1, "columns": told},
+            "dataInfo": {"sourceSchema": "dbo", "sourceTable": "usr", "tableVersion": 1, "columns": reported},
         }
     )
 
@@ -165,7 +165,7 @@ def test_control_tables_are_skipped_with_a_word(shell: Shell, name: str) -> None
     "wrong",
     [{"fieldDelimiter": ""}, {"recordDelimiter": "|"}, {"quoteChar": "''"}, {"escapeChar": "ab"}],
 )
-def test_a_layout_that_cannot_be_read_is_told(wrong: dict[str, str]) -> None:
+def test_a_layout_that_cannot_be_read_is_reported(wrong: dict[str, str]) -> None:
     with pytest.raises(InvalidDfm, match="formatInfo"):
         dfm.layout(described(DATA, **wrong))
 

@@ -15,11 +15,11 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import SheetRow
 from tests.qlik.helpers import (
     as_sources,
+    as_text,
     change,
     read_messages,
     read_rows,
     seq,
-    told,
     write_messages,
     write_rows,
 )
@@ -36,7 +36,7 @@ HEADER_COUNT = 7
 def test_change_table(case: Case, order: str, csv: bool) -> None:
     written = write_rows(case.changes, case.tables, mask_order=order, no_op_updates="write")
     again = read_rows(*as_sources(written, csv=csv), known=case.tables, mask_order=order)
-    assert list(map(told, again)) == [told(_without_nulls(change)) for change in case.changes]
+    assert list(map(as_text, again)) == [as_text(_without_nulls(change)) for change in case.changes]
 
 
 def _without_nulls(change: Change) -> Change:
@@ -57,7 +57,7 @@ def test_json_messages(case: Case, order: str, names: str) -> None:
         json.dumps(write_messages(case.changes, case.tables, mask_order=order, table_names=names))
     )
     again = read_messages(written, mask_order=order)
-    assert list(map(told, _changes(again))) == list(map(told, case.changes))
+    assert list(map(as_text, _changes(again))) == list(map(as_text, case.changes))
 
 
 def _changes(found: list[Change | Refused]) -> list[Change | Refused]:
@@ -70,7 +70,7 @@ def _changes(found: list[Change | Refused]) -> list[Change | Refused]:
 def test_avro_messages(case: Case, logical: bool) -> None:
     written = write_messages(case.changes, case.tables, encoding="avro", logical_types=logical)
     again = _changes(read_messages(written))
-    assert list(map(told, again)) == list(map(told, case.changes))
+    assert list(map(as_text, again)) == list(map(as_text, case.changes))
 
 
 @pytest.mark.parametrize("sides", [(0.0, -0.0), (-0.0, 0.0)])
@@ -83,7 +83,7 @@ def test_a_zero_that_loses_its_sign_is_a_change(sides: tuple[float, float]) -> N
         read_messages(write_messages(changes, known)),
         read_messages(write_messages(changes, known, encoding="avro")),
     )
-    assert [list(map(told, again)) for again in read] == [list(map(told, changes))] * 3
+    assert [list(map(as_text, again)) for again in read] == [list(map(as_text, changes))] * 3
 
 
 @settings(max_examples=drawn(60))
@@ -97,7 +97,7 @@ def test_json_messages_without_a_tables_file(case: Case) -> None:
 def _sorted(item: Change | Refused) -> str:
     """Sort columns, which come in the order in which they were first met."""
     made = change(item)
-    return told(made._replace(fields=tuple(sorted(made.fields, key=lambda f: f.column))))
+    return as_text(made._replace(fields=tuple(sorted(made.fields, key=lambda f: f.column))))
 
 
 @settings(max_examples=drawn(20))

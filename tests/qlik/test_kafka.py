@@ -23,7 +23,7 @@ from eventlog.targets.kafka_writing import publish
 from eventlog.transfer.convert import convert
 from eventlog.transfer.loop import Going
 from tests.brokers import own_name
-from tests.qlik.helpers import NONE, seq, told
+from tests.qlik.helpers import NONE, as_text, seq
 
 pytestmark = pytest.mark.quick
 
@@ -64,7 +64,7 @@ def receive(kafka: KafkaSettings, encoding: str = "json", *, commit: bool = True
         found = sorted(topics.changes(NONE, MessageSettings()), key=lambda c: c.position or "")  # type: ignore[union-attr]
         if commit:
             topics.commit()
-        return list(map(told, found))
+        return list(map(as_text, found))
     finally:
         topics.close()
 
@@ -90,7 +90,7 @@ def raw(kafka: KafkaSettings, topic: str) -> list[tuple[bytes | None, bytes]]:
 @pytest.mark.parametrize("encoding", ["json", "avro"])
 def test_what_is_published_is_read(kafka: KafkaSettings, encoding: str) -> None:
     assert send(changes(50), kafka, encoding=encoding) == []
-    assert receive(kafka, encoding) == list(map(told, changes(50)))
+    assert receive(kafka, encoding) == list(map(as_text, changes(50)))
 
 
 def test_the_first_messages_into_topics_that_are_just_made_are_there(kafka: KafkaSettings) -> None:
@@ -114,12 +114,12 @@ def test_the_first_messages_into_topics_that_are_just_made_are_there(kafka: Kafk
 def test_a_metadata_topic_is_read_before_the_data(kafka: KafkaSettings) -> None:
     apart = replace(kafka, kafka_metadata_topic=f"{kafka.kafka}.metadata")
     send(changes(5), apart, encoding="avro")
-    assert receive(apart, "avro") == list(map(told, changes(5)))
+    assert receive(apart, "avro") == list(map(as_text, changes(5)))
     assert len(raw(apart, apart.kafka_metadata_topic)) == 1
     assert len(raw(apart, apart.kafka)) == 5
 
 
-def test_a_partition_that_ends_before_the_end_that_it_had_is_told(kafka: KafkaSettings) -> None:
+def test_a_partition_that_ends_before_the_end_that_it_had_is_reported(kafka: KafkaSettings) -> None:
     """Report it, as if a topic was made anew meanwhile."""
     send(changes(1), kafka, metadata=False)
     topics = Topics(replace(kafka, kafka_timeout=2.0))
@@ -188,20 +188,20 @@ def test_what_is_no_message_is_refused_with_partition_and_offset(kafka: KafkaSet
 
 
 def test_a_transaction_that_is_open_at_the_end_is_read_again_as_a_whole(kafka: KafkaSettings) -> None:
-    def told(counter: int, last: bool) -> Change:
+    def counted(counter: int, last: bool) -> Change:
         facts = (("event_counter", counter), ("last_event", last))
         return changes(counter)[-1]._replace(extra=facts)
 
-    send([told(1, False), told(2, False)], replace(kafka, kafka_key="primary-key"), metadata=False)
+    send([counted(1, False), counted(2, False)], replace(kafka, kafka_key="primary-key"), metadata=False)
     assert _whole(kafka) == []
-    send([told(3, True)], replace(kafka, kafka_key="primary-key"), metadata=False)
+    send([counted(3, True)], replace(kafka, kafka_key="primary-key"), metadata=False)
     assert _whole(kafka) == [1, 2, 3], "its first half was not committed past, in whatever partition it is"
     assert _whole(kafka) == []
 
 
 @pytest.mark.slow("a consumer waits for its group")
 def test_a_topic_is_read_on_from_a_state_and_followed(kafka: KafkaSettings, tmp_path: Path) -> None:
-    def told(number: int, transaction: str, counter: int, last: bool) -> Change:
+    def counted(number: int, transaction: str, counter: int, last: bool) -> Change:
         facts = (("event_counter", counter), ("last_event", last))
         return changes(number)[-1]._replace(extra=facts, transaction=transaction)
 
@@ -210,11 +210,11 @@ def test_a_topic_is_read_on_from_a_state_and_followed(kafka: KafkaSettings, tmp_
     job = Job("qlik-message", "changes", output=f"{tmp_path / 'out'}/", state=tmp_path / "state", given=given)
     said: list[str] = []
     report = Report(lambda refused: said.append(refused.reason))
-    send([told(1, "A", 1, True), told(2, "B", 1, False)], kafka, metadata=False)
+    send([counted(1, "A", 1, True), counted(2, "B", 1, False)], kafka, metadata=False)
     convert(job, report, "2025-01-01 00:00:00")
     assert out(tmp_path) == [1]
     assert len(said) == 1
-    more = [[told(3, "B", 2, True)], []]
+    more = [[counted(3, "B", 2, True)], []]
 
     def wait(seconds: float) -> bool:
         if not more:
@@ -264,7 +264,7 @@ def test_a_key_in_avro_is_a_record_and_only_beside_avro(kafka: KafkaSettings) ->
     keyed = replace(kafka, kafka_key="primary-key", kafka_key_encoding="avro")
     assert send(changes(2), keyed, encoding="avro") == []
     assert [key for key, value in raw(kafka, kafka.kafka) if key is not None] == [b"\x02", b"\x04"]
-    assert receive(kafka, "avro") == list(map(told, changes(2)))
+    assert receive(kafka, "avro") == list(map(as_text, changes(2)))
     for wrong in (replace(keyed, kafka_key="table"), keyed):
         with pytest.raises(Misuse, match="kafka-key-encoding"):
             send(changes(1), wrong, encoding="json" if wrong is keyed else "avro")

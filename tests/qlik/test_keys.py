@@ -184,7 +184,7 @@ def ask(**given: Any) -> str:
     return str(connected(given)["schema_of"](1))
 
 
-def test_a_registry_is_told_who_asks(tmp_path: Path) -> None:
+def test_a_registry_is_reported_who_asks(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("of the file\n")
     file = str(tmp_path / "secret")
     basic = ["Basic " + base64.b64encode(b"me:" + word).decode() for word in (b"word", b"of the file")]

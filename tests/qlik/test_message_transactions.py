@@ -89,22 +89,22 @@ def test_a_transaction_is_counted_without_what_has_no_message() -> None:
     assert sum(isinstance(one, Refused) for one in written) == 3
 
 
-def _with_misfits(*, told: bool, **settings: Any) -> list[Any]:
+def _with_misfits(*, reported: bool, **settings: Any) -> list[Any]:
     """Make messages of a transaction of five changes; the first, the third and the last have no id."""
     ids: list[Any] = ["one", 2, "three", 4, "five"]
     changes = [
         Change(
             *(Op.INSERT, "app", "usr", (("id", value),), (Field("id", ABSENT, value),), seq(number), "tx"),
-            extra=(("event_counter", number), ("last_event", number == len(ids))) if told else (),
+            extra=(("event_counter", number), ("last_event", number == len(ids))) if reported else (),
         )
         for number, value in enumerate(ids, 1)
     ]
     return write_messages(changes, KNOWN, **settings)
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told", "counted"])
-def test_a_transaction_is_counted_without_values_that_do_not_fit(told: bool) -> None:
-    written = _with_misfits(told=told)
+@pytest.mark.parametrize("reported", [True, False], ids=["reported", "counted"])
+def test_a_transaction_is_counted_without_values_that_do_not_fit(reported: bool) -> None:
+    written = _with_misfits(reported=reported)
     messages = [one for one in written if isinstance(one, dict)]
     assert [one["type"] for one in messages] == ["MD", "DT", "DT"]
     headers = [one["message"]["headers"] for one in messages[1:]]

@@ -17,7 +17,7 @@ from eventlog.core.errors import NotExpressible, Refused
 from eventlog.qlik import avro, metadata, row_plans
 from eventlog.qlik.structure import DataColumn
 from eventlog.qlik.types import Spec
-from tests.qlik.helpers import NONE, read_messages, reason, seq, told, write_messages
+from tests.qlik.helpers import NONE, as_text, read_messages, reason, seq, write_messages
 from tests.qlik.message_samples import (
     DATA_SCHEMA,
     KNOWN,
@@ -417,7 +417,7 @@ def test_the_wire_format_of_confluent() -> None:
     )
     assert written.startswith(b"\0\0\0\0\0")
     found = only(written, schema_of=registry.schema_of, known=KNOWN)
-    assert told(found) == told(moved._replace(key=found.key))
+    assert as_text(found) == as_text(moved._replace(key=found.key))
     assert found.table == "usr"
 
 
@@ -486,9 +486,9 @@ def test_a_value_that_its_type_cannot_hold_is_refused(type_name: str, value: obj
 
 
 def test_the_external_schema_id_is_kept_and_written_again() -> None:
-    told = copy.deepcopy(UPDATE)
-    told["message"]["headers"]["externalSchemaId"] = "16777220"
-    change = only(told)
+    reported = copy.deepcopy(UPDATE)
+    reported["message"]["headers"]["externalSchemaId"] = "16777220"
+    change = only(reported)
     assert change.fact("external_schema_id") == "16777220"
     (written,) = write_messages([change], metadata=False, table_names="off")
     headers = written["message"]["headers"]

@@ -69,10 +69,10 @@ def test_no_number_follows_the_last() -> None:
         sequence.following("2024010112000000" + "9" * 19, "2024010112000000")
 
 
-def _changes(*told: tuple[str, str | None, str | None]) -> list[Change]:
+def _changes(*reported: tuple[str, str | None, str | None]) -> list[Change]:
     return [
         Change(Op.INSERT, None, table, transaction=transaction, time=time)
-        for table, transaction, time in told
+        for table, transaction, time in reported
     ]
 
 

@@ -157,7 +157,7 @@ def test_the_names_of_operations_are_written() -> None:
 
 
 @pytest.mark.parametrize("letter", ["T", "D", None, ""])
-def test_a_truncate_row_is_told_by_its_operation_whatever_its_letter(letter: str | None) -> None:
+def test_a_truncate_row_is_reported_by_its_operation_whatever_its_letter(letter: str | None) -> None:
     gone = only((seq(1), letter, None, None, "TRUNCATE", None, None, None, None, None))
     assert (gone.op, gone.fields, gone.position) == (Op.TRUNCATE, (), seq(1))
 
@@ -464,7 +464,7 @@ def test_a_dfm_that_is_none(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "time"),
+    ("reported", "time"),
     [
         ("2024-01-01 12:00:00 UTC", "2024-01-01T12:00:00Z"),
         ("2024-01-01 12:00:00.250 +0200", "2024-01-01T10:00:00.25Z"),
@@ -474,8 +474,8 @@ def test_a_dfm_that_is_none(text: str) -> None:
         ("1970-01-01 00:00:00 UTC", None),
     ],
 )
-def test_a_timestamp_may_have_a_zone_as_warehouses_write_it(told: str, time: str | None) -> None:
-    assert only(row(1, "I", ALL, "1", "x", "7", timestamp=told)).time == time
+def test_a_timestamp_may_have_a_zone_as_warehouses_write_it(reported: str, time: str | None) -> None:
+    assert only(row(1, "I", ALL, "1", "x", "7", timestamp=reported)).time == time
 
 
 @pytest.mark.parametrize("prefix", ["", "0x", "0X", "\\x"])

@@ -26,9 +26,9 @@ WITH_LOB = tablesfile.read(
 JACK = Change(Op.INSERT, None, "t", (("id", 1),), (Field("id", ABSENT, 1), Field("name", ABSENT, "Jack")))
 
 
-def update(before: Side, after: Side, number: int = 1, **told: Any) -> Change:
+def update(before: Side, after: Side, number: int = 1, **reported: Any) -> Change:
     fields = (Field("id", 1, 1), Field("name", before, after))
-    return Change(Op.UPDATE, None, "t", (("id", 1),), fields, seq(number), **told)
+    return Change(Op.UPDATE, None, "t", (("id", 1),), fields, seq(number), **reported)
 
 
 def metadata(known: Any = KNOWN, **settings: Any) -> dict[str, Any]:
@@ -46,15 +46,15 @@ def test_the_id_of_a_structure_is_that_of_its_content_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "told"),
+    ("now", "reported"),
     [
         ("2024-01-01 10:00:00", "2024-01-01T10:00:00.000"),
         ("2024-01-01T10:00:00.1234567Z", "2024-01-01T10:00:00.123"),
         ("2024-01-01T10:00:00.5+02:00", "2024-01-01T08:00:00.500"),
     ],
 )
-def test_the_time_of_lineage_has_three_digits(now: str, told: str) -> None:
-    assert metadata(now=now)["message"]["lineage"]["timestamp"] == told
+def test_the_time_of_lineage_has_three_digits(now: str, reported: str) -> None:
+    assert metadata(now=now)["message"]["lineage"]["timestamp"] == reported
 
 
 def test_texts_are_shown_as_strings() -> None:
@@ -63,7 +63,7 @@ def test_texts_are_shown_as_strings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "written"),
+    ("reported", "written"),
     [
         (None, ""),
         ("0" * 30 + "ab", "0" * 30 + "ab"),
@@ -71,8 +71,8 @@ def test_texts_are_shown_as_strings() -> None:
         ("2A", hashlib.sha256(b"2A").hexdigest()[:32].upper()),
     ],
 )
-def test_a_transaction_has_an_id_of_128_bits(told: str | None, written: str) -> None:
-    change = JACK._replace(transaction=told)
+def test_a_transaction_has_an_id_of_128_bits(reported: str | None, written: str) -> None:
+    change = JACK._replace(transaction=reported)
     assert write_rows([change], KNOWN)[0].cells[5] == written  # type: ignore[union-attr]
     assert write_messages([change], KNOWN)[1]["message"]["headers"]["transactionId"] == written
 
@@ -103,7 +103,7 @@ LEFT_OUT = Refused("t", f"1 updates that change nothing are left out, at t:{seq(
         "an insert",
     ],
 )
-def test_an_update_of_nothing_is_left_out_of_change_tables_and_told_in_messages(
+def test_an_update_of_nothing_is_left_out_of_change_tables_and_reported_in_messages(
     change: Change, known: Any, no_op: bool
 ) -> None:
     rows = write_rows([change], known)
@@ -119,10 +119,10 @@ def test_an_update_of_nothing_is_left_out_of_change_tables_and_told_in_messages(
 
 
 def test_a_transaction_is_counted_behind_what_is_dropped() -> None:
-    told = [{"event_counter": n, "last_event": n == 3} for n in (1, 2, 3)]
+    reported = [{"event_counter": n, "last_event": n == 3} for n in (1, 2, 3)]
     changes = [
         update(before, "b", number, transaction="A" * 32, extra=tuple(facts.items()))
-        for number, (before, facts) in enumerate(zip("aab", told, strict=True), 1)
+        for number, (before, facts) in enumerate(zip("aab", reported, strict=True), 1)
     ]
     written = write_messages(changes, KNOWN, no_op_updates="drop", metadata=False)
     places = [
@@ -173,8 +173,8 @@ def test_a_row_that_nobody_could_decode_is_refused_and_not_written_without_value
 
 
 def test_an_update_whose_row_after_is_known_is_written() -> None:
-    told = update(ABSENT, "Jack")
-    assert write_rows([told._replace(raw=Raw(b"x", None))]) == write_rows([told])
+    reported = update(ABSENT, "Jack")
+    assert write_rows([reported._replace(raw=Raw(b"x", None))]) == write_rows([reported])
 
 
 def test_a_column_that_changed_several_times_held_the_first_value_and_holds_the_last() -> None:

@@ -98,11 +98,11 @@ def check(case: Case, logical: bool) -> None:
     for data in write_messages(case.changes, case.tables, encoding="avro", logical_types=logical):
         envelope, again = judge.read(judge.schema(ENVELOPE), data)
         assert again == data
-        told = plain(envelope)
-        text = told["messageSchema"] or known
-        record, again = judge.read(judge.schema(text), told["message"])
-        assert again == told["message"]
-        values = avro.decode(avro.foreign(json.dumps(without_meaning(json.loads(text)))), told["message"])
+        reported = plain(envelope)
+        text = reported["messageSchema"] or known
+        record, again = judge.read(judge.schema(text), reported["message"])
+        assert again == reported["message"]
+        values = avro.decode(avro.foreign(json.dumps(without_meaning(json.loads(text)))), reported["message"])
         assert plain(record) == values
         known = plain(record).get("dataSchema", known)
         seen += 1

@@ -75,13 +75,13 @@ def served(answer: Answerer, share: int = CLIENTS) -> Iterator[Client]:
 
 
 @contextmanager
-def receiving(folder: Path, told: str = "", keep: int = 100) -> Iterator[Client]:
+def receiving(folder: Path, reported: str = "", keep: int = 100) -> Iterator[Client]:
     """A receiver with these rules, whose clock ticks once a document."""
     archive = Archive(folder / "received.sqlite", keep)
     ticks = itertools.count()
     clock = lambda: f"2025-03-23 10:57:{next(ticks) % 60:02}.000"  # noqa: E731
     try:
-        with served(receiver(archive, rules.read(told), clock)) as client:
+        with served(receiver(archive, rules.read(reported), clock)) as client:
             yield client
     finally:
         archive.close()

@@ -35,9 +35,9 @@ def started(folder: Path, *options: str) -> Iterator[tuple[Client, subprocess.Po
     )
     assert process.stderr is not None
     try:
-        told = re.search(r"http://127\.0\.0\.1:(\d+)/", process.stderr.readline())
-        assert told is not None
-        yield Client(int(told[1])), process
+        reported = re.search(r"http://127\.0\.0\.1:(\d+)/", process.stderr.readline())
+        assert reported is not None
+        yield Client(int(reported[1])), process
     finally:
         process.kill()
         process.wait()
@@ -45,7 +45,7 @@ def started(folder: Path, *options: str) -> Iterator[tuple[Client, subprocess.Po
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_answers_by_its_rules_and_ends_when_told(number: signal.Signals, tmp_path: Path) -> None:
+def test_it_answers_by_its_rules_and_ends_when_reported(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_text('[[rule]]\nclass = "usr"\nanswer = "warning"\n')
     with started(tmp_path, "--answers", "rules.toml") as (client, process):
         (status,) = answers.read(client.post(ADD).encode())
@@ -55,7 +55,7 @@ def test_it_answers_by_its_rules_and_ends_when_told(number: signal.Signals, tmp_
     assert [path.name for path in tmp_path.iterdir()] == ["rules.toml"]
 
 
-def test_documents_are_kept_in_a_temporary_file_unless_told_otherwise(
+def test_documents_are_kept_in_a_temporary_file_unless_reported_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch = tmp_path / "scratch"

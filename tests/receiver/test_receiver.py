@@ -63,13 +63,13 @@ def test_what_is_not_valid_is_an_error_with_its_reason_and_is_kept(
 
 
 def test_rules_answer_by_class_key_attribute_and_number_of_tries(tmp_path: Path) -> None:
-    told = """
+    reported = """
         rule = [
           { class = "grp", answer = "fatal", text = "no groups" },
           { operation = "modify", attribute = "fname", value = "Jo*", times = 2, answer = "retry" },
           { key = "idu=1", operation = "modify", answer = "warning" },
         ]"""
-    with receiving(tmp_path, told) as client:
+    with receiving(tmp_path, reported) as client:
         assert levels(client.post(ADD, DELETE)) == {"log:1": "success", "log:3": "fatal"}
         tried = [levels(client.post(MODIFY))["log:2"] for _ in range(3)]
         assert tried == ["retry", "retry", "warning"]
@@ -100,7 +100,7 @@ def test_a_rule_hangs_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "wrong"),
+    ("reported", "wrong"),
     [
         ("rule = [{}]", "'answer' is missing"),
         ('rule = [{ answer = "perhaps" }]', "answer is 'perhaps', not one of success, warning"),
@@ -110,8 +110,8 @@ def test_a_rule_hangs_up(tmp_path: Path) -> None:
         ("[[", "answers file"),
     ],
 )
-def test_a_wrong_rule_is_named(tmp_path: Path, told: str, wrong: str) -> None:
-    with pytest.raises(Exception, match=wrong.replace("[", r"\[")), receiving(tmp_path, told):
+def test_a_wrong_rule_is_named(tmp_path: Path, reported: str, wrong: str) -> None:
+    with pytest.raises(Exception, match=wrong.replace("[", r"\[")), receiving(tmp_path, reported):
         pass
 
 
@@ -288,8 +288,8 @@ def test_headers_without_bounds_are_refused_and_each_request_has_its_own(client:
     with socket.create_connection(("127.0.0.1", client.port), 20) as connection:
         connection.sendall((asked + long + b"\r\n") * 5 + asked + long * 3)
         with connection.makefile("rb") as replies:
-            told = [line.split()[1] for line in replies if line.startswith(b"HTTP/1.1")]
-    assert told == [b"200"] * 5 + [b"431"]
+            reported = [line.split()[1] for line in replies if line.startswith(b"HTTP/1.1")]
+    assert reported == [b"200"] * 5 + [b"431"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from eventlog.transfer.convert import convert
 from eventlog.transfer.loop import Going
 from eventlog.transfer.opening import deliveries
 from tests.databases import Database
-from tests.gbase.helpers import T1, Told
+from tests.gbase.helpers import T1, StreamBuilder
 from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 from tests.sequence.killed import run_and_kill
 from tests.support import CLOCK
@@ -45,20 +45,20 @@ def capture(transactions: list[list[int]], chance: random.Random, first: int = 0
     apart.
     """
     sequences = iter(range(first, 10**6, by))
-    told = Told().table(7, T1)
+    built = StreamBuilder().table(7, T1)
     left = [(number, rows.copy(), False) for number, rows in enumerate(transactions, 1)]
     while left:
         at = chance.randrange(len(left))
         number, rows, begun = left[at]
         if not begun:
-            told.begin(next(sequences), number)
+            built.begin(next(sequences), number)
             left[at] = number, rows, True
         elif rows:
-            told.row(Number.INSERT, next(sequences), number, 7, (rows.pop(0), "x"))
+            built.row(Number.INSERT, next(sequences), number, 7, (rows.pop(0), "x"))
         else:
-            told.commit(next(sequences), number)
+            built.commit(next(sequences), number)
             del left[at]
-    return told.data
+    return built.data
 
 
 def job(folder: Path, *names: str) -> Job:
@@ -89,28 +89,30 @@ def test_every_state_of_merged_captures_goes_on_behind_its_delivery(
         assert sorted(rows for rows, _ in whole) == sorted(transactions + others)
         for number, (_, state) in enumerate(whole):
             assert list(found(both, state)) == whole[number + 1 :]
-        told = _converted(both)
-        assert [change["fields"][0]["after"] for change in told] == [one for rows, _ in whole for one in rows]
-        commits = [change["extra"]["commit"] for change in told]
+        built = _converted(both)
+        assert [change["fields"][0]["after"] for change in built] == [
+            one for rows, _ in whole for one in rows
+        ]
+        commits = [change["extra"]["commit"] for change in built]
         assert commits == sorted(commits)
 
 
 def test_a_transaction_that_stands_in_several_captures_is_taken_once(tmp_path: Path) -> None:
     """Merge captures of two overlapping sessions; one captured a second table, whose rows are in between."""
-    first = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "x")).commit(3, 1)
-    for told in (first, again := Told().table(7, T1).table(8, T1)):
-        told.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "x"))
-        if told is again:
-            told.row(Number.INSERT, 6, 1, 8, (3, "x"))
-        told.row(Number.INSERT, 7, 1, 7, (4, "x")).commit(8, 1)
+    first = StreamBuilder().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "x")).commit(3, 1)
+    for built in (first, again := StreamBuilder().table(7, T1).table(8, T1)):
+        built.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "x"))
+        if built is again:
+            built.row(Number.INSERT, 6, 1, 8, (3, "x"))
+        built.row(Number.INSERT, 7, 1, 7, (4, "x")).commit(8, 1)
     again.begin(9, 1).row(Number.INSERT, 10, 1, 7, (5, "x")).commit(11, 1)
     (tmp_path / "a").write_bytes(first.data)
     (tmp_path / "b").write_bytes(again.data)
     for names in (("a", "b"), ("b", "a")):
         both = job(tmp_path, *names)
         said: list[Refused] = []
-        told_once = [change["fields"][0]["after"] for change in _converted(both, said.append)]
-        assert told_once == [1, 2, 3, 4, 5]
+        once = [change["fields"][0]["after"] for change in _converted(both, said.append)]
+        assert once == [1, 2, 3, 4, 5]
         assert [(one.where, one.reason, one.fault) for one in said] == [
             ("table_7", "2 repeated changes are left out", False)
         ]
@@ -122,13 +124,15 @@ def test_a_transaction_that_stands_in_several_captures_is_taken_once(tmp_path: P
 
 def test_changes_of_one_sequence_that_differ_both_stay(tmp_path: Path) -> None:
     for name, value in (("a", 1), ("b", 2)):
-        told = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (value, "x")).commit(3, 1)
-        (tmp_path / name).write_bytes(told.data)
+        built = (
+            StreamBuilder().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (value, "x")).commit(3, 1)
+        )
+        (tmp_path / name).write_bytes(built.data)
     assert [change["fields"][0]["after"] for change in _converted(job(tmp_path, "a", "b"))] == [1, 2]
 
 
 @pytest.mark.long
-def test_many_changes_of_one_sequence_are_told_apart_in_linear_time() -> None:
+def test_many_changes_of_one_sequence_are_reported_apart_in_linear_time() -> None:
     """Compare a hundred thousand changes in linear time; repeats are counted."""
     rows = [_inserted(number, "1") for number in range(100_000)]
     *kept, repeats = by_commit([*rows, rows[0]], COMMITS["gbase"], "")
@@ -147,7 +151,7 @@ def _inserted(number: int, sequence: str | None) -> Change:
     return Change(Op.INSERT, None, "t", (), fields, sequence, transaction="7", extra=(("commit", 5),))
 
 
-def _converted(one: Job, tell: Callable[[Refused], None] = lambda told: None) -> list[Any]:
+def _converted(one: Job, tell: Callable[[Refused], None] = lambda built: None) -> list[Any]:
     out = Path(one.inputs[0]).with_name("all.jsonl")
     convert(replace(one, output=str(out), state=None), Report(tell), CLOCK)
     return [json.loads(line) for line in out.read_text().splitlines()]
@@ -180,7 +184,7 @@ def test_a_capture_that_grows_gives_each_transaction_once_whatever_is_killed(
 
 def _small(one: Job) -> None:
     records.CHANGES = 2  # type: ignore[misc]  # in a process of its own
-    convert(one, Report(lambda told: None), CLOCK)
+    convert(one, Report(lambda built: None), CLOCK)
 
 
 def test_since_is_the_number_of_a_commit(tmp_path: Path) -> None:
@@ -242,14 +246,14 @@ def test_every_state_of_a_queue_goes_on_behind_its_delivery(postgres: Database, 
     url = postgres.url.render_as_string(hide_password=False)
     one = Job("linter", "changes", ("dispatch_queue",), tables=LAYOUT, url=url)
 
-    def told(state: str | None = None) -> list[tuple[list[str | None], str | None]]:
+    def read_from(state: str | None = None) -> list[tuple[list[str | None], str | None]]:
         items = [item for item in deliveries(one, state) if isinstance(item, Delivery)]
         return [([change.position for change in item.changes], None) for item in items]
 
-    assert [positions for positions, _ in told()] == [["101"], ["100", "103"], ["102"]]
+    assert [positions for positions, _ in read_from()] == [["101"], ["100", "103"], ["102"]]
     states = [item.state for item in deliveries(one) if isinstance(item, Delivery)]
     for number, state in enumerate(states):
-        assert told(state) == told()[number + 1 :]
+        assert read_from(state) == read_from()[number + 1 :]
 
 
 def test_a_capture_that_is_followed_is_written_in_parts(tmp_path: Path) -> None:
@@ -294,8 +298,8 @@ def test_a_pipe_that_is_followed_ends_with_its_writer(tmp_path: Path) -> None:
 
 
 def test_a_session_that_is_over_ends_it_behind_what_came_before(tmp_path: Path) -> None:
-    told = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (4, "x")).commit(3, 1)
-    (tmp_path / "a").write_bytes(told.say(Error(1, -83790)).data)
+    built = StreamBuilder().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (4, "x")).commit(3, 1)
+    (tmp_path / "a").write_bytes(built.say(Error(1, -83790)).data)
     said: list[Refused] = []
     with pytest.raises(SessionOver, match=r"-83790.*flags 1"):
         convert(job(tmp_path, "a"), Report(said.append), CLOCK, going=Going(True, lambda seconds: True))
@@ -309,7 +313,7 @@ def test_a_dump_that_is_followed_stands_in_a_file(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="name a file with -o"):
         convert(
             replace(job(tmp_path, "a"), given={"framed": True}),
-            Report(lambda told: None),
+            Report(lambda built: None),
             CLOCK,
             going=Going(True),
         )

@@ -106,7 +106,7 @@ def test_tables_of_two_tasks_follow_each_other_wherever_the_control_tables_stand
     assert said == ["the changes of 2 tasks follow each other: they share no sequence"]
 
 
-def test_a_task_that_only_attrep_status_names_keeps_tables_apart_that_are_told(tmp_path: Path) -> None:
+def test_a_task_that_only_attrep_status_names_keeps_tables_apart_that_are_reported(tmp_path: Path) -> None:
     status = put(tmp_path, "attrep_status", STATUS, "s,hr,CHANGE PROCESSING", "s,fin,CHANGE PROCESSING")
     suspended = put(
         tmp_path,
@@ -161,7 +161,7 @@ def tasks_of(folder: Path) -> set[str]:
     return set(json.loads(json.loads((folder / "state").read_text())["position"])["tasks"])
 
 
-def test_a_state_goes_on_when_its_tasks_are_told_apart_or_renamed(tmp_path: Path) -> None:
+def test_a_state_goes_on_when_its_tasks_are_reported_apart_or_renamed(tmp_path: Path) -> None:
     def later(*more: str) -> Iterator[str]:
         for name, number in (("usr", 5), ("pay", 6)):
             rows = [row(n, "I", "10", str(n)) for n in (number - 4, number - 2, number) if n < 5 or more]
@@ -293,8 +293,8 @@ def test_control_tables_beside_the_change_tables_of_a_database_are_found(
             for line in rows:
                 connection.execute(table.insert().values(dict(zip(columns, line.split(","), strict=True))))
         history = sa.table("attrep_ddl_history", *(sa.column(name) for name in DDL.split(",")))
-        told = {"columns": {"gone": {"action": "DROP", "ordinal": 2}}}
-        values = ("s", "hr", "dbo", "usr", seq(5), "2", "ALTER_TABLE", json.dumps(told))
+        reported = {"columns": {"gone": {"action": "DROP", "ordinal": 2}}}
+        values = ("s", "hr", "dbo", "usr", seq(5), "2", "ALTER_TABLE", json.dumps(reported))
         connection.execute(history.insert().values(dict(zip(DDL.split(","), values, strict=True))))
     engine.dispose()
     url = database.url.render_as_string(hide_password=False)

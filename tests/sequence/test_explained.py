@@ -40,8 +40,8 @@ def table(shell: Shell, name: str, *rows: str) -> str:
 
 def outcomes(done: Done) -> list[tuple[str, str, str | None]]:
     """Return the place, the outcome and the place of the row before, of each line of JSON."""
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    return [(one["where"], one["outcome"], one.get("before")) for one in told]
+    reported = [json.loads(line) for line in done.stdout.splitlines()]
+    return [(one["where"], one["outcome"], one.get("before")) for one in reported]
 
 
 def test_rows_that_stand_apart_are_joined_as_they_are_read(shell: Shell) -> None:
@@ -87,15 +87,15 @@ def test_messages_are_explained_and_chosen_by_table_and_key(shell: Shell) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("--from", "qlik-table", "--driver-user", "x"), "--driver-user is of a log"),
         (("--from", "qlik-table", "--url", "x"), "--url is of a log"),
         (("--order", "as-is"), "--order is of change tables and messages"),
     ],
 )
-def test_flags_of_the_other_kind_are_misuse(shell: Shell, words: tuple[str, ...], told: str) -> None:
+def test_flags_of_the_other_kind_are_misuse(shell: Shell, words: tuple[str, ...], reported: str) -> None:
     rows = table(shell, "usr__ct.csv", "1 I 18 1 a")
     done = shell.run("explain", *words, rows)
     assert done.code == 2
-    assert told in done.stderr
+    assert reported in done.stderr

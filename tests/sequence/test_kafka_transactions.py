@@ -197,8 +197,10 @@ def test_a_live_capture_is_written_once_over_runs(monkeypatch: pytest.MonkeyPatc
         world.end(transaction, keep=True)
         assert not run(Job("gbase", "qlik-message", ("own.t1",), url=address, given=given))
     assert not run(Job("gbase", "qlik-message", ("own.t1",), url=address, given=given))
-    told = [(one["headers"]["operation"], one["data"]["k"]) for one in committed(name) if one.get("headers")]
-    assert told == [("REFRESH", 1), ("INSERT", 2), ("INSERT", 3)]
+    reported = [
+        (one["headers"]["operation"], one["data"]["k"]) for one in committed(name) if one.get("headers")
+    ]
+    assert reported == [("REFRESH", 1), ("INSERT", 2), ("INSERT", 3)]
 
 
 def test_a_topic_of_states_that_forgets_is_misuse(tmp_path: Path) -> None:

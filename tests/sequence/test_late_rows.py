@@ -64,8 +64,8 @@ def test_late_rows_are_delivered_marked_and_counted_where_they_are_accepted(
     there = [*lines, *late] if whole else late
     with pytest.raises(VisibleLate, match="--accept-late delivers such rows now, --since SEQ"):
         said(tmp_path, "b", there)
-    told = ["3 changes became visible late, delivered now and marked late"]
-    assert said(tmp_path, "b", there, accept_late=True) == told
+    reported = ["3 changes became visible late, delivered now and marked late"]
+    assert said(tmp_path, "b", there, accept_late=True) == reported
     assert out(tmp_path) == [line.seq for line in (*lines, *late)]
     assert late_of(tmp_path) == [line.seq for line in late]
     for chosen in ({}, {"accept_late": True}):
@@ -121,8 +121,8 @@ def test_two_tables_that_become_visible_one_after_the_other_are_one_sequence(tmp
 def test_a_b_row_that_comes_after_its_u_row_was_delivered_is_left_out(tmp_path: Path) -> None:
     rows = [Line(1, 1, "A", "usr", letter) for letter in ("U", "B")]
     said(tmp_path, "a", rows[:1])
-    (told,) = said(tmp_path, "b", rows, accept_late=True)
-    assert told == "its B row became visible after its U row was delivered, and is left out"
+    (reported,) = said(tmp_path, "b", rows, accept_late=True)
+    assert reported == "its B row became visible after its U row was delivered, and is left out"
     assert said(tmp_path, "b", rows) == []
     assert len(out(tmp_path)) == 1
 

@@ -31,7 +31,7 @@ def run(folder: Path, upto: int, target: str, output: str, **given: str) -> None
 def keys(folder: Path, source: str, name: str, **given: str) -> tuple[list[str], list[Refused]]:
     """Return the keys of the changes in the file, and what cannot be read of it."""
     said: list[Refused] = []
-    out = folder / "told.jsonl"
+    out = folder / "reported.jsonl"
     read = Job(
         source, "changes", (str(folder / name),), str(out), tables=USR, given={"table": "usr", **given}
     )
@@ -65,8 +65,8 @@ def test_half_a_row_takes_nothing_with_it(tmp_path: Path, half: str) -> None:
     closed = f'{half}"\n' if '"' in half else f"{half}\n"
     lines = (tmp_path / "out.csv").read_text()
     assert lines.partition(half)[2].startswith(closed.removeprefix(half))
-    told, refused = keys(tmp_path, "qlik-table", "out.csv")
-    assert (told, len(refused)) == (["1", "2", "3"], 1)
+    reported, refused = keys(tmp_path, "qlik-table", "out.csv")
+    assert (reported, len(refused)) == (["1", "2", "3"], 1)
 
 
 def test_csv_of_other_columns_is_left_alone(tmp_path: Path) -> None:

@@ -74,10 +74,12 @@ def test_an_unsorted_export_gives_its_pairs_and_reports_the_rest(whole: Read) ->
     assert [c["op"] for c in whole.changes].count("insert") == 122
     assert whole.refused == 98
     assert len(whole.kept.splitlines()) == 98, "each row is kept as it came"
-    told = [r for r in whole.said if "without their U row" in r.reason]
-    assert [(r.where, r.reason.split(",")[0]) for r in told] == [("item", told[0].reason.split(",")[0])]
-    assert told[0].reason.startswith("98 B rows without their U row, at ")
-    assert "item__ct.csv:" in told[0].reason
+    reported = [r for r in whole.said if "without their U row" in r.reason]
+    assert [(r.where, r.reason.split(",")[0]) for r in reported] == [
+        ("item", reported[0].reason.split(",")[0])
+    ]
+    assert reported[0].reason.startswith("98 B rows without their U row, at ")
+    assert "item__ct.csv:" in reported[0].reason
     assert len(ROWS) == 2 * 390 + 122 + 98
 
 
@@ -156,7 +158,7 @@ def said_of(tasks: list[Any], memory: int = 1 << 20, since: str = "", **settings
     found = []
     for item in ordered(RowSequencer(Tables(), TableSettings(**settings), since), tasks, memory):
         if isinstance(item, Refused):
-            found.append(item.reason if item.told else f"({item.where})")
+            found.append(f"({item.where})" if item.grouped else item.reason)
         else:
             change = item.change
             sides = [tuple(s for s in field[1:] if s is not ABSENT) for field in change.fields]

@@ -274,8 +274,8 @@ def test_members_of_the_group_that_come_and_go_take_nothing_from_a_run(tmp_path:
         for member in members:
             member.close()
     assert topic.out() == expected
-    (told,) = [r.reason for r in said if "members" in r.reason]
-    assert told.startswith(f"Kafka: the group {topic.name} has members of its own, so that its offsets")
+    (reported,) = [r.reason for r in said if "members" in r.reason]
+    assert reported.startswith(f"Kafka: the group {topic.name} has members of its own, so that its offsets")
 
 
 def test_a_group_with_members_is_an_error_where_its_offsets_are_the_only_state(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_a_group_with_members_is_an_error_where_its_offsets_are_the_only_state(t
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnBroker]:
     if not JARS:
-        pytest.skip("the jars of the broker are not told: .ci/broker tells them")
+        pytest.skip("the jars of the broker are not given: .ci/broker gives them")
     made = OwnBroker(tmp_path_factory.mktemp("broker"))
     yield made
     made.stop()

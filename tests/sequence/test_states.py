@@ -272,7 +272,7 @@ def test_messages_go_on_in_the_next_part_as_if_they_were_one_run(tmp_path: Path)
     for upto in (1, len(lines)):
         source = written(tmp_path, "in", lines[:upto], 10_000 * upto)
         made = replace(job(tmp_path, [source]), target_format="qlik-message")
-        convert(made, Report(lambda told: None), CLOCK)
+        convert(made, Report(lambda reported: None), CLOCK)
     texts = [path.read_text() for path in sorted((tmp_path / "out").glob("part-*"))]
     messages = [json.loads(line) for text in texts for line in text.splitlines()]
     assert [message["type"] for message in messages] == ["MD", *["DT"] * len(lines)]

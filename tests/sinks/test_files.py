@@ -107,7 +107,7 @@ def test_a_strange_file_of_the_name_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("per_batch", [False, True])
-def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path: Path, per_batch: bool) -> None:
+def test_a_full_disk_is_reported_and_leaves_nothing_behind(tmp_path: Path, per_batch: bool) -> None:
     with ExitStack() as stack:
         try:
             disk = stack.enter_context(small_disk(tmp_path / "small", 40))

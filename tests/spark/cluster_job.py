@@ -74,13 +74,13 @@ class Slow:
         assert context is not None
         attempts = f"attempt-{context.stageId()}-{context.partitionId()}-*"
         (MARKS / attempts.replace("*", uuid.uuid4().hex)).touch()
-        told = list(self._work(killed(batches)))
+        reported = list(self._work(killed(batches)))
         before = len(list(MARKS.glob(attempts)))
         deadline = time.monotonic() + 120
         if first("slow"):
             while len(list(MARKS.glob(attempts))) == before and time.monotonic() < deadline:
                 time.sleep(0.05)
-        yield from told
+        yield from reported
 
 
 def main(log: str, current: str, out: str) -> None:

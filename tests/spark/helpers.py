@@ -37,7 +37,7 @@ multivalued = ["member"]
 references = { boss = "usr" }
 """  # noqa: E501
 Cells = Sequence[Any]
-Told = dict[tuple[str, str], list[str]]
+ByObject = dict[tuple[str, str], list[str]]
 
 
 def write_log(path: Path, rows: Iterable[Cells]) -> Path:
@@ -110,16 +110,16 @@ def configured(spark: Any, **conf: str) -> Iterator[None]:
             spark.conf.set(name, value)
 
 
-def by_object(documents: Iterable[str], rows: Iterable[Cells]) -> Told:
+def by_object(documents: Iterable[str], rows: Iterable[Cells]) -> ByObject:
     """Return the documents of each object, in their order."""
     tables = tablesfile.read(TABLES)
     names = {row[0]: object_of(tables, row[5], row[6]) for row in rows}
-    told: Told = defaultdict(list)
+    reported: ByObject = defaultdict(list)
     for document in documents:
         found = _EVENT_ID.search(document)
         assert found is not None
-        told[names[int(found[1])]].append(document)
-    return told
+        reported[names[int(found[1])]].append(document)
+    return reported
 
 
 _EVENT_ID = re.compile(r'event-id="eventlog:([0-9]+)')

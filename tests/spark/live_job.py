@@ -77,9 +77,9 @@ def main(url: str, folder: Path, form: str) -> None:
 
     def each(batch: Any, number: int) -> None:
         rows = [row.asDict(recursive=True) for row in batch.orderBy("place").collect()]
-        told = rows[:1] if form == "batch" else rows
+        reported = rows[:1] if form == "batch" else rows
         file = folder / "out" / f"{number}-{uuid.uuid4().hex}.json"
-        file.write_text(json.dumps(told))
+        file.write_text(json.dumps(reported))
         if form == "batch":
             die()
 

@@ -134,7 +134,7 @@ def published(store: Store, config: Config = CONFIG) -> Reading:
         return reader.preview(snapshot, Selection(1_000_000), thorough=True)
 
 
-def told(reading: Reading) -> list[str]:
+def documents_of(reading: Reading) -> list[str]:
     """Return the publisher's documents, an event each."""
     return [document([sending.text]) for sending in reading.sendings]
 

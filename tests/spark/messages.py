@@ -37,15 +37,15 @@ def message(
     before: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Return one change of a row."""
-    told = (1 << len(data)) - 1
+    reported = (1 << len(data)) - 1
     headers = {
         "operation": operation,
         "changeSequence": sequence(number),
         "timestamp": "2025-01-01T00:00:00.000",
         "streamPosition": str(number),
         "transactionId": f"{transaction:032X}",
-        "changeMask": f"{told:02X}",
-        "columnMask": f"{told:02X}",
+        "changeMask": f"{reported:02X}",
+        "columnMask": f"{reported:02X}",
         "transactionEventCounter": counter,
         "transactionLastEvent": None if counter is None else last,
     }

@@ -191,11 +191,11 @@ def run(folder: Path) -> dict[str, Any]:
         put(driver, bucket)
         with (folder / "driver.log").open("wb") as log:
             job = subprocess.Popen(command(driver, packed, bucket), cwd=driver, stdout=log, stderr=log)
-            told = trouble(bucket, job)
-            told["code"] = job.wait(timeout=900)
-        told["said"] = (folder / "driver.log").read_text("utf-8", "replace")[-4000:]
-        found = [] if told["code"] else list(documents(bucket))
-        return told | {"done": listed(f"{bucket}/out"), "documents": found}
+            reported = trouble(bucket, job)
+            reported["code"] = job.wait(timeout=900)
+        reported["said"] = (folder / "driver.log").read_text("utf-8", "replace")[-4000:]
+        found = [] if reported["code"] else list(documents(bucket))
+        return reported | {"done": listed(f"{bucket}/out"), "documents": found}
     finally:
         for process in started:
             process.kill()
@@ -204,8 +204,8 @@ def run(folder: Path) -> dict[str, Any]:
 def documents(bucket: str) -> Iterator[str]:
     """Return the files in the manifest."""
     files = storage.filesystem()
-    told = json.loads(files.open_input_stream(f"{bucket}/out/_manifest.json").read())
-    for part in told["parts"]:
+    reported = json.loads(files.open_input_stream(f"{bucket}/out/_manifest.json").read())
+    for part in reported["parts"]:
         yield from files.open_input_stream(f"{bucket}/out/{part['name']}").read().decode().splitlines()
 
 

@@ -26,11 +26,11 @@ def die_between_two_commits() -> None:
     execute, done = merging.execute, list[str]()
 
     def counted(merger: Any) -> Any:
-        told = execute(merger)
+        reported = execute(merger)
         done.extend(uri for uri in (merger._table.table_uri(),) if uri.rstrip("/").endswith("account"))
         if len(done) > 1:
             os.killpg(0, signal.SIGKILL)
-        return told
+        return reported
 
     merging.execute = counted
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from eventlog.core.tables import Tables
 from eventlog.gbase.records import Number
 from eventlog.jobs.job import Job
-from tests.gbase.helpers import T1, Told
+from tests.gbase.helpers import T1, StreamBuilder
 from tests.gbase.test_cuts import Step, steps, stream_of, transaction
 from tests.spark.helpers import backlogged, converted
 from tests.spark.test_parity import SLOW
@@ -77,13 +77,13 @@ def test_captures_in_data_frames(
     expected, refused = converted(job_of(folder, inputs, order="as-is"))
     rows = [(str(path), bytearray(path.read_bytes())) for path in reversed(inputs)]
     frame = spark.createDataFrame(rows, "path string, content binary")
-    assert told_by(eventlog_spark.changes(frame, "gbase", partitions=partitions)) == (expected, refused)
+    assert changes_in(eventlog_spark.changes(frame, "gbase", partitions=partitions)) == (expected, refused)
     own, refused = converted(job_of(folder, inputs[-1:]))
     reading = spark.read.format("gbase").option("partitions", str(pieces))
-    assert told_by(reading.load(str(inputs[-1]))) == (own, refused)
+    assert changes_in(reading.load(str(inputs[-1]))) == (own, refused)
 
 
-def told_by(frame: Any) -> tuple[list[str], set[tuple[str, str]]]:
+def changes_in(frame: Any) -> tuple[list[str], set[tuple[str, str]]]:
     """Return the changes of a DataFrame in the order of its column, and what is refused."""
     rows = frame.coalesce(1).select("order", "change", "refused").collect()
     refused = {row.refused.partition(": ")[::2] for row in rows if row.refused is not None}
@@ -93,24 +93,28 @@ def told_by(frame: Any) -> tuple[list[str], set[tuple[str, str]]]:
 
 @pytest.mark.parametrize("kind", ["framed", "unsound", "empty"])
 def test_streams_of_a_data_frame_that_cannot_be_cut(spark: Any, tmp_path: Path, kind: str) -> None:
-    told = Told().table(1, T1)
+    built = StreamBuilder().table(1, T1)
     for at in range(1, 20):
-        transaction(told, 10 * at, 1, "a")
-    whole = {"framed": told.data.hex().encode(), "unsound": told.data + b"\0\0\0\3" + told.data, "empty": b""}
+        transaction(built, 10 * at, 1, "a")
+    whole = {
+        "framed": built.data.hex().encode(),
+        "unsound": built.data + b"\0\0\0\3" + built.data,
+        "empty": b"",
+    }
     path = tmp_path / "c.bin"
     path.write_bytes(whole[kind])
     expected = converted(job_of(tmp_path, [path], framed=kind == "framed"))
     frame = spark.read.format("binaryFile").load(str(path)).drop("path")
     found = eventlog_spark.changes(frame, "gbase", partitions=3, framed=kind == "framed", name=str(path))
-    assert told_by(found) == expected
+    assert changes_in(found) == expected
 
 
 def test_a_data_source_reads_one_capture_in_stretches(spark: Any, tmp_path: Path) -> None:
-    told = Told().table(1, T1)
+    built = StreamBuilder().table(1, T1)
     for at in range(1, 60):
-        transaction(told, 10 * at, at % 5, "a")
+        transaction(built, 10 * at, at % 5, "a")
     for name in ("a.bin", "b.bin"):
-        (tmp_path / name).write_bytes(told.data)
+        (tmp_path / name).write_bytes(built.data)
     reading = spark.read.format("gbase").option("partitions", "6")
     frame = reading.load(str(tmp_path / "a.bin")).select(f.spark_partition_id().alias("task"))
     tasks = [row.task for row in frame.collect()]
@@ -124,14 +128,14 @@ def test_a_data_source_reads_one_capture_in_stretches(spark: Any, tmp_path: Path
 
 
 def test_a_capture_becomes_many_parts_where_its_transactions_allow_it(spark: Any, tmp_path: Path) -> None:
-    told = Told().table(1, T1)
+    built = StreamBuilder().table(1, T1)
     for at in range(1, 60):
-        transaction(told, 10 * at, at % 5, "a")
-    told.begin(1000, 7)
+        transaction(built, 10 * at, at % 5, "a")
+    built.begin(1000, 7)
     for at in range(101, 160):
-        transaction(told, 10 * at, at % 5, "b")
+        transaction(built, 10 * at, at % 5, "b")
     path = tmp_path / "c.bin"
-    path.write_bytes(told.row(Number.INSERT, 3000, 7, 1, (7, "late")).data)
+    path.write_bytes(built.row(Number.INSERT, 3000, 7, 1, (7, "late")).data)
     records, parts = same(spark, job_of(tmp_path, [path]), 8)
     assert (len(records), parts) == (118, 4), "the second half lies in one transaction"
     assert same(spark, job_of(tmp_path / "again", [path]))[1] == 1, "it is too small to be cut unasked"
@@ -139,17 +143,17 @@ def test_a_capture_becomes_many_parts_where_its_transactions_allow_it(spark: Any
 
 @pytest.mark.parametrize("kind", ["packed", "framed", "cut off", "unsound"])
 def test_what_cannot_be_cut_is_read_from_its_start(spark: Any, tmp_path: Path, kind: str) -> None:
-    told = Told().table(1, T1)
+    built = StreamBuilder().table(1, T1)
     for at in range(1, 30):
-        transaction(told, 10 * at, 1, "a")
+        transaction(built, 10 * at, 1, "a")
     path = tmp_path / "c.bin"
     if kind == "packed":
         path = tmp_path / "c.bin.gz"
-        path.write_bytes(gzip.compress(told.data))
+        path.write_bytes(gzip.compress(built.data))
     elif kind == "framed":
-        path.write_text(told.data.hex() + "\n")
+        path.write_text(built.data.hex() + "\n")
     else:
-        path.write_bytes(told.data[:-5] if kind == "cut off" else told.data + b"\0\0\0\3" + told.data)
+        path.write_bytes(built.data[:-5] if kind == "cut off" else built.data + b"\0\0\0\3" + built.data)
     records, parts = same(spark, job_of(tmp_path, [path], framed=kind == "framed"), 4)
     assert len(records) == (28 if kind == "cut off" else 29)
     assert (parts > 1) == (kind in ("cut off", "unsound"))

@@ -113,8 +113,8 @@ def written(
     """Return the documents, the counts, and what was refused."""
     import pyarrow.parquet as pq
 
-    (told,) = FoldToParts(task)(batches(rows, size))
-    found: Summary = unpack(told.column(0)[0].as_py())
+    (reported,) = FoldToParts(task)(batches(rows, size))
+    found: Summary = unpack(reported.column(0)[0].as_py())
     layout = task.layout
     refused = pq.read_table(layout.work.name(found.refused)).to_pylist() if found.refused else []
     text = "".join(layout.folder.text(file.file) or "" for file in found.files)
@@ -251,12 +251,12 @@ def test_a_long_life_is_filled_in_slice_by_slice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[int, ...]
 ) -> None:
     monkeypatch.setattr(oversized_object, "_SLICE", 7)
-    told = itertools.cycle(kinds)
+    reported = itertools.cycle(kinds)
     rows = []
     for n in range(1, 200):
         old, new = None if n % 7 == 0 else f"a{n}", "\x01" if n % 50 == 0 else f"b{n}"
         column = pack_name("usr", "lname" if n % 3 == 0 else "fname")
-        rows.append((n, next(told), column, "idu=4", old, new, None))
+        rows.append((n, next(reported), column, "idu=4", old, new, None))
     expected, counted, refused = written(make(Plain, tmp_path / "plain", max_changes=9), rows, 40)
     task = replace(make(Task, tmp_path / "fast", max_changes=9), longest=30)
     found, counts, left_out = written(task, rows, 40)

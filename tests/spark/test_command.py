@@ -14,7 +14,7 @@ from eventlog_spark.cluster.java import NoJava, find_java, version
 
 from tests.databases import Database
 from tests.spark.helpers import TABLES
-from tests.spark.lives import ROWS, documents, failures, make_store, published, told
+from tests.spark.lives import ROWS, documents, documents_of, failures, make_store, published
 
 pytestmark = pytest.mark.quick
 
@@ -93,7 +93,7 @@ def test_a_live_log_is_read_with_the_settings_of_its_publisher(postgres: Databas
         EVENTLOG_URL=postgres.url.render_as_string(hide_password=False),
     )
     assert done.returncode == 1, done.stderr
-    assert sorted(documents(tmp_path / "out")) == sorted(told(expected))
+    assert sorted(documents(tmp_path / "out")) == sorted(documents_of(expected))
     assert failures(store) == dict(expected.refused)
     assert f"{len(ROWS)} rows finished in the log" in done.stderr
     assert (tmp_path / "bad").stat().st_size
@@ -108,15 +108,15 @@ def test_misuse_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "order", "told"),
+    ("source", "order", "reported"),
     [("log", "sequence", "is of change tables and messages"), ("qlik-table", "log", "is of a log")],
 )
 def test_an_order_of_another_kind_of_source_is_misuse(
-    tmp_path: Path, source: str, order: str, told: str
+    tmp_path: Path, source: str, order: str, reported: str
 ) -> None:
     done = command("--from", source, "--to", "changes", "--order", order, "-o", tmp_path / "out", "x.csv")
     assert done.returncode == 2
-    assert told in done.stderr
+    assert reported in done.stderr
 
 
 def test_no_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -318,8 +318,8 @@ def test_the_library_tells_changes_from_any_frame(spark: Any) -> None:
     assert (rows[-1].before["v"], rows[-1].after["v"], rows[-1].after["n"]) == ("y", None, 5)
     assert [json.loads(row.change)["position"] for row in rows] == list("12345")
     bad = spark.createDataFrame([("a", "x", "x"), ("b", "6", "y"), ("d", "1", None)], old.schema)
-    told = eventlog_spark.compare({"p": old}, {"p": bad}, PEOPLE).orderBy("place").collect()
-    assert [(row.refused, row.position) for row in told] == [
+    reported = eventlog_spark.compare({"p": old}, {"p": bad}, PEOPLE).orderBy("place").collect()
+    assert [(row.refused, row.position) for row in reported] == [
         ("p k=a: n: 'x' is not an integer", None),
         (None, "1"),
     ]

@@ -19,7 +19,7 @@ from eventlog.jobs.report import Report
 from eventlog.transfer.convert import convert
 from tests.spark.helpers import CLOCK, TABLES, converted, job, write_log
 from tests.spark.strategies import logs
-from tests.spark.test_library import current_frames, left, told_by
+from tests.spark.test_library import current_frames, left, records_in
 from tests.spark.test_parity import SLOW, current_files
 from tests.spark.test_sources import FILES, make
 from tests.spark.test_sources import TABLES as SOURCE_TABLES
@@ -63,8 +63,8 @@ def test_a_log_read_so_gives_the_documents_of_convert(
     log = spark.read.format("eventlog").load(str(folder / "log"))
     current = current_files(folder, "csv")
     expected, left_out = converted(job(names, folder / "out.xml", current))
-    told = eventlog_spark.documents(log, KNOWN, current=current_frames(spark), partitions=2)
-    found = told_by(told, "document")
+    reported = eventlog_spark.documents(log, KNOWN, current=current_frames(spark), partitions=2)
+    found = records_in(reported, "document")
     assert found == (expected, left(left_out))
 
 
@@ -76,8 +76,8 @@ def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, sou
     assert left_out == set()
     (tmp_path / "tables.toml").write_text(SOURCES)
     reading = spark.read.format(source).option("tables", str(tmp_path / "tables.toml"))
-    told = reading.load(str(tmp_path / "in*" / FILES[source]))
-    assert [row.change for row in told.collect()] == expected
+    reported = reading.load(str(tmp_path / "in*" / FILES[source]))
+    assert [row.change for row in reported.collect()] == expected
     typed = reading.option("typed", "usr").load(str(tmp_path / "in*" / FILES[source])).where("op = 'insert'")
     assert [row.after.idu for row in typed.collect()] == [10, 11, 12, 13, 20, 21, 22, 23]
 
@@ -112,7 +112,7 @@ def test_options_are_the_settings_of_convert(spark: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "told"),
+    ("name", "options", "reported"),
     [
         ("gbase", {}, "name the files"),
         ("gbase", {"path": "c.bin", "no-such": "1"}, "unknown setting 'no_such'"),
@@ -121,6 +121,6 @@ def test_options_are_the_settings_of_convert(spark: Any, tmp_path: Path) -> None
         ("qlik-table", {"path": "x.csv", "typed": "usr"}, "unknown table"),
     ],
 )
-def test_misuse_says_what_is_wrong(spark: Any, name: str, options: dict[str, str], told: str) -> None:
-    with pytest.raises(Exception, match=told):
+def test_misuse_says_what_is_wrong(spark: Any, name: str, options: dict[str, str], reported: str) -> None:
+    with pytest.raises(Exception, match=reported):
         spark.read.format(name).options(**options).load().collect()

@@ -51,7 +51,7 @@ def test_another_job_is_kept_out(spark: Any, log: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("marker", [b'{"job": "3f', b"[]", b"\xff"])
-def test_a_folder_whose_job_cannot_be_told_is_of_another(
+def test_a_folder_whose_job_cannot_be_reported_is_of_another(
     marker: bytes, spark: Any, log: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "out").mkdir()

@@ -114,8 +114,8 @@ def test_the_password_stands_in_no_plan_and_no_words(
     made = Access(database.url, ("set role somebody",), store.log, None)
     assert password not in repr(made)
     assert "somebody" not in repr(made)
-    told = capfd.readouterr()
-    assert password not in told.out + told.err
+    reported = capfd.readouterr()
+    assert password not in reported.out + reported.err
     for path in (tmp_path / "out").rglob("*"):
         assert path.is_dir() or password.encode() not in path.read_bytes()
     files = LocalFiles(str(tmp_path))

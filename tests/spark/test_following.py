@@ -66,8 +66,8 @@ def write_all(world: World) -> int:
 
 def letters_after(world: World, rows: int, mode: FinishMode) -> dict[int, str]:
     """Return the documents of the publisher for these rows."""
-    told = {number: "E" if number == 4 else "S" for number in range(1, rows + 1)}
-    return {4: "E"} if mode is FinishMode.DELETE else told
+    reported = {number: "E" if number == 4 else "S" for number in range(1, rows + 1)}
+    return {4: "E"} if mode is FinishMode.DELETE else reported
 
 
 def expected(world: World, **given: Any) -> Receiver:
@@ -202,7 +202,9 @@ def test_what_was_remembered_is_given_as_it_was_frozen(
     assert world.letters() == {1: "S"}
 
 
-def test_a_second_one_is_told_and_a_publisher_stands_by(world: World, spark: Spark, tmp_path: Path) -> None:
+def test_a_second_one_is_reported_and_a_publisher_stands_by(
+    world: World, spark: Spark, tmp_path: Path
+) -> None:
     first = Following(spark.config, spark.files(), 0)
     try:
         first.begin()
@@ -253,11 +255,11 @@ def test_what_was_altered_is_not_given(world: World, spark: Spark, tmp_path: Pat
         spark.run()
     file.write_bytes(whole)
     state = spark.folder / STATE
-    told = state.read_text()
-    state.write_text(told.replace('"done": 0', '"done": 1'))
+    reported = state.read_text()
+    state.write_text(reported.replace('"done": 0', '"done": 1'))
     with pytest.raises(Altered, match=STATE):
         spark.run()
-    state.write_text(told)
+    state.write_text(reported)
     file.rename(tmp_path / "elsewhere")
     with pytest.raises(Altered, match="parquet"):
         spark.run()

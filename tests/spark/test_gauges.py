@@ -42,7 +42,7 @@ PROPERTIES = """
 """
 
 
-def told(spark: Any) -> Counts:
+def counts_of_tasks(spark: Any) -> Counts:
     """Return the counts of tasks."""
     return gauges_of(spark.sparkContext).tally.value
 
@@ -58,8 +58,8 @@ def counted(manifest: Mapping[str, Any]) -> Counts:
 def test_what_tasks_tell_is_what_the_job_comes_to(spark: Any, tmp_path: Path, order: str) -> None:
     wanted = job([write_log(tmp_path / "log.csv", ROWS)], tmp_path / "out")
     done = run_job(spark, Backlog(wanted, CLOCK, order, partitions=2))
-    assert told(spark) == counted(done.manifest)
-    assert told(spark)[:3] == (39, 5, 5)
+    assert counts_of_tasks(spark) == counted(done.manifest)
+    assert counts_of_tasks(spark)[:3] == (39, 5, 5)
 
 
 @pytest.mark.parametrize("order", ["as-is", "sequence"])
@@ -69,8 +69,8 @@ def test_each_job_of_a_session_begins_anew(spark: Any, tmp_path: Path, order: st
         wanted = job(inputs, tmp_path / f"out{first}", source="qlik-table", to="changes")
         wanted = replace(wanted, tables=SOURCE_TABLES)
         done = run_job(spark, Backlog(wanted, CLOCK, order, partitions=2))
-        assert told(spark) == counted(done.manifest)
-        assert told(spark)[:3] == (6, 6, 0)
+        assert counts_of_tasks(spark) == counted(done.manifest)
+        assert counts_of_tasks(spark)[:3] == (6, 6, 0)
 
 
 def test_any_sink_gets_them(tmp_path: Path) -> None:

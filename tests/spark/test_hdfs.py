@@ -97,13 +97,13 @@ def test_an_hdfs_holds_what_a_folder_holds(tmp_path: Path) -> None:
     wanted = (*inputs, "--current", f"usr={place}/in/usr.csv")
     done = backlog(f"{place}/out", tmp_path / "tables.toml", *wanted)
     assert done.returncode == 1, done.stderr  # some are refused
-    told = json.loads(copy(f"{place}/out/_manifest.json", "get"))
+    reported = json.loads(copy(f"{place}/out/_manifest.json", "get"))
     found = [
-        line for part in told["parts"] for line in copy(f"{place}/out/{part['name']}", "get").splitlines()
+        line for part in reported["parts"] for line in copy(f"{place}/out/{part['name']}", "get").splitlines()
     ]
     expected, refused = converted(job(logs, tmp_path / "out", [("usr", str(tmp_path / "usr.csv"))]))
     assert by_object([line.decode() for line in found], ROWS) == by_object(expected, ROWS)
-    assert told["counts"]["refused"] == len(refused) == 3
+    assert reported["counts"]["refused"] == len(refused) == 3
 
     other = backlog(f"{place}/out", tmp_path / "tables.toml", inputs[0])
     assert b"holds the output of another job" in other.stderr

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_midst_of_a_job_is_told_in_a_line(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_in_the_midst_of_a_job_is_reported_in_a_line(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "usr.toml").write_text(USR)
     (tmp_path / "log.csv").write_text(HEADER + "".join(f"{n},4,usr,idu={n},,,\n" for n in range(1, 100_000)))
     words = "backlog --from log --to xds --tables usr.toml --master local[1] -o out log.csv"
@@ -32,8 +32,8 @@ def test_a_signal_in_the_midst_of_a_job_is_told_in_a_line(number: signal.Signals
         assert process.stderr is not None
         begun = process.stderr.readline()
         os.killpg(process.pid, number)  # as a terminal does: Spark's own processes get it too
-        told = process.stderr.read()
+        reported = process.stderr.read()
     assert begun.startswith("eventlog: fold")
-    assert told == f"eventlog: stopped by {number.name}\n"
+    assert reported == f"eventlog: stopped by {number.name}\n"
     assert process.returncode == 128 + number
     assert not (tmp_path / "out" / "_SUCCESS").exists()

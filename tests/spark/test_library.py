@@ -50,9 +50,9 @@ def frame(spark: Any, rows: Rows, form: str = "as a log has it") -> Any:
     texts = [tuple(None if cell is None else str(cell) for cell in row) for row in rows]
     made = spark.createDataFrame(texts, ", ".join(f"{name} string" for name in NAMES))
     typed = {"record_id": id_type, "event_type": kind_type}
-    told = [f.col(name).cast(typed.get(name, "string")) for name in names]
+    reported = [f.col(name).cast(typed.get(name, "string")) for name in names]
     spelled = [name.upper() if "capitals" in form else name for name in names]
-    return made.select(*(column.alias(name) for column, name in zip(told, spelled, strict=True)))
+    return made.select(*(column.alias(name) for column, name in zip(reported, spelled, strict=True)))
 
 
 def current_frames(spark: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def current_frames(spark: Any) -> dict[str, Any]:
     return found
 
 
-def told_by(frame: Any, column: str) -> tuple[list[str], Counter[str]]:
+def records_in(frame: Any, column: str) -> tuple[list[str], Counter[str]]:
     """Return the records of a DataFrame in the order of the log, and the counted reasons of refused rows."""
     rows = frame.select(column, "order", "place", "refused").collect()
     good = sorted((row for row in rows if row.refused is None), key=lambda row: row.order)
@@ -109,12 +109,12 @@ def test_documents_and_changes_are_those_of_convert(
     made = eventlog_spark.documents(
         given_log, KNOWN, current=frames, association=association, partitions=partitions, **how
     )
-    documents, refused = told_by(made, "document")
+    documents, refused = records_in(made, "document")
     expected, left_out = converted(job([log], folder / "out.xml", current, association=association, **how))
     assert by_object(documents, rows) == by_object(expected, rows)
     assert documents == expected
     assert refused == left(left_out)
-    changed = told_by(eventlog_spark.changes(given_log, tables=KNOWN, current=frames, **how), "change")
+    changed = records_in(eventlog_spark.changes(given_log, tables=KNOWN, current=frames, **how), "change")
     expected, left_out = converted(job([log], folder / "out.jsonl", current, to="changes", **how))
     assert changed == (expected, left(left_out))
 
@@ -123,12 +123,15 @@ def test_each_row_tells_its_document(spark: Any) -> None:
     rows = [
         (n, "N", n % 4 + 1, TIME, None, "USR", f"IDU={n % 3}", "fname", "a", f"v{n}") for n in range(1, 14)
     ]
-    told = eventlog_spark.documents(frame(spark, rows), KNOWN).orderBy("order").collect()
+    reported = eventlog_spark.documents(frame(spark, rows), KNOWN).orderBy("order").collect()
     plain = eventlog.documents([dict(zip(NAMES, row, strict=True)) for row in rows], KNOWN)
-    found = [(row.document, row.event_id, row.op, row.table, row.key, tuple(row.record_ids)) for row in told]
+    found = [
+        (row.document, row.event_id, row.op, row.table, row.key, tuple(row.record_ids)) for row in reported
+    ]
     assert found == [(d.text, d.event_id, d.op, d.table, d.key, d.settles) for d in plain]
     assert all(
-        (row.first_record_id, row.last_record_id) == (row.record_ids[0], row.record_ids[-1]) for row in told
+        (row.first_record_id, row.last_record_id) == (row.record_ids[0], row.record_ids[-1])
+        for row in reported
     )
 
 
@@ -141,10 +144,10 @@ def test_backlog_gives_the_same(spark: Any, tmp_path: Path) -> None:
     rows[7] = (3, *rows[7][1:])
     log, current = write_log(tmp_path / "log.parquet", rows), current_files(tmp_path, "parquet")
     written, left_out = backlogged(spark, job([log], tmp_path / "out", current), partitions=2)
-    told = eventlog_spark.documents(
+    reported = eventlog_spark.documents(
         spark.read.parquet(str(log)), KNOWN, current=dict.fromkeys(["usr"], spark.read.parquet(current[0][1]))
     )
-    documents, refused = told_by(told, "document")
+    documents, refused = records_in(reported, "document")
     assert by_object(documents, rows) == by_object(written, rows)
     assert refused == left(left_out)
 
@@ -164,8 +167,8 @@ def test_nothing_is_read_before_an_action_and_then_each_row_once(spark: Any) -> 
     }
     eventlog_spark.log(trap, KNOWN)
     eventlog_spark.changes(trap, tables=KNOWN, current=current, typed="usr")
-    told = eventlog_spark.documents(trap, KNOWN, current=current)
-    plan = told._jdf.queryExecution().executedPlan().toString()
+    reported = eventlog_spark.documents(trap, KNOWN, current=current)
+    plan = reported._jdf.queryExecution().executedPlan().toString()
     assert plan.count("it was read") == 0
     assert plan.count("fail(") == plan.count("MapInArrow fail(") == 1
 
@@ -192,8 +195,8 @@ def test_what_a_log_tells_of_its_rows(spark: Any) -> None:
         (5, "N", 4, "2026-01-01 00:00:00", None, "usr", "idu=1", None, None, None),
     ]
     how: dict[str, Any] = {"driver_user": "driver", "handle_future_events": True, "now": TIME}
-    told = eventlog_spark.log(frame(spark, rows), KNOWN, **how).orderBy(f.expr("coalesce(record_id, 4)"))
-    found = told.select("event_type", "table", "key", "old_value", "fate", "refused").collect()
+    reported = eventlog_spark.log(frame(spark, rows), KNOWN, **how).orderBy(f.expr("coalesce(record_id, 4)"))
+    found = reported.select("event_type", "table", "key", "old_value", "fate", "refused").collect()
     assert [tuple(row) for row in found] == [
         (2, "usr", "idu=1", "a", None, None),
         (2, "usr", "idu=1", "a", "not new", None),
@@ -201,7 +204,7 @@ def test_what_a_log_tells_of_its_rows(spark: Any) -> None:
         (None, None, None, None, "refused", "event_type is 9, not 1 to 8"),
         (4, "usr", "idu=1", None, "future", None),
     ]
-    (record,) = [json.loads(row.record) for row in told.where("record is not null").collect()]
+    (record,) = [json.loads(row.record) for row in reported.where("record is not null").collect()]
     assert record["event_type"] == 9
 
 
@@ -215,8 +218,8 @@ def test_changes_with_types_are_what_sql_works_on(spark: Any) -> None:
         (5, "N", 2, TIME, None, "grp", "org=a+name=b", "member", None, "m"),
         (6, "N", 2, TIME, None, "usr", "idu=3", "born", None, "late"),
     ]
-    told = eventlog_spark.changes(frame(spark, rows), tables=KNOWN, typed="usr").cache()
-    told.createOrReplaceTempView("usr_changes")
+    reported = eventlog_spark.changes(frame(spark, rows), tables=KNOWN, typed="usr").cache()
+    reported.createOrReplaceTempView("usr_changes")
     found = spark.sql(
         "select op, key.idu, year(after.born), after.fname, before.photo, after.photo, supplied"
         " from usr_changes where refused is null order by place"
@@ -227,11 +230,11 @@ def test_changes_with_types_are_what_sql_works_on(spark: Any) -> None:
         ("update", 2, None, None, b"\xaa\xaa", b"\xbb\xbb", ["photo"]),
         ("delete", 1, None, None, None, None, []),
     ]
-    (refused,) = told.where("refused is not null").collect()
+    (refused,) = reported.where("refused is not null").collect()
     assert "late" in refused.refused
     members = eventlog_spark.changes(frame(spark, rows), tables=KNOWN, typed="grp").where("refused is null")
     assert [row.after.member for row in members.collect()] == [["m"]]
-    told.unpersist()
+    reported.unpersist()
 
 
 def test_current_rows_as_query_backs_read_them(spark: Any) -> None:
@@ -248,8 +251,8 @@ def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, sou
     wanted = replace(job([path], tmp_path / "expected", source=source, to="changes"), tables=SOURCE_TABLES)
     expected, left_out = converted(wanted)
     records, name = source_frame(spark, path, source)
-    told = eventlog_spark.changes(records, source, tables=SOURCE_TABLES, name=name)
-    assert [row.change for row in told.collect()] == expected
+    reported = eventlog_spark.changes(records, source, tables=SOURCE_TABLES, name=name)
+    assert [row.change for row in reported.collect()] == expected
     assert left_out == set()
     typed = eventlog_spark.changes(records, source, tables=SOURCE_TABLES, name=name, typed="usr").collect()
     assert [(row.op, row.key.idu) for row in typed][:2] == [("insert", 10), ("insert", 11)]
@@ -274,15 +277,15 @@ def source_frame(spark: Any, path: Path, source: str) -> tuple[Any, str]:
 
 def test_a_message_that_is_none_is_refused_with_its_place(spark: Any) -> None:
     kafka = "VALUE string, Offset long, topic string, partition int"
-    told = eventlog_spark.changes(
+    reported = eventlog_spark.changes(
         spark.createDataFrame([("{", 7, "t", 3), (None, 8, "t", 3)], kafka), "qlik-message"
     ).collect()
-    assert [row.refused.partition(":")[0] for row in told] == ["t[3]", "t[3]"]
-    assert [row.refused.split(":")[1] for row in told] == ["7", "8"]
-    assert told[0].record == "{"
+    assert [row.refused.partition(":")[0] for row in reported] == ["t[3]", "t[3]"]
+    assert [row.refused.split(":")[1] for row in reported] == ["7", "8"]
+    assert reported[0].record == "{"
 
 
-def test_misuse_is_told_at_once(spark: Any) -> None:
+def test_misuse_is_reported_at_once(spark: Any) -> None:
     log = frame(spark, [])
     wrongs: list[tuple[Callable[[], object], str]] = [
         (lambda: eventlog_spark.documents(log, KNOWN, batch_size=2), "one event"),
@@ -292,6 +295,6 @@ def test_misuse_is_told_at_once(spark: Any) -> None:
         (lambda: eventlog_spark.changes(log, "gbase"), "no column content"),
         (lambda: eventlog_spark.changes(log, "linter", unique=True), "are of a log"),
     ]
-    for wrong, told in wrongs:
-        with pytest.raises(Misuse, match=told):
+    for wrong, reported in wrongs:
+        with pytest.raises(Misuse, match=reported):
             wrong()

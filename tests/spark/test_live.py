@@ -25,12 +25,12 @@ from tests.spark.lives import (
     ROWS,
     backlog,
     documents,
+    documents_of,
     failures,
     letters,
     make_store,
     pending,
     published,
-    told,
     write,
 )
 
@@ -59,8 +59,8 @@ def test_a_live_log_gives_what_the_publisher_gives(
     assert letters(store) == "".join("E" if n in refused else "S" for n in range(1, len(ROWS) + 1)) + "NNN"
     assert failures(store) == refused
     found = documents(out)
-    assert sorted(found) == sorted(told(expected))
-    assert (found == told(expected)) or order == "object"
+    assert sorted(found) == sorted(documents_of(expected))
+    assert (found == documents_of(expected)) or order == "object"
     assert "secret" not in "".join(found)
     frozen = json.loads((out / "_frozen" / "complete.json").read_text())
     assert len(frozen["logs"]) == 4  # shares of four rows each, read one by one
@@ -136,7 +136,7 @@ def test_what_a_backlog_has_read_is_not_undone_by_a_redrive(spark: Any, store: S
         finish=True,
     )
     assert [(one.rows, one.refused) for one in redriven] == [(0, (failed,))]
-    assert "a backlog may have read" in str(redriven[0].told[0])
+    assert "a backlog may have read" in str(redriven[0].reports[0])
     assert (result.finished, failed in failures(store)) == (1, True)
 
 
@@ -179,10 +179,10 @@ def test_rows_and_current_rows_are_of_one_moment_while_writers_go_on(
     finally:
         over.set()
         writer.join()
-    told = {n: [line for line in documents(tmp_path / "out") if f">idu={n}," in line] for n in (1, 2)}
+    per_object = {n: [line for line in documents(tmp_path / "out") if f">idu={n}," in line] for n in (1, 2)}
     last = (result.manifest["counts"]["rows"] - len(ROWS)) // 2
-    assert sorted(numbers("".join(told[1]))) == list(range(1, last + 1))
-    (now,) = numbers(told[2][0])
+    assert sorted(numbers("".join(per_object[1]))) == list(range(1, last + 1))
+    (now,) = numbers(per_object[2][0])
     assert now == last if store.log.dialect.shares_snapshots else now >= last
     found = letters(store)
     assert "N" not in found.rstrip("N")

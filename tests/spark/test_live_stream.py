@@ -164,7 +164,7 @@ def test_a_reader_that_was_killed_has_lost_nothing(spark: Any, world: World, tmp
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ({"frozen": ""}, "names the folder of a stream"),
         ({"sink": "http"}, "has no option sink"),
@@ -174,8 +174,8 @@ def test_a_reader_that_was_killed_has_lost_nothing(spark: Any, world: World, tmp
         ({"config": "nowhere.toml"}, "nowhere.toml"),
     ],
 )
-def test_what_cannot_be_is_told(given: dict[str, str], told: str) -> None:
-    with pytest.raises(Misuse, match=told):
+def test_what_cannot_be_is_reported(given: dict[str, str], reported: str) -> None:
+    with pytest.raises(Misuse, match=reported):
         LogStreamReader({"frozen": "there"} | given, {})
 
 
@@ -196,9 +196,9 @@ def test_the_reader_knows_of_stores_what_the_session_does(spark: Any) -> None:
         for name in given:
             configured.unset(f"fs.s3a.{name}")
     assert isinstance(files, StoreFiles)
-    told = dict(files.store.given)
-    assert (told["access_key"], told["secret_key"]) == ("k", "very-secret")
-    assert told["endpoint_override"] == "127.0.0.1:1"
+    reported = dict(files.store.given)
+    assert (reported["access_key"], reported["secret_key"]) == ("k", "very-secret")
+    assert reported["endpoint_override"] == "127.0.0.1:1"
     assert files.name("x") == "s3a://lake/of/a/stream/x"
     assert "very-secret" not in repr(files)
 

@@ -38,7 +38,7 @@ def frame_of(spark: Any, inputs: Sequence[Path]) -> Any:
     return spark.createDataFrame(rows, KAFKA)
 
 
-def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
+def changes_in(frame: Any) -> tuple[list[str], Counter[str]]:
     """Return the changes of a DataFrame in the order of its column, and what is refused, with its place."""
     rows = frame.select("order", "change", "refused", "place").collect()
     refused = Counter(row.refused for row in rows if row.refused is not None)
@@ -51,7 +51,7 @@ def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
 
 def in_many(frame: Any, partitions: int | None, **given: Any) -> tuple[list[str], Counter[str]]:
     """Return the changes of messages, read in so many tasks."""
-    return told_by(eventlog_spark.changes(frame, "qlik-message", partitions=partitions, **given))
+    return changes_in(eventlog_spark.changes(frame, "qlik-message", partitions=partitions, **given))
 
 
 @pytest.mark.long
@@ -114,10 +114,10 @@ def test_messages_that_stand_nowhere_keep_the_order_of_the_rows(spark: Any, tmp_
     (path,) = write_messages(tmp_path, [Sent(0, kind, "usr", 9 - n, "a") for n, kind in enumerate(kinds)])
     expected = converted(job_of(tmp_path, "qlik-message", [path], table="usr"))
     rows = [(line,) for line in path.read_text().splitlines()]
-    told = eventlog_spark.changes(
+    reported = eventlog_spark.changes(
         spark.createDataFrame(rows, "value string"), "qlik-message", partitions=3, table="usr"
     )
-    assert told_by(told)[0] == expected.records
+    assert changes_in(reported)[0] == expected.records
 
 
 def test_transactions_are_whole(spark: Any, tmp_path: Path) -> None:
@@ -135,11 +135,11 @@ def test_transactions_are_whole(spark: Any, tmp_path: Path) -> None:
 def test_avro_whose_metadata_come_behind(spark: Any) -> None:
     """Put them into a separate topic, as Replicate may do."""
     usr = eventlog.tables({"usr": {"key": ["id"], "columns": {"id": "integer", "name": "varchar(20)"}}})
-    told = [
+    reported = [
         eventlog.Change(eventlog.Op.INSERT, None, "usr", (("id", n),), (Field("id", after=n), Field("name")))
         for n in range(1, 30)
     ]
-    written = [one.value for one in eventlog.records(told, "qlik-message", tables=usr, encoding="avro")]
+    written = [one.value for one in eventlog.records(reported, "qlik-message", tables=usr, encoding="avro")]
     described, *data = [(b"\x04MD" in value[:9], bytearray(value)) for value in written]
     assert described[0]
     assert not any(other for other, _ in data)
@@ -165,7 +165,7 @@ def test_messages_are_read_once_for_metadata_and_once_for_each_action(spark: Any
             yield batch
 
     frame = spark.createDataFrame(rows, KAFKA)
-    told = eventlog_spark.changes(frame.mapInArrow(count, frame.schema), "qlik-message", partitions=3)
+    reported = eventlog_spark.changes(frame.mapInArrow(count, frame.schema), "qlik-message", partitions=3)
     assert counted.value == 9
-    assert len(told.collect()) == 9
+    assert len(reported.collect()) == 9
     assert counted.value == 18

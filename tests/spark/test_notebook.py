@@ -35,14 +35,14 @@ def check(files: fs.FileSystem, out: str, changes: Any) -> None:
     assert [json.loads(line)["refused"] for line in lines(files, f"{out}/refused")] == [
         "event_type is 9, not 1 to 8"
     ]
-    told = changes.to_pyarrow_table().to_pylist()
-    assert [(row["op"], row["key"]["idu"], row["supplied"]) for row in told] == [
+    reported = changes.to_pyarrow_table().to_pylist()
+    assert [(row["op"], row["key"]["idu"], row["supplied"]) for row in reported] == [
         ("insert", 1, ["fname", "lname"]),
         ("update", 1, ["fname"]),
         ("update", 2, ["fname", "lname", "photo"]),
         ("delete", 3, []),
     ]
-    assert told[2]["after"]["photo"] == b"\xbb\xbb"
+    assert reported[2]["after"]["photo"] == b"\xbb\xbb"
 
 
 @pytest.mark.long

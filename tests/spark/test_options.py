@@ -39,14 +39,14 @@ def test_strict_stops_at_the_first_bad_record(spark: Any, tmp_path: Path) -> Non
     assert result.manifest["counts"]["refused"] == 1
 
 
-def test_what_ends_a_worker_is_told_without_its_traceback(spark: Any) -> None:
+def test_what_ends_a_worker_is_reported_without_its_traceback(spark: Any) -> None:
     def fail(batches: Any) -> Any:
         raise OSError(28, "No space left on device")
 
     failing = spark.range(1).mapInArrow(fail, "id long")
-    with pytest.raises(EventlogError) as told, translated():
+    with pytest.raises(EventlogError) as reported, translated():
         failing.collect()
-    assert str(told.value) == "a worker of Spark failed: OSError: [Errno 28] No space left on device"
+    assert str(reported.value) == "a worker of Spark failed: OSError: [Errno 28] No space left on device"
 
 
 def test_bad_records_are_kept_as_they_came(spark: Any, tmp_path: Path) -> None:
@@ -84,12 +84,12 @@ def test_csv_in_another_layout_is_refused_before_its_rows_are_read(
 
 
 def test_a_truncate_becomes_the_deletes_of_what_stood_there(spark: Any, tmp_path: Path) -> None:
-    told = [
+    reported = [
         {"op": "truncate", "schema": "indirect", "table": "usr", "position": "5"},
         {"op": "truncate", "table": "grp", "position": "6"},
     ]
     changes = tmp_path / "changes.jsonl"
-    changes.write_text("".join(json.dumps(line) + "\n" for line in told))
+    changes.write_text("".join(json.dumps(line) + "\n" for line in reported))
     (tmp_path / "usr.csv").write_text(
         "idu,fname,lname,photo,born,on,age,usr_phone.no\n7,Jack,,,,,,\n8,,,,,,,\n"
     )

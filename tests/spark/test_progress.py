@@ -17,12 +17,12 @@ pytestmark = pytest.mark.quick
 def test_in_the_end_all_rows_of_a_job_are_done_those_of_earlier_jobs_left_out(spark: Any) -> None:
     context = spark.sparkContext
     before = set(context.statusTracker().getJobIdsForGroup(None))
-    told: list[Far] = []
-    with watched(spark, told.append, every=0.01):
+    reported: list[Far] = []
+    with watched(spark, reported.append, every=0.01):
         spark.range(0, 1_000, 1, 3).repartition(4, "id").selectExpr("id + 1 as next").toArrow()
     assert far(context, before) == Far(1.0, 1_000, 1_000)
     assert far(context, set(context.statusTracker().getJobIdsForGroup(None))) == Far(0.0, 0, 0)
-    assert all(0 <= one.share <= 1 and one.done <= one.read for one in told)
+    assert all(0 <= one.share <= 1 and one.done <= one.read for one in reported)
 
 
 def test_small_jobs_ahead_are_no_share_of_what_is_shuffled(spark: Any) -> None:
@@ -67,11 +67,11 @@ def test_a_bar_is_cut_to_the_width_of_the_terminal(monkeypatch: pytest.MonkeyPat
     ] * 3
 
 
-def test_the_end_of_a_job_is_told(spark: Any) -> None:
-    told: list[Far] = []
-    with watched(spark, told.append, every=60):
+def test_the_end_of_a_job_is_reported(spark: Any) -> None:
+    reported: list[Far] = []
+    with watched(spark, reported.append, every=60):
         spark.range(10).collect()
-    assert told == [Far(1.0, 0, 0)]
+    assert reported == [Far(1.0, 0, 0)]
 
 
 def test_without_a_terminal_there_is_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,14 +80,14 @@ def test_without_a_terminal_there_is_no_bar(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == ""
 
 
-def test_what_is_left_is_told_from_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_is_reported_from_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each ten seconds a line, where no terminal shows a bar."""
     clock = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     said: list[str] = []
-    told = [(20, 0.01, 0, 0), (40, 0.25, 3_000, 0), (45, 0.3, 3_000, 0), (90, 0.5, 3_000, 10)]
+    reported = [(20, 0.01, 0, 0), (40, 0.25, 3_000, 0), (45, 0.3, 3_000, 0), (90, 0.5, 3_000, 10)]
     with job_progress(said.append) as bar:
-        for seconds, share, read, done in told:
+        for seconds, share, read, done in reported:
             clock[0] = seconds
             bar.tell(share, read, done)
     assert said == [

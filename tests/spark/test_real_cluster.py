@@ -64,11 +64,11 @@ def test_machines_that_share_nothing_but_a_store(folder: Path, tmp_path: Path) -
         timeout=1_500,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    told = json.loads(done.stdout)
-    assert told["code"] == 0, told["said"]
-    assert told["killed"] >= 2  # the worker and its executor
-    assert any("/part-" in name for name in told["then"])
-    assert "_manifest.json" not in told["then"]
-    assert {"_SUCCESS", "_manifest.json"} < set(told["done"])
+    reported = json.loads(done.stdout)
+    assert reported["code"] == 0, reported["said"]
+    assert reported["killed"] >= 2  # the worker and its executor
+    assert any("/part-" in name for name in reported["then"])
+    assert "_manifest.json" not in reported["then"]
+    assert {"_SUCCESS", "_manifest.json"} < set(reported["done"])
     expected, _ = converted(job([write_log(tmp_path / "log.parquet", ROWS)], tmp_path / "expected"))
-    assert by_object(told["documents"], ROWS) == by_object(expected, ROWS)
+    assert by_object(reported["documents"], ROWS) == by_object(expected, ROWS)

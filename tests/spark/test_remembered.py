@@ -66,7 +66,7 @@ def crashing(at: str, level: Level) -> Callable[[OutgoingDocument], Reply]:
     def answer(document: OutgoingDocument) -> Reply:
         if any(item.event_id.endswith(at) for item in document.items):
             raise Crash
-        return Reply((Status(level, None, "as told"),))
+        return Reply((Status(level, None, "as reported"),))
 
     return answer
 
@@ -96,7 +96,7 @@ def test_nothing_is_lost_and_nothing_gets_another_name(
     backlog(spark, store, out, finish=True)
     assert not store.remembered()
     assert letters(store)[len(ROWS) :] == letter * len(CUT) + "SSS"
-    assert set(failures(store).values()) == ({"as told"} if letter == "E" else set())
+    assert set(failures(store).values()) == ({"as reported"} if letter == "E" else set())
     receiver = Receiver()
     publish(store, receiver)
     assert receiver.event_ids == []

@@ -43,11 +43,11 @@ def line(n: int, reason: str, **more: str) -> str:
     return json.dumps({"where": f"log.csv:{n}", "reason": reason} | more)
 
 
-def test_reasons_are_told_apart_without_their_values() -> None:
+def test_reasons_are_reported_apart_without_their_values() -> None:
     lines = [line(n, f"unknown table 'x{n}'", record=f"{n},2,x{n}\n" * 100) for n in range(5)]
     lines += [line(9, "2 rows have record_id 9", base64="/w=="), line(10, "3 rows have record_id 10")]
     found = reasons(lines)
-    assert [(reason, told.number) for reason, told in found.items()] == [
+    assert [(reason, reported.number) for reason, reported in found.items()] == [
         ("unknown table …", 5),
         ("… rows have record_id …", 2),
     ]
@@ -56,7 +56,7 @@ def test_reasons_are_told_apart_without_their_values() -> None:
         ("log.csv:1", "unknown table 'x1'"),
         ("log.csv:2", "unknown table 'x2'"),
     ]
-    assert all(len(record) <= 200 for told in found.values() for *_, record in told.samples)
+    assert all(len(record) <= 200 for reported in found.values() for *_, record in reported.samples)
 
 
 def test_reasons_that_never_end_are_bounded() -> None:

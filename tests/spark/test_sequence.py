@@ -44,12 +44,12 @@ def converted(job: Job) -> Came:
     heard: list[Refused] = []
     kept = io.BytesIO()
     convert(replace(job, output_container=_container(job)), Report(heard.append, kept), CLOCK)
-    told = Counter((one.where, one.reason) for one in heard if one.fault)
+    reported = Counter((one.where, one.reason) for one in heard if one.fault)
     lone = len(kept.getvalue().splitlines()) - sum(1 for one in heard if one.fault and one.raw)
     if lone:
-        told["B rows without their U row", ""] = lone
+        reported["B rows without their U row", ""] = lone
     said = {one.reason for one in heard if not one.fault and "without their U row" not in one.reason}
-    return Came(Path(job.output).read_text("utf-8").splitlines(), told, said)
+    return Came(Path(job.output).read_text("utf-8").splitlines(), reported, said)
 
 
 def backlogged(spark: Any, job: Job, partitions: int) -> Came:
@@ -62,13 +62,13 @@ def backlogged(spark: Any, job: Job, partitions: int) -> Came:
         for part in result.manifest["parts"]
         for line in (output / part["name"]).read_text("utf-8").splitlines()
     ]
-    told: Counter[tuple[str, str]] = Counter()
+    reported: Counter[tuple[str, str]] = Counter()
     for path in output.glob("_refused/*"):
         for line in map(json.loads, path.read_text("utf-8").splitlines()):
             lone = "without their U row" in line["reason"]
-            told[("B rows without their U row", "") if lone else (line["where"], line["reason"])] += 1
+            reported[("B rows without their U row", "") if lone else (line["where"], line["reason"])] += 1
     said = set(result.manifest["counts"]) - set(_FACTS)
-    return Came(records, told, {one for one in said if "without their U row" not in one})
+    return Came(records, reported, {one for one in said if "without their U row" not in one})
 
 
 def _container(job: Job) -> str | None:
@@ -194,10 +194,10 @@ def test_no_range_cuts_a_transaction(spark: Any, tmp_path: Path) -> None:
 
 def test_what_control_tables_say_counts_for_all(spark: Any, tmp_path: Path) -> None:
     inputs = write_tables(tmp_path, [Line(t, 0, 3, "I", "low", "old") for t in ("item", "usr")], "big")
-    told = (
+    reported = (
         "TASK_NAME,TABLE_OWNER,TABLE_NAME,SUSPEND_TIMESTAMP\nlate,,item,2024\nearly,,usr,2024\nearly,,x,x\n"
     )
-    (tmp_path / "attrep_suspended_tables.csv").write_text(told)
+    (tmp_path / "attrep_suspended_tables.csv").write_text(reported)
     (tmp_path / "attrep_history.csv").write_text("TASK_NAME\nlate\n")
     names = [*inputs, tmp_path / "attrep_suspended_tables.csv", tmp_path / "attrep_history.csv"]
     came = same(spark, job_of(tmp_path, "qlik-table", names), 3)
@@ -214,7 +214,7 @@ def frames_of(spark: Any, inputs: list[Path]) -> dict[str, Any]:
     return {name: spark.read.csv(files, schema, header=True) for name, files in names.items()}
 
 
-def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
+def changes_in(frame: Any) -> tuple[list[str], Counter[str]]:
     """Return the changes of a DataFrame in the order of its column, and the reasons of what is refused."""
     rows = frame.coalesce(1).select("order", "change", "refused").collect()
     reasons = Counter(row.refused.partition(": ")[2] for row in rows if row.refused is not None)
@@ -236,8 +236,8 @@ def test_data_frames_of_change_tables(
     if not inputs:
         return
     expected = converted(job_of(folder, "qlik-table", inputs))
-    told = eventlog_spark.changes(frames_of(spark, inputs), "qlik-table", partitions=partitions)
-    changes, reasons = told_by(told)
+    reported = eventlog_spark.changes(frames_of(spark, inputs), "qlik-table", partitions=partitions)
+    changes, reasons = changes_in(reported)
     assert [one for one in changes if '"position"' in one] == [
         one for one in expected.records if '"position"' in one
     ]
@@ -245,7 +245,7 @@ def test_data_frames_of_change_tables(
     assert sum(reasons.values()) == sum(expected.refused.values())
 
 
-def test_misuse_of_data_frames_is_told_at_once(spark: Any) -> None:
+def test_misuse_of_data_frames_is_reported_at_once(spark: Any) -> None:
     frame = spark.createDataFrame([("I",)], "header__change_oper string")
     wrongs: list[tuple[dict[str, Any], str]] = [
         ({"records": {"usr__ct": frame}}, "give the number of partitions"),
@@ -253,8 +253,8 @@ def test_misuse_of_data_frames_is_told_at_once(spark: Any) -> None:
         ({"records": frame, "partitions": 2, "header_prefix": "h_"}, "no column h_change_oper"),
         ({"records": frame.selectExpr("array(1) as a"), "partitions": 2}, "array<int>"),
     ]
-    for given_, told in wrongs:
-        with pytest.raises(Misuse, match=told):
+    for given_, reported in wrongs:
+        with pytest.raises(Misuse, match=reported):
             eventlog_spark.changes(source="qlik-table", **given_)
 
 
@@ -273,9 +273,9 @@ def message(kind: str, table: str, number: int, value: str) -> str:
         }  # fmt: skip
         lineage = {"server": "s", "task": "t", "schema": "own", "table": table,
                    "tableVersion": 1, "timestamp": "2024-01-01T00:00:00.000"}  # fmt: skip
-        told: Any = {"schemaId": schema_id, "lineage": lineage, "tableStructure": {"tableColumns": columns},
-                     "dataSchema": "{}"}  # fmt: skip
-        return json.dumps({**around, "type": "MD", "message": told})
+        structure = {"tableColumns": columns}
+        made = {"schemaId": schema_id, "lineage": lineage, "tableStructure": structure, "dataSchema": "{}"}
+        return json.dumps({**around, "type": "MD", "message": made})
     loaded, number = kind == "REFRESH", 2 * number + (table == "usr")
     headers = {
         "operation": kind,

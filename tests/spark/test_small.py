@@ -32,7 +32,7 @@ def test_small_data_take_few_tasks(spark: Any) -> None:
 
 
 @pytest.mark.parametrize(("given", "used"), [({}, sys.executable), ({"PYSPARK_PYTHON": "mine"}, "mine")])
-def test_workers_run_the_interpreter_of_the_driver_unless_told_otherwise(
+def test_workers_run_the_interpreter_of_the_driver_unless_reported_otherwise(
     given: dict[str, str], used: str
 ) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}

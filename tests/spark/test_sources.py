@@ -42,21 +42,21 @@ FILES = {
 
 def lines(first: int) -> str:
     """Write inserts, an update and a delete."""
-    told = []
+    reported = []
     for at in range(first, first + 4):
         row = [{"column": "idu", "after": at}, {"column": "fname", "after": f"Jack{at}"}]
-        told.append({"op": "insert", "key": {"idu": at}, "fields": row})
+        reported.append({"op": "insert", "key": {"idu": at}, "fields": row})
     changed = [
         {"column": "idu", "before": at, "after": at},
         {"column": "fname", "before": f"Jack{at}", "after": "Jo"},
     ]
     gone = [{"column": "idu", "before": first}, {"column": "fname", "before": f"Jack{first}"}]
-    told.append({"op": "update", "key": {"idu": at}, "fields": changed})
-    told.append({"op": "delete", "key": {"idu": first}, "fields": gone})
+    reported.append({"op": "update", "key": {"idu": at}, "fields": changed})
+    reported.append({"op": "delete", "key": {"idu": first}, "fields": gone})
     common = {"schema": "own", "table": "usr", "time": "2024-03-23T10:57:19Z", "user": "3"}
     return "".join(
         json.dumps(line | common | {"position": str(first * 100 + at), "transaction": f"DEMO/{first}"}) + "\n"
-        for at, line in enumerate(told)
+        for at, line in enumerate(reported)
     )
 
 

@@ -34,7 +34,7 @@ ROWS = [
 
 
 @contextmanager
-def session_told(spark: Any, said: Mapping[str, str]) -> Iterator[None]:
+def configured_session(spark: Any, said: Mapping[str, str]) -> Iterator[None]:
     """Return the session, with these S3A settings at the registration of its sources."""
     configured = spark.sparkContext._jsc.hadoopConfiguration()
     for name, value in said.items():
@@ -53,7 +53,7 @@ def bucket(spark: Any) -> Iterator[str]:
     """A bucket of the server, that the session knows."""
     start = "spark.hadoop.fs.s3a."
     said = {name.removeprefix(start): value for name, value in storage.conf().items() if start in name}
-    with session_told(spark, said | KEYS):
+    with configured_session(spark, said | KEYS):
         yield storage.bucket()
 
 
@@ -120,9 +120,9 @@ def deliver(folder: Path) -> None:
     part = write_log(folder / "run=1" / "part-00000.csv", ROWS[:5])
     write_log(folder / "run=1" / "part-00000-late.csv", ROWS[5:])
     write_log(folder / "part-00001.csv", ROWS[5:])
-    told = {"name": "run=1/part-00000.csv", "records": 5, "bytes": part.stat().st_size}
-    told["sha256"] = hashlib.sha256(part.read_bytes()).hexdigest()
-    whole = json.dumps({"job": "a", "parts": [told], "refused": []})
+    reported = {"name": "run=1/part-00000.csv", "records": 5, "bytes": part.stat().st_size}
+    reported["sha256"] = hashlib.sha256(part.read_bytes()).hexdigest()
+    whole = json.dumps({"job": "a", "parts": [reported], "refused": []})
     (folder / "_job.json").write_text('{"job": "a"}')
     (folder / "_manifest.json").write_text(whole)
     (folder / "_SUCCESS").write_text(manifest.seal(whole))
@@ -188,7 +188,7 @@ def test_a_store_without_rights_is_said_without_the_keys(
             "path.style.access": "true",
         }
         with (
-            session_told(spark, said | KEYS),
+            configured_session(spark, said | KEYS),
             pytest.raises(
                 Exception, match=r"Lost: s3a://lake/a\.csv: .*(ACCESS_DENIED|INVALID_ACCESS_KEY)"
             ) as caught,

@@ -21,8 +21,8 @@ from tests.databases import Database
 from tests.installed import ROOT
 from tests.spark.helpers import by_object, converted, job, write_log
 from tests.spark.lives import ROWS as ROWS_OF_LIVES
+from tests.spark.lives import documents_of as published_documents
 from tests.spark.lives import failures, make_store, pending, published
-from tests.spark.lives import told as told_by
 
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
@@ -75,9 +75,9 @@ def names(place: str) -> list[str]:
 
 def documents(place: str) -> list[str]:
     """Compare the files with the manifest; there are no others."""
-    told = json.loads(got(f"{place}/_manifest.json"))
+    reported = json.loads(got(f"{place}/_manifest.json"))
     found = []
-    for part in told["parts"]:
+    for part in reported["parts"]:
         data = got(f"{place}/{part['name']}")
         assert (len(data), hashlib.sha256(data).hexdigest()) == (part["bytes"], part["sha256"])
         lines = data.decode().splitlines()
@@ -87,12 +87,12 @@ def documents(place: str) -> list[str]:
 
 
 def refused(place: str) -> set[tuple[str, str]]:
-    told = json.loads(got(f"{place}/_manifest.json"))["refused"]
-    lines = [json.loads(line) for file in told for line in got(f"{place}/{file['name']}").splitlines()]
+    reported = json.loads(got(f"{place}/_manifest.json"))["refused"]
+    lines = [json.loads(line) for file in reported for line in got(f"{place}/{file['name']}").splitlines()]
     return {(line["where"].rpartition("/")[2], line["reason"]) for line in lines}
 
 
-class Told(NamedTuple):
+class JobOutput(NamedTuple):
     """Return the files and messages of a job on a cluster."""
 
     bucket: str
@@ -101,7 +101,7 @@ class Told(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def reported(tmp_path_factory: pytest.TempPathFactory) -> JobOutput:
     """The job of `cluster_job.py`, in a bucket that holds what a dead run left."""
     here = tmp_path_factory.mktemp("storage")
     bucket = storage.bucket()
@@ -124,19 +124,19 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     )
     assert done.returncode == 0, done.stderr
     assert (marks / "killed").exists()
-    return Told(bucket, [json.loads(line) for line in done.stdout.splitlines()], log)
+    return JobOutput(bucket, [json.loads(line) for line in done.stdout.splitlines()], log)
 
 
 @SERVER
-def test_a_worker_killed_with_speculation_on(told: Told) -> None:
+def test_a_worker_killed_with_speculation_on(reported: JobOutput) -> None:
     """Leave files of dead and late attempts; the manifest names those of one attempt for each part."""
-    *steps, (_, done), _, _, _ = told.steps
+    *steps, (_, done), _, _, _ = reported.steps
     assert [name for name, _ in steps] == ["fold", "explain what was refused", "commit"]
     for _, listed in steps:
         assert not {"_manifest.json", "_SUCCESS"} & set(listed)
     parts = [name for name in steps[-1][1] if "/part-" in name]
     assert "run=dead/part-00000-left.xml" in parts
-    named = [part["name"] for part in json.loads(got(f"{told.bucket}/out/_manifest.json"))["parts"]]
+    named = [part["name"] for part in json.loads(got(f"{reported.bucket}/out/_manifest.json"))["parts"]]
     again = {name.partition("/")[2][: len("part-00000")] for name in parts if name not in named}
     assert again & {name.partition("/")[2][: len("part-00000")] for name in named}, "no second attempt"
     left_out = [name for name in done if "/refused-" in name]
@@ -144,32 +144,32 @@ def test_a_worker_killed_with_speculation_on(told: Told) -> None:
 
 
 @SERVER
-def test_a_store_holds_what_a_folder_holds(told: Told, tmp_path: Path) -> None:
+def test_a_store_holds_what_a_folder_holds(reported: JobOutput, tmp_path: Path) -> None:
     put_here = [write_log(tmp_path / "log.parquet", ROWS[:300]), write_log(tmp_path / "more.csv", ROWS[300:])]
-    (tmp_path / "usr.csv").write_bytes(got(f"{told.bucket}/usr.csv"))
+    (tmp_path / "usr.csv").write_bytes(got(f"{reported.bucket}/usr.csv"))
     wanted = job(put_here, tmp_path / "expected", [("usr", str(tmp_path / "usr.csv"))])
     expected, left_out = converted(wanted)
-    assert by_object(documents(f"{told.bucket}/out"), ROWS) == by_object(expected, ROWS)
-    assert refused(f"{told.bucket}/out") == {(w.rpartition("/")[2], reason) for w, reason in left_out}
+    assert by_object(documents(f"{reported.bucket}/out"), ROWS) == by_object(expected, ROWS)
+    assert refused(f"{reported.bucket}/out") == {(w.rpartition("/")[2], reason) for w, reason in left_out}
     assert len(left_out) == 3
 
 
 @SERVER
-def test_the_same_job_is_done_once(told: Told) -> None:
+def test_the_same_job_is_done_once(reported: JobOutput) -> None:
     """Deliver it once; the second run gets an error."""
-    assert told.steps[-3] == ["again", True]
-    assert "another run of this job delivered to" in told.steps[-2][1]
-    assert len(documents(f"{told.bucket}/out2")) == len(documents(f"{told.bucket}/out"))
-    kept = {name.partition("/")[0] for name in names(f"{told.bucket}/out2") if name.startswith("run=")}
+    assert reported.steps[-3] == ["again", True]
+    assert "another run of this job delivered to" in reported.steps[-2][1]
+    assert len(documents(f"{reported.bucket}/out2")) == len(documents(f"{reported.bucket}/out"))
+    kept = {name.partition("/")[0] for name in names(f"{reported.bucket}/out2") if name.startswith("run=")}
     assert len(kept) == 1
 
 
 @SERVER
-def test_metrics_count_one_attempt_at_each_part(told: Told) -> None:
-    manifest = json.loads(got(f"{told.bucket}/out/_manifest.json"))
+def test_metrics_count_one_attempt_at_each_part(reported: JobOutput) -> None:
+    manifest = json.loads(got(f"{reported.bucket}/out/_manifest.json"))
     counts, events = manifest["counts"], sum(manifest["events"].values())
     size = sum(part["bytes"] for part in manifest["parts"])
-    assert told.steps[-1] == ["counted", [counts["rows"], events, counts["refused"], size]]
+    assert reported.steps[-1] == ["counted", [counts["rows"], events, counts["refused"], size]]
 
 
 LIVE = """
@@ -216,7 +216,7 @@ def test_a_live_log_is_frozen_and_delivered_in_a_store(postgres: Database) -> No
         check=False,
     )
     assert ran.stdout == f"{len(ROWS_OF_LIVES)}\n", ran.stderr
-    assert sorted(documents(f"{place}/out")) == sorted(told_by(expected))
+    assert sorted(documents(f"{place}/out")) == sorted(published_documents(expected))
     assert pending(store) == 3
     assert failures(store) == dict(expected.refused)
     engine.dispose()
@@ -238,13 +238,13 @@ def finished() -> str:
     """A folder in a new bucket that a job has delivered."""
     place = f"{storage.bucket()}/out"
     part = b"<nds/>\n"
-    told = {
+    reported = {
         "name": "run=1/part-00000.xml",
         "records": 1,
         "bytes": len(part),
         "sha256": hashlib.sha256(part).hexdigest(),
     }
-    whole = json.dumps({"job": "a", "parts": [told], "refused": []})
+    whole = json.dumps({"job": "a", "parts": [reported], "refused": []})
     put(f"{place}/run=1/part-00000.xml", part)
     put(f"{place}/run=1/part-00000-late.xml", b"<nds>not named</nds>\n")
     put(f"{place}/run=2/part-00000.xml", part)
@@ -293,7 +293,7 @@ def test_a_manifest_that_was_cut_off_or_changed(finished: str, cut: Callable[[by
 @SERVER
 def test_a_part_that_is_not_as_the_manifest_says(finished: str) -> None:
     put(f"{finished}/run=1/part-00000.xml", b"<nds>longer</nds>\n")
-    with pytest.raises(manifest.NotAsToldBy, match=r"run=1/part-00000\.xml differs from the manifest"):
+    with pytest.raises(manifest.ManifestDiffers, match=r"run=1/part-00000\.xml differs from the manifest"):
         expand([f"s3a://{finished}"], Shape.BYTES, None, reached(finished))
 
 

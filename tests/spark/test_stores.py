@@ -37,7 +37,7 @@ class No(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-def test_wrong_credentials_are_told_without_the_secret() -> None:
+def test_wrong_credentials_are_reported_without_the_secret() -> None:
     with HTTPServer(("127.0.0.1", 0), No) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         given = {
@@ -92,14 +92,14 @@ def test_wrong_credentials_are_told_without_the_secret() -> None:
         ),
     ],
 )
-def test_what_hadoop_is_told_of_a_store_is_told_to_arrow(said: dict[str, str], given: dict[str, Any]) -> None:
+def test_what_hadoop_knows_of_a_store_is_given_to_arrow(said: dict[str, str], given: dict[str, Any]) -> None:
     assert arrow_s3_options(said.get) == given
 
 
 @pytest.mark.parametrize(
     "said", [{"aws.credentials.provider": "com.example.Ours"}, {"encryption.algorithm": "SSE-KMS"}]
 )
-def test_what_cannot_be_told_is_said(said: dict[str, str]) -> None:
+def test_what_cannot_be_reported_is_said(said: dict[str, str]) -> None:
     with pytest.raises(Misuse, match=r"fs\.s3a\."):
         arrow_s3_options(said.get)
 
@@ -110,7 +110,7 @@ def test_a_scheme_that_is_unknown(name: str) -> None:
         Stores.reached(None, [name])
 
 
-def test_a_store_that_nobody_told_of() -> None:
+def test_a_store_that_nobody_reported_of() -> None:
     with pytest.raises(Misuse, match="only files of this machine are read here"):
         expand(["s3a://bucket/x.csv"], Shape.ROWS, None)
 
@@ -128,13 +128,13 @@ def test_a_store_that_nobody_told_of() -> None:
 )
 def test_a_name_with_a_key_in_it_is_not_repeated(name: str) -> None:
     with pytest.raises(Misuse, match="a name of a store holds no key") as caught:
-        Stores.told([name], NOTHING.get)
+        Stores.configured([name], NOTHING.get)
     assert "very-secret" not in str(caught.value)
 
 
 def test_a_container_and_a_user_are_no_keys() -> None:
     names = ["abfss://lake@account.dfs.core.windows.net/x", "hdfs://me@head:8020/x"]
-    found = Stores.told(names, NOTHING.get).known
+    found = Stores.configured(names, NOTHING.get).known
     assert [store.root for store in found] == [name[:-2] for name in names]
 
 
@@ -154,11 +154,11 @@ def test_keys_of_one_bucket_in_a_file_of_credentials(spark: Any, tmp_path: Path)
         provider.createCredentialEntry(name, letters)
         provider.createCredentialEntry("of.somebody.else", letters)
         provider.flush()
-        told = s3_settings(spark)
+        reported = s3_settings(spark)
     finally:
         configured.unset("hadoop.security.credential.provider.path")
-    assert told[name] == secret
-    assert "of.somebody.else" not in told
+    assert reported[name] == secret
+    assert "of.somebody.else" not in reported
 
 
 def test_files_of_this_machine_may_have_a_scheme(tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ def changes() -> list[Change]:
         if n > 6:
             fields.append(Field("late", after=-n))
         op = Op.INSERT if n < 6 else Op.UPDATE
-        told = Change(op, None, "account", (("id", n % 5),), tuple(fields), None, f"t{(n - 1) // 3}")
-        found.append(told._replace(time="2025-01-01T00:00:00"))
+        reported = Change(op, None, "account", (("id", n % 5),), tuple(fields), None, f"t{(n - 1) // 3}")
+        found.append(reported._replace(time="2025-01-01T00:00:00"))
     return found
 
 
@@ -85,10 +85,10 @@ class Stream:
 def handed_out(batches: Sequence[Sequence[Released]]) -> list[list[Any]]:
     """Return the amounts of each transaction, read only from its batch."""
     found = []
-    for told in batches:
-        published = tuple(load_metadata(str(out.reason)) for out in told if out.kind == "metadata")
+    for reported in batches:
+        published = tuple(load_metadata(str(out.reason)) for out in reported if out.kind == "metadata")
         reader = MessageReader(TABLES, replace(READING, published=published))
-        for _, group in groupby((out for out in told if out.kind == "message"), lambda out: out.turn):
+        for _, group in groupby((out for out in reported if out.kind == "message"), lambda out: out.turn):
             found.append([amount(reader.read(out.value)) for out in group])
     return found
 
@@ -118,7 +118,7 @@ def test_wherever_metadata_stand_each_transaction_goes_out_once_and_in_its_order
             del rest[: limit[partition]]
         batches.append(own.batch(*reversed(batch)))
     assert handed_out(batches) == [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]]
-    assert not any(out.late or out.incomplete for told in batches for out in told)
+    assert not any(out.late or out.incomplete for reported in batches for out in reported)
     assert (own.kept.texts, own.kept.packed) == ({}, {})
 
 
@@ -128,16 +128,16 @@ def lacking(*values: bytes) -> list[TopicMessage]:
     return [TopicMessage("bank", 0, offset, value) for offset, value in enumerate(found)]
 
 
-def kinds(told: Sequence[Released]) -> list[str]:
-    return [out.kind for out in told if out.kind not in ("read", "metadata")]
+def kinds(reported: Sequence[Released]) -> list[str]:
+    return [out.kind for out in reported if out.kind not in ("read", "metadata")]
 
 
 def test_what_lacks_its_metadata_waits_and_says_for_what() -> None:
     own = Stream(open_time=60)
-    (told,) = [out for out in own.batch(*lacking()) if out.kind != "read"]
+    (reported,) = [out for out in own.batch(*lacking()) if out.kind != "read"]
     schema_id = written()[1][11:43].decode()
-    assert (told.kind, told.where) == ("open", "bank[0]:0")
-    assert told.reason == (
+    assert (reported.kind, reported.where) == ("open", "bank[0]:0")
+    assert reported.reason == (
         f"3 messages wait, for bank[0]:0 names schemaId {schema_id}, but no metadata message had it"
     )
     before = dict(own.kept.packed)
@@ -152,20 +152,22 @@ def test_metadata_that_never_come(policy: str) -> None:
     own = Stream(open_transactions=policy, open_time=60)
     own.batch(*lacking())
     own.now += MINUTE
-    before = own.kept.told, dict(own.kept.packed)
-    told = [out for out in own.batch(TopicMessage("described", 1, 0, written()[7])) if out.kind != "read"]
+    before = own.kept.reported, dict(own.kept.packed)
+    reported = [out for out in own.batch(TopicMessage("described", 1, 0, written()[7])) if out.kind != "read"]
     if policy == "stop":
-        assert kinds(told) == ["stop"]
-        assert "but no metadata message had it" in str(told[0].reason)
-        assert (own.kept.told, own.kept.packed) == before, "nothing is lost: the next start reads it again"
+        assert kinds(reported) == ["stop"]
+        assert "but no metadata message had it" in str(reported[0].reason)
+        assert (own.kept.reported, own.kept.packed) == before, (
+            "nothing is lost: the next start reads it again"
+        )
     else:
-        assert kinds(told) == ["refused"] * 3
-        assert [out.where for out in told] == ["bank[0]:0", "bank[0]:1", "bank[0]:2"]
-        assert all("is unknown" in str(out.reason) and out.value for out in told)
+        assert kinds(reported) == ["refused"] * 3
+        assert [out.where for out in reported] == ["bank[0]:0", "bank[0]:1", "bank[0]:2"]
+        assert all("is unknown" in str(out.reason) and out.value for out in reported)
         assert own.kept.packed == {}
 
 
-def test_more_than_may_wait_is_told_at_once() -> None:
+def test_more_than_may_wait_is_reported_at_once() -> None:
     own = Stream(open_transactions="refuse", open_bytes=900)
     messages = lacking(*written()[:7])
     assert kinds(own.batch(*messages[:1])) == ["open"]
@@ -211,9 +213,9 @@ def test_a_registry_that_does_not_answer_loses_nothing_and_one_that_lacks_a_sche
         return schemas[number]
 
     own = Stream(replace(READING, schema_of=schema_of))
-    (told,) = own.batch(*sent)
-    assert (told.kind, told.reason) == ("stop", "schema registry: /schemas/ids/7: it answers 503")
-    assert (own.kept.told, own.kept.packed) == (None, {})
+    (reported,) = own.batch(*sent)
+    assert (reported.kind, reported.reason) == ("stop", "schema registry: /schemas/ids/7: it answers 503")
+    assert (own.kept.reported, own.kept.packed) == (None, {})
     faults[0] = UnknownSchema("/schemas/ids/7: it answers 404 Not Found")
     assert kinds(own.batch(*sent[:3])) == ["refused"] * 3
     faults.clear()

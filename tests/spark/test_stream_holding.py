@@ -25,16 +25,16 @@ class Kept:
     """The state as texts and bytes, in dictionaries."""
 
     def __init__(self) -> None:
-        self.told: str | None = None
+        self.reported: str | None = None
         self.texts: dict[str, str] = {}
         self.packed: dict[tuple[str, int], bytes] = {}
         self.described: dict[str, str] = {}
 
     def progress(self) -> str | None:
-        return self.told
+        return self.reported
 
     def keep_progress(self, text: str) -> None:
-        self.told = text
+        self.reported = text
 
     def waiting(self) -> Sequence[tuple[str, str]]:
         return list(self.texts.items())
@@ -118,11 +118,11 @@ def test_every_transaction_goes_out_once_whole_and_in_the_order_of_the_source(
             batch += rest[: limit[partition]]
             del rest[: limit[partition]]
         found += stream.batch(*reversed(batch))
-    told = [
+    reported = [
         [(out.partition, out.offset) for out in group]
         for _, group in groupby((out for out in found if out.kind == "message"), lambda out: out.turn)
     ]
-    assert told == expected
+    assert reported == expected
     assert not any(out.late or out.incomplete for out in found)
     assert (stream.kept.texts, stream.kept.packed) == ({}, {})
 
@@ -141,7 +141,7 @@ def test_a_transaction_waits_until_every_partition_was_read_behind_it() -> None:
     assert stream.places() == [(0, 0)]
 
 
-def test_what_was_sent_again_is_left_out_and_told() -> None:
+def test_what_was_sent_again_is_left_out_and_reported() -> None:
     stream = Stream()
     whole = [at(0, 0, change(1, 7, 1)), at(0, 1, change(2, 7, 2, True))]
     assert stream.places(*whole) == [(0, 0), (0, 1)]
@@ -180,14 +180,14 @@ def test_a_transaction_that_waits_too_long(policy: str, expected: list[str]) -> 
     stream.now += 59 * 1000
     assert kinds(stream.batch()) == ["open"]
     stream.now += MINUTE
-    told = stream.batch(at(0, 2, change(4, 8, 1, True)))
-    assert kinds(told) == expected
-    reasons = {out.reason for out in told if out.kind in ("stop", "refused")}
+    reported = stream.batch(at(0, 2, change(4, 8, 1, True)))
+    assert kinds(reported) == expected
+    reasons = {out.reason for out in reported if out.kind in ("stop", "refused")}
     assert all(reason is not None and "lacks its changes 2 (bank[0])" in reason for reason in reasons)
-    assert [out.incomplete for out in told if out.kind == "message"] in ([], [False], [True, True, False])
+    assert [out.incomplete for out in reported if out.kind == "message"] in ([], [False], [True, True, False])
 
 
-def test_more_than_may_wait_is_told_at_once() -> None:
+def test_more_than_may_wait_is_reported_at_once() -> None:
     stream = Stream(open_transactions="refuse", open_bytes=4000)
     assert kinds(stream.batch(at(0, 0, change(1, 7, 1)))) == ["open"]
     assert kinds(stream.batch(at(0, 1, change(2, 8, 1)))) == ["refused", "refused"]
@@ -197,19 +197,19 @@ def test_what_a_stop_left_as_it_was_goes_on_under_another_setting() -> None:
     stream = Stream(open_time=1)
     stream.batch(at(0, 0, change(1, 7, 1)))
     stream.now += MINUTE
-    before = stream.kept.told, dict(stream.kept.texts)
+    before = stream.kept.reported, dict(stream.kept.texts)
     assert kinds(stream.batch(at(0, 1, change(2, 8, 1, True)))) == ["stop"]
-    assert (stream.kept.told, stream.kept.texts) == before
+    assert (stream.kept.reported, stream.kept.texts) == before
 
 
 @pytest.mark.parametrize("value", [None, b"{", b"[" * 100_000, b'{"magic": 1}', b"\xff"])
 def test_what_is_no_message_costs_itself(value: bytes | None) -> None:
-    told = Stream().batch(at(0, 0, value), at(0, 1, change(1, 7, 1, True)))
-    assert sorted(kinds(told)) == ["message", "refused"]
+    reported = Stream().batch(at(0, 0, value), at(0, 1, change(1, 7, 1, True)))
+    assert sorted(kinds(reported)) == ["message", "refused"]
 
 
-def kinds(told: Iterable[Released]) -> list[str]:
-    return [out.kind for out in told if out.kind != "read"]
+def kinds(reported: Iterable[Released]) -> list[str]:
+    return [out.kind for out in reported if out.kind != "read"]
 
 
 def test_a_transaction_does_not_pass_one_that_waits_for_its_turn() -> None:

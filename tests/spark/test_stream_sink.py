@@ -39,10 +39,10 @@ class Held:
         self.refused: list[Refused] = []
         self._where = where
 
-    def batch(self, number: int, *told: Released, query: str = "q", **chosen: Any) -> None:
+    def batch(self, number: int, *reported: Released, query: str = "q", **chosen: Any) -> None:
         """One batch, applied by a process of its own."""
         with closing(self.sink(**chosen)) as sink:
-            sink.apply(told, query, number)
+            sink.apply(reported, query, number)
 
     def sink(self, heard: bool = True, **chosen: Any) -> TableSink:
         reading = MessageSettings(table_of_topic=True)
@@ -51,7 +51,7 @@ class Held:
 
     @property
     def reasons(self) -> list[str]:
-        return [told.reason for told in self.refused]
+        return [reported.reason for reported in self.refused]
 
 
 @pytest.fixture(params=["database", "delta"])
@@ -169,7 +169,7 @@ def test_a_target_of_which_files_were_applied_is_another_source(held: Held, tmp_
 
 
 def test_one_table_that_fails_keeps_no_other_from_a_batch(tmp_path: Path) -> None:
-    def told(table: str, n: int, turn: int) -> Released:
+    def reported(table: str, n: int, turn: int) -> Released:
         return Released(
             "message", turn, False, False, "bank", 0, n, message(table, "INSERT", {"id": n}, n, turn)
         )
@@ -178,12 +178,12 @@ def test_one_table_that_fails_keeps_no_other_from_a_batch(tmp_path: Path) -> Non
         return [len(DeltaTable(tmp_path / name).to_pyarrow_table()) for name in ("account", "entry")]
 
     held = Held(list, folder=tmp_path)
-    held.batch(0, told("account", 1, 1), told("entry", 2, 1))
+    held.batch(0, reported("account", 1, 1), reported("entry", 2, 1))
     in_the_way = (
         tmp_path / "account" / "_delta_log" / f"{DeltaTable(tmp_path / 'account').version() + 1:020}.json"
     )
     in_the_way.mkdir()
-    second = told("account", 3, 2), told("entry", 4, 2)
+    second = reported("account", 3, 2), reported("entry", 4, 2)
     with pytest.raises(EventlogError, match="account: "):
         held.batch(1, *second)
     assert sizes() == [1, 2]

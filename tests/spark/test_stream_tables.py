@@ -24,22 +24,22 @@ Placed = tuple[str, int, int, bytes]
 def transfer(number: int, partitions: int = 2) -> list[Placed]:
     """Return a transaction: an entry of each of two accounts, whose amounts change; over all partitions."""
     first = 10 * number
-    told: list[tuple[str, str, dict[str, Any]]] = [
+    reported: list[tuple[str, str, dict[str, Any]]] = [
         ("account", "INSERT" if number == 1 else "UPDATE", {"id": 1, "owner": "Jack", "amount": -number}),
         ("account", "INSERT" if number == 1 else "UPDATE", {"id": 2, "owner": "Jane", "amount": number}),
         ("entry", "INSERT", {"id": first, "account": 1, "amount": -1}),
         ("entry", "INSERT", {"id": first + 1, "account": 2, "amount": 1}),
     ]
     if number > 1:
-        told.append(("entry", "DELETE", {"id": first - 10, "account": 1, "amount": -1}))
+        reported.append(("entry", "DELETE", {"id": first - 10, "account": 1, "amount": -1}))
     return [
         (
             "bank",
             n % partitions,
             first + n,
-            message(table, op, data, first + n, number, n + 1, n + 1 == len(told)),
+            message(table, op, data, first + n, number, n + 1, n + 1 == len(reported)),
         )
-        for n, (table, op, data) in enumerate(told)
+        for n, (table, op, data) in enumerate(reported)
     ]
 
 
@@ -81,7 +81,9 @@ def test_a_batch_that_one_table_failed_is_ended_by_the_next_run(
     run()
     assert delta(target, "account") == [(1, "Jack", -1), (2, "Jane", 1)]
     assert delta(target, "entry") == [(10, 1, -1), (11, 2, 1)]
-    assert [told.reason for told in refused] == [f"transaction {2:032X} is open: 3 of its changes arrived"]
+    assert [reported.reason for reported in refused] == [
+        f"transaction {2:032X} is open: 3 of its changes arrived"
+    ]
 
     deliver(inbox, "2", two[3:])
     in_the_way = target / "account" / "_delta_log" / f"{versions(target)['account'] + 1:020}.json"
@@ -131,7 +133,7 @@ def test_the_example(
         ({"to_delta": "a", "open_time": 0}, "between 1 and"),
     ],
 )
-def test_what_is_misused_is_told_before_the_stream_begins(
+def test_what_is_misused_is_reported_before_the_stream_begins(
     spark: Any, inbox: Path, given: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(EventlogError, match=said):

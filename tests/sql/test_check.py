@@ -156,11 +156,11 @@ def test_a_cascade_that_fires_no_trigger(usr: Tracked) -> None:
     assert ("which fires no trigger" in words(usr)) is silent
 
 
-def test_every_way_round_the_triggers_is_told(usr: Tracked) -> None:
+def test_every_way_round_the_triggers_is_reported(usr: Tracked) -> None:
     with usr.engine.connect() as connection:
-        told = [finding for finding in check(connection, usr.log) if not finding.fault]
-    assert told
-    assert all(finding.remedy for finding in told)
+        reported = [finding for finding in check(connection, usr.log) if not finding.fault]
+    assert reported
+    assert all(finding.remedy for finding in reported)
 
 
 # PostgreSQL alone

@@ -35,9 +35,10 @@ FAR = np.array([7, -(1 << 63), 3, 0, (1 << 63) - 1], np.int64)  # the names of o
 @st.composite
 def logs(draw: st.DrawFn) -> list[Row]:
     """Draw pending rows, ids ascending."""
-    told = st.tuples(st.sampled_from(KINDS), st.integers(0, len(FAR) - 1), st.integers(0, 9))
+    reported = st.tuples(st.sampled_from(KINDS), st.integers(0, len(FAR) - 1), st.integers(0, 9))
     return [
-        Row(3 * place + 5, *row) for place, row in enumerate(draw(st.lists(told, min_size=1, max_size=60)))
+        Row(3 * place + 5, *row)
+        for place, row in enumerate(draw(st.lists(reported, min_size=1, max_size=60)))
     ]
 
 
@@ -48,8 +49,8 @@ def fitting(rows: Sequence[Row], octets: int) -> int:
 
 def is_open(rows: Sequence[Row]) -> bool:
     """Return whether an object's last relevant row is of an insert."""
-    told = [row.kind for row in rows if row.kind in INSERTS or row.kind in CLOSING]
-    return bool(told) and told[-1] in INSERTS
+    reported = [row.kind for row in rows if row.kind in INSERTS or row.kind in CLOSING]
+    return bool(reported) and reported[-1] in INSERTS
 
 
 def rest_of(name: int, rows: Sequence[Row]) -> list[Row]:

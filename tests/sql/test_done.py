@@ -118,7 +118,7 @@ def every_way(store: Store, left: list[int]) -> None:
         assert ids_of(snapshot.pending_after(left[1], 5)) == left[2:7]
         assert snapshot.loopback("idm", 100) == [n for n in left if n % 5 == 0]
         fates = snapshot.fates(Selection(driver_user="idm"))
-        assert {fate: told.rows for fate, told in fates.items()} == {
+        assert {fate: reported.rows for fate, reported in fates.items()} == {
             "free": len(free),
             "loopback": len(left) - len(free),
         }
@@ -127,9 +127,9 @@ def every_way(store: Store, left: list[int]) -> None:
         letters = {int(str(row[0])): row[1] for row in snapshot.rows(IDS)}
         assert [n for n, letter in letters.items() if letter == "N"] == left
     with store.upkeep() as upkeep:
-        told = upkeep.backlog()
-        assert told.pending == len(left)
-        assert told.oldest is not None
+        reported = upkeep.backlog()
+        assert reported.pending == len(left)
+        assert reported.oldest is not None
         assert {count.status: count.rows for count in upkeep.counts()}.get("N") == len(left)
     with store.snapshot() as snapshot:
         fit = snapshot.fit(Selection(limit=5, most_bytes=10**9))

@@ -100,6 +100,6 @@ def test_a_raw_of_any_length_is_looked_up_by_its_digits() -> None:
 
 
 def test_what_goes_round_the_triggers_is_named() -> None:
-    told = " ".join(way for way, _ in ORACLE.triggers.ways_round)
+    reported = " ".join(way for way, _ in ORACLE.triggers.ways_round)
     for words in ("locator", "flashback table", "GoldenGate", "XStream", "direct-path"):
-        assert words in told
+        assert words in reported

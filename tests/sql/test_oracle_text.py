@@ -77,7 +77,7 @@ STATEMENTS = (
         "now",
         "oldest_pending",
         "last_of_objects",
-        "told_rows",
+        "overtaking_rows",
         "marked_overtaken",
         "first_failed",
         "failed_of",

@@ -129,9 +129,9 @@ def test_an_attached_log_of_which_nothing_is_known_stops_at_the_start(tracking: 
     with pytest.raises(NothingPublished, match="sync-tables"):
         published(attached)
     assert published(attached, sync_tables="usr").keys() == {"usr"}
-    with pytest.raises(NoDefault, match="no default for record_id, event_time") as told:
+    with pytest.raises(NoDefault, match="no default for record_id, event_time") as reported:
         attached.track("usr")
-    lines = [line.strip() for line in str(told.value).splitlines()]
+    lines = [line.strip() for line in str(reported.value).splitlines()]
     attached.run(*(line.removesuffix(";") for line in lines if line.startswith("alter")))
     attached.track("usr")
     assert published(attached).keys() == {"usr"}
@@ -270,9 +270,9 @@ def test_a_forged_trigger_changes_nothing(pg: Tracked, mallory: str) -> None:
     )
     assert published(pg) == {"usr": ["idu", "fname"]}
     assert adopt(pg.engine, pg.log) == []
-    told = findings(pg)
-    assert told[True] == ""
-    assert f"{mallory}.usr: it is not read" in told[False]
+    reported = findings(pg)
+    assert reported[True] == ""
+    assert f"{mallory}.usr: it is not read" in reported[False]
     with pg.engine.connect() as connection:
         assert tracked(connection, pg.log) == ["public.usr"]
 

@@ -32,16 +32,16 @@ class Model:
             return
         (key,) = (value for _, value in change.key)
         (old,) = (value for _, value in change.key_before)
-        told = {"idu": key} | change.after
+        reported = {"idu": key} | change.after
         if change.op is Op.DELETE:
             self.rows.pop(key, None)
         elif change.op is not Op.UPDATE:
-            self.rows[key] = self.rows.get(key, dict.fromkeys(COLUMNS)) | told
-        elif set(told) == set(COLUMNS) or old in self.rows:
+            self.rows[key] = self.rows.get(key, dict.fromkeys(COLUMNS)) | reported
+        elif set(reported) == set(COLUMNS) or old in self.rows:
             row = self.rows.pop(old, dict.fromkeys(COLUMNS))
-            self.rows[key] = row | told
+            self.rows[key] = row | reported
         elif self._missing_rows == "insert":
-            self.rows[key] = self.rows.get(key, dict.fromkeys(COLUMNS)) | told
+            self.rows[key] = self.rows.get(key, dict.fromkeys(COLUMNS)) | reported
         elif self._missing_rows == "refuse":
             self.refused.append(change)
 
@@ -81,8 +81,8 @@ def transactions(draw: Any) -> list[Change]:
         made.insert(draw(st.integers(0, len(made))), Change(Op.TRUNCATE, "indirect", "usr"))
     ends = draw(st.lists(st.booleans(), min_size=len(made), max_size=len(made)))
     number = 0
-    told = []
+    reported = []
     for place, (one, ends_one) in enumerate(zip(made, ends, strict=True)):
-        told.append(one._replace(position=f"{place:035}", transaction=f"t{number}"))
+        reported.append(one._replace(position=f"{place:035}", transaction=f"t{number}"))
         number += ends_one
-    return told
+    return reported

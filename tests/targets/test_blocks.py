@@ -61,8 +61,8 @@ values = st.one_of(
 def columns(draw: Any) -> list[Any]:
     """Draw values mostly of one kind, like those of a column."""
     usual = draw(st.lists(values, min_size=1, max_size=2))
-    told = st.lists(st.one_of(st.sampled_from(usual), st.just(ABSENT)), max_size=6)
-    return [*draw(told), *draw(st.lists(values, max_size=1))]
+    reported = st.lists(st.one_of(st.sampled_from(usual), st.just(ABSENT)), max_size=6)
+    return [*draw(reported), *draw(st.lists(values, max_size=1))]
 
 
 def goal_at(dialect: Dialect) -> TableTarget:
@@ -76,11 +76,13 @@ SOURCE = Table(None, "t", {name: TABLE.columns[name] for name in ("k", "l", "t",
 
 
 @given(columns(), st.sampled_from(list(TYPES)), st.sampled_from(DIALECTS))
-def test_the_cells_of_a_column_are_those_of_its_values(told: list[Any], name: str, dialect: Dialect) -> None:
+def test_the_cells_of_a_column_are_those_of_its_values(
+    reported: list[Any], name: str, dialect: Dialect
+) -> None:
     column = TABLE.columns[name]
-    at_once = to_column(column, dialect)(told)
+    at_once = to_column(column, dialect)(reported)
     if at_once is not None:
-        one_by_one = [one if one is ABSENT else to_cell(column, dialect)(one) for one in told]
+        one_by_one = [one if one is ABSENT else to_cell(column, dialect)(one) for one in reported]
         assert [(type(cell), cell) for cell in at_once] == [(type(cell), cell) for cell in one_by_one]
 
 
@@ -122,13 +124,13 @@ def changes(draw: Any) -> list[Change]:
 
 
 @given(changes(), st.sampled_from(DIALECTS), st.booleans())
-def test_changes_together_do_what_each_does(told: list[Change], dialect: Dialect, lenient: bool) -> None:
+def test_changes_together_do_what_each_does(reported: list[Change], dialect: Dialect, lenient: bool) -> None:
     goal = goal_at(dialect)
     object.__setattr__(goal, "lenient", lenient)
     met = 0
-    for block in blocks_of(told):
+    for block in blocks_of(reported):
         for number, change, act in zip(block.numbers, block.changes, acts_of(goal, block), strict=True):
-            assert told[number] is change
+            assert reported[number] is change
             met += 1
             if act is None:
                 continue
@@ -136,25 +138,25 @@ def test_changes_together_do_what_each_does(told: list[Change], dialect: Dialect
             assert isinstance(expected, Act)
             assert [*act[:2], act.key, list(act.cells)] == [*expected[:2], expected.key, list(expected.cells)]
             assert list(map(type, act.cells)) == list(map(type, expected.cells))
-    assert met == len(told)
+    assert met == len(reported)
 
 
 def test_plain_changes_go_together() -> None:
     fields = (Field("k", 1, 1), Field("L", ABSENT, "a"), Field("n", ABSENT, "1.50"), Field("f", 1.0, ABSENT))
-    told = [Change(op, None, "t", (("k", 1), ("l", "a")), fields) for op in Op if op is not Op.TRUNCATE]
-    (insert, *_) = blocks = blocks_of([*told, *told])
+    reported = [Change(op, None, "t", (("k", 1), ("l", "a")), fields) for op in Op if op is not Op.TRUNCATE]
+    (insert, *_) = blocks = blocks_of([*reported, *reported])
     assert len(blocks) == 4
     assert len(insert.changes) == 2
     assert all(act is not None for block in blocks for act in acts_of(goal_at(POSTGRESQL), block))
 
 
 def test_a_refused_change_costs_no_other_one() -> None:
-    told = [
+    reported = [
         Change(Op.INSERT, None, "t", (("k", n), ("l", "a")), (Field("t", ABSENT, "x" * n),)) for n in range(9)
     ]
     goal = goal_at(POSTGRESQL)
-    (block,) = blocks_of(told)
+    (block,) = blocks_of(reported)
     acts = acts_of(goal, block)
     assert [act is None for act in acts] == [n > 4 for n in range(9)]
     with pytest.raises(EventlogError, match="longer than"):
-        goal.steps(told[5])
+        goal.steps(reported[5])

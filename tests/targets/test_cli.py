@@ -69,8 +69,10 @@ def test_every_format_goes_into_one_table_once(shell: Shell, postgres: Database)
     current = ("--current", "usr=usr.csv")
     for name in ("changes", "xds", "qlik-table", "qlik-message"):
         made = f"{name}.{'csv' if name == 'qlik-table' else 'xml' if name == 'xds' else 'jsonl'}"
-        told = shell.run("convert", "--from", "log", "--to", name, *to[2:], *current, "-o", made, "log.csv")
-        assert told.code == 0, told.stderr
+        reported = shell.run(
+            "convert", "--from", "log", "--to", name, *to[2:], *current, "-o", made, "log.csv"
+        )
+        assert reported.code == 0, reported.stderr
         source = ("--from", name, "--table", "usr") if name == "qlik-table" else ("--from", name)
         done = shell.run("apply", *source, *to, made)
         assert done.code == 0, done.stderr
@@ -121,7 +123,7 @@ def _line(number: int, table: str, op: str, key: int) -> str:
     return json.dumps(line | {"fields": fields if op != "delete" else []}) + "\n"
 
 
-def test_refused_changes_are_told_kept_and_the_exit_is_1(shell: Shell, postgres: Database) -> None:
+def test_refused_changes_are_reported_kept_and_the_exit_is_1(shell: Shell, postgres: Database) -> None:
     to = ("--to-url", url(postgres), "--tables", "tables.toml", "--schema-changes", "refuse")
     connect(postgres.url)
     with connect(postgres.url).begin() as connection:
@@ -160,15 +162,15 @@ def test_what_is_refused_is_out_before_the_target_passes_it_over(
     strict = shell.run(*words, "--strict")
     assert (strict.code, strict.stderr.splitlines()[-1]) == (1, "eventlog: stopped at the first bad record")
     (shell.folder / "refused.jsonl").write_text('{"half')
-    for told in ("1 inserted, 0 updated, 0 deleted, 2 refused", "0 inserted, 0 updated, 0 deleted"):
-        assert told in shell.run(*words).stderr
+    for reported in ("1 inserted, 0 updated, 0 deleted, 2 refused", "0 inserted, 0 updated, 0 deleted"):
+        assert reported in shell.run(*words).stderr
         half, *kept = (shell.folder / "refused.jsonl").read_text().splitlines()
         assert half == '{"half'
         assert [json.loads(line)["key"] for line in kept] == [{"idu": 8}, {"idu": 9}]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("changes.jsonl",), "name the target: --to-url URL"),
         (("--to-url", "{url}", "--state", "s", "changes.jsonl"), "the target itself remembers"),
@@ -180,10 +182,10 @@ def test_what_is_refused_is_out_before_the_target_passes_it_over(
         (("--to-url", "{url}", "--as", "csv", "changes.jsonl"), "--as csv"),
     ],
 )
-def test_misuse_is_exit_2(shell: Shell, postgres: Database, words: tuple[str, ...], told: str) -> None:
+def test_misuse_is_exit_2(shell: Shell, postgres: Database, words: tuple[str, ...], reported: str) -> None:
     done = shell.run("apply", *(word.replace("{url}", url(postgres)) for word in words))
     assert done.code == 2
-    assert told in done.stderr
+    assert reported in done.stderr
 
 
 def test_a_folder_of_delta_tables_takes_changes_once(shell: Shell) -> None:

@@ -99,7 +99,7 @@ def test_what_met_no_row_is_noted_and_does_not_come_later(shell: Shell) -> None:
     assert rows(shell, "a") == [(1, "new"), (9, "new")]
 
 
-def test_lost_names_are_told_and_nothing_is_applied_again(shell: Shell) -> None:
+def test_lost_names_are_reported_and_nothing_is_applied_again(shell: Shell) -> None:
     apply(shell, INSERTS)
     (kept,) = (shell.folder / "lake" / "a" / FOLDER).glob("*/*.parquet")
     kept.unlink()

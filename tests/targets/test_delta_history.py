@@ -78,8 +78,8 @@ def test_a_version_says_when_and_a_second_one_from_one_place_is_refused(tmp_path
 def test_the_command_keeps_versions_and_columns_that_come_later(tmp_path: Path) -> None:
     def line(number: int, op: str, **after: Any) -> str:
         fields = [{"column": name, "after": value} for name, value in after.items()]
-        told = {"op": op, "table": "t", "key": {"id": 1}, "fields": fields, "position": str(number)}
-        return json.dumps(told | {"transaction": str(number)}) + "\n"
+        reported = {"op": op, "table": "t", "key": {"id": 1}, "fields": fields, "position": str(number)}
+        return json.dumps(reported | {"transaction": str(number)}) + "\n"
 
     shell = Shell(tmp_path)
     try:
@@ -121,5 +121,5 @@ def test_where_a_run_ends_between_two_tables_the_next_one_makes_each_version_onc
     in_the_way.rmdir()
     for _ in range(2):
         apply(tmp_path, more, tables=Tables(), history=True)
-        told = [sorted((r["n"], r["_to_seq"] is None) for r in rows(tmp_path, name)) for name in "ab"]
-        assert told == [[(0, False), (2, True)], [(1, False), (3, True)]]
+        reported = [sorted((r["n"], r["_to_seq"] is None) for r in rows(tmp_path, name)) for name in "ab"]
+        assert reported == [[(0, False), (2, True)], [(1, False), (3, True)]]

@@ -116,7 +116,7 @@ def test_a_change_that_no_column_can_hold_does_not_keep_others_from_a_new_table(
         )
 
 
-def test_what_was_told_last_holds_and_no_more_tables_are_kept_than_some() -> None:
+def test_what_was_reported_last_holds_and_no_more_tables_are_kept_than_some() -> None:
     described = SourceSchema()
     first = Structure(
         "s", "t", (DataColumn("a", Spec("INT4", 10), 1), DataColumn("b", Spec("STRING", 5)), DataColumn("c"))

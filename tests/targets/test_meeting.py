@@ -56,10 +56,10 @@ def test_a_group_that_ends_in_a_deadlock_is_done_again(engine: Engine) -> None:
     run(engine, "create table other (k integer primary key, n integer)")
     run(engine, f"insert into other values {', '.join(f'({k}, 0)' for k in range(2_000))}")
     apply(engine, [changed(Op.INSERT, k, fname="a", lname="b", n=0) for k in range(1, 4)], source="first")
-    told = []
+    reported = []
 
     def work() -> None:
-        told.append(apply(engine, [changed(Op.UPDATE, k, n=5) for k in (1, 3, 2)], source="second"))
+        reported.append(apply(engine, [changed(Op.UPDATE, k, n=5) for k in (1, 3, 2)], source="second"))
 
     applier = threading.Thread(target=work)
     with engine.connect() as blocker, engine.connect() as watcher:
@@ -70,7 +70,7 @@ def test_a_group_that_ends_in_a_deadlock_is_done_again(engine: Engine) -> None:
         blocker.execute(text("update usr set lname = 'c' where idu = 1"))
         blocker.commit()
     applier.join(60)
-    ((tally, refused),) = told
+    ((tally, refused),) = reported
     assert refused == []
     assert tally.updated == 3
     assert rows(engine, "select lname, n from usr order by idu") == [("c", 5), ("b", 5), ("c", 5)]
@@ -162,15 +162,15 @@ def test_a_run_that_follows_applies_what_comes_and_ends_by_a_signal(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("--to-delta", "lake"), "--follow needs a database: --to-url"),
         (("--to-url", "postgresql://127.0.0.1:1/none"), "--follow: changes there has no positions"),
     ],
 )
-def test_what_cannot_be_followed_is_misuse(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_followed_is_misuse(tmp_path: Path, words: tuple[str, ...], reported: str) -> None:
     (tmp_path / "c.jsonl").write_text("")
     command = [sys.executable, "-m", "eventlog", "apply", *words, "--follow", "c.jsonl"]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert reported in done.stderr

@@ -97,15 +97,15 @@ def test_a_position_that_no_version_can_have_costs_its_change(engine: Engine, po
 @pytest.mark.parametrize("history", [False, True])
 def test_each_poisonous_change_costs_itself(engine: Engine, group: int, history: bool) -> None:
     """Apply the good ones, in one group or each in its own."""
-    told = list(mixed(engine))
-    changes = [c._replace(position=f"{n:035}", transaction=str(n)) for n, (_, c) in enumerate(told)]
+    reported = list(mixed(engine))
+    changes = [c._replace(position=f"{n:035}", transaction=str(n)) for n, (_, c) in enumerate(reported)]
     tally, refused = apply(engine, changes, tables=Tables(), history=history, group=group)
     assert text_columns(engine) == {"w"}
     numbers = {one.where.rpartition(":")[2]: one.reason for one in refused}
-    poisons = {c.position: kind for c, (kind, _) in zip(changes, told, strict=True) if kind}
+    poisons = {c.position: kind for c, (kind, _) in zip(changes, reported, strict=True) if kind}
     assert [kind for position, kind in poisons.items() if position not in numbers] == []
     assert len(numbers) == len(refused) == len(poisons) == tally.refused
-    good = [c for c, (kind, _) in zip(changes, told, strict=True) if not kind]
+    good = [c for c, (kind, _) in zip(changes, reported, strict=True) if not kind]
     assert rows(engine, "select id, v from good order by id") == sorted(
         (c.key[0][1], c.after["v"]) for c in good
     )

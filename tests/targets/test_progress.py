@@ -22,7 +22,9 @@ HEAD = "header__change_seq,header__change_oper,header__stream_position,header__t
 
 
 @pytest.mark.parametrize("tables", [1, 3])
-def test_every_byte_of_change_tables_is_told_once(postgres: Database, tmp_path: Path, tables: int) -> None:
+def test_every_byte_of_change_tables_is_reported_once(
+    postgres: Database, tmp_path: Path, tables: int
+) -> None:
     names = []
     for number in range(tables):
         lines = [
@@ -33,11 +35,13 @@ def test_every_byte_of_change_tables_is_told_once(postgres: Database, tmp_path: 
         path.parent.mkdir()
         path.write_text(HEAD + "".join(lines))
         names.append(str(path))
-    told: list[int] = []
+    reported: list[int] = []
     refused: list[Refused] = []
     job = Job("qlik-table", "changes", tuple(names), tables=TABLES)
     url = postgres.url.render_as_string(hide_password=False)
     report = Report(refused.append, io.BytesIO(), False)
-    tally = apply_to_database(job, url, ApplySettings(), report, "2025-01-02 00:00:00.000000", told.append)
+    tally = apply_to_database(
+        job, url, ApplySettings(), report, "2025-01-02 00:00:00.000000", reported.append
+    )
     assert (refused, tally.inserted) == ([], 9 * tables)
-    assert sum(told) == sum(Path(name).stat().st_size for name in names)
+    assert sum(reported) == sum(Path(name).stat().st_size for name in names)

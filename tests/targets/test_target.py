@@ -110,7 +110,7 @@ def test_long_values_wait_for_few_others(engine: Engine) -> None:
     assert max(held) <= MOST_CHARACTERS >> 20
 
 
-def test_two_at_once_on_one_source_are_told(engine: Engine) -> None:
+def test_two_at_once_on_one_source_are_reported(engine: Engine) -> None:
     settings = ApplySettings()
     with (
         closing(Database(engine, "s", TABLES, settings, print)) as one,
@@ -175,7 +175,7 @@ def test_keys_that_are_one_row_of_the_target_keep_their_order(engine: Engine) ->
 
 
 @pytest.mark.parametrize(
-    ("policy", "columns", "told"),
+    ("policy", "columns", "reported"),
     [
         ("apply", [(1, None, "x"), (2, 5, "y")], []),
         ("ignore", [(1, None), (2, 5)], []),
@@ -183,7 +183,7 @@ def test_keys_that_are_one_row_of_the_target_keep_their_order(engine: Engine) ->
     ],
 )
 def test_a_column_that_the_target_lacks(
-    engine: Engine, policy: str, columns: list[Any], told: list[str]
+    engine: Engine, policy: str, columns: list[Any], reported: list[str]
 ) -> None:
     run(engine, "create table usr (idu integer primary key, n integer)")
     first = changed(Op.INSERT, 1) if policy == "refuse" else changed(Op.INSERT, 1, lname="x")
@@ -191,7 +191,7 @@ def test_a_column_that_the_target_lacks(
         engine, numbered(first, changed(Op.INSERT, 2, lname="y", n=5)), schema_changes=policy, group=1
     )
     assert rows(engine, "select * from usr order by idu") == columns
-    assert [one.reason.partition(" (")[0].rpartition(".")[2] for one in refused] == told
+    assert [one.reason.partition(" (")[0].rpartition(".")[2] for one in refused] == reported
     assert len(rows(engine, "select * from eventlog_applied_ddl")) == (policy == "apply")
 
 
@@ -237,7 +237,7 @@ def test_what_is_no_row_of_a_table_is_refused_with_the_reason(engine: Engine) ->
         Change(Op.INSERT, None, "keyless", (), (Field("a", ABSENT, 1),)),
     ]
     _, refused = apply(engine, changes)
-    told = " ".join(one.reason for one in refused)
+    reported = " ".join(one.reason for one in refused)
     for words in (
         "it has no value for idu",
         "fname: a column holds one value",
@@ -247,7 +247,7 @@ def test_what_is_no_row_of_a_table_is_refused_with_the_reason(engine: Engine) ->
         "eventlog_applied is a table of ours",
         "keyless has no known key",
     ):
-        assert words in told
+        assert words in reported
     assert len(refused) == len(changes)
 
 

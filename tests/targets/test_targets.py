@@ -16,7 +16,7 @@ from tests.targets.support import apply, rows, run
 pytestmark = pytest.mark.quick
 
 
-def told(op: Op, table: str, key: int, **after: Any) -> Change:
+def changed(op: Op, table: str, key: int, **after: Any) -> Change:
     """Return a change of a table whose key is id."""
     fields = tuple(Field(name, ABSENT, value) for name, value in {"id": key, **after}.items())
     return Change(op, None, table, (("id", key),), () if op is Op.DELETE else fields)
@@ -29,12 +29,16 @@ def together(engine: Engine, *changes: Change, source: str = "test") -> Sequence
     return [f"{one.where.rpartition(':')[2].lstrip('0')}: {one.reason}" for one in refused]
 
 
-def test_columns_that_the_target_computes_are_told_in_vain(engine: Engine) -> None:
+def test_columns_that_the_target_computes_are_reported_in_vain(engine: Engine) -> None:
     run(
         engine,
         "create table t (id integer primary key, v integer, w integer generated always as (v * 2) stored)",
     )
-    changes = [told(Op.INSERT, "t", 1, v=1), told(Op.INSERT, "t", 2, v=2, w=77), told(Op.UPDATE, "t", 1, W=5)]
+    changes = [
+        changed(Op.INSERT, "t", 1, v=1),
+        changed(Op.INSERT, "t", 2, v=2, w=77),
+        changed(Op.UPDATE, "t", 1, W=5),
+    ]
     assert together(engine, *changes) == []
     assert rows(engine, "select * from t order by id") == [(1, 1, 2), (2, 2, 4)]
     assert rows(engine, "select * from eventlog_applied_ddl") == []
@@ -45,14 +49,17 @@ def test_an_identity_takes_the_numbers_of_the_source(engine: Engine) -> None:
         engine.dialect.name, "integer auto_increment"
     )
     run(engine, f"create table t (id {kind} primary key, v integer)")
-    assert together(engine, told(Op.INSERT, "t", 7, v=1), told(Op.INSERT, "t", 8, v=1)) == []
-    assert together(engine, told(Op.UPDATE, "t", 8, v=2), told(Op.INSERT, "t", 9, v=3), source="staged") == []
+    assert together(engine, changed(Op.INSERT, "t", 7, v=1), changed(Op.INSERT, "t", 8, v=1)) == []
+    assert (
+        together(engine, changed(Op.UPDATE, "t", 8, v=2), changed(Op.INSERT, "t", 9, v=3), source="staged")
+        == []
+    )
     assert rows(engine, "select * from t order by id") == [(7, 1), (8, 2), (9, 3)]
 
 
 def test_a_view_takes_no_changes(engine: Engine) -> None:
     run(engine, "create table base (id integer primary key)", "create view t as select * from base")
-    assert together(engine, told(Op.INSERT, "t", 1), told(Op.INSERT, "base", 2)) == [
+    assert together(engine, changed(Op.INSERT, "t", 1), changed(Op.INSERT, "base", 2)) == [
         "1: t is a view in the target: changes go into tables"
     ]
     assert rows(engine, "select * from base") == [(2,)]
@@ -65,8 +72,12 @@ def test_a_row_without_a_partition_costs_itself(engine: Engine) -> None:
     else:
         by = "partition by range (id) (partition p values less than (10))"
         run(engine, f"create table t (id integer primary key, v integer) {by}")
-    changes = [told(Op.INSERT, "t", 1, v=1), told(Op.INSERT, "t", 20, v=1), told(Op.INSERT, "t", 3, v=1)]
-    (refused,) = together(engine, *changes, told(Op.UPDATE, "t", 1, v=2))
+    changes = [
+        changed(Op.INSERT, "t", 1, v=1),
+        changed(Op.INSERT, "t", 20, v=1),
+        changed(Op.INSERT, "t", 3, v=1),
+    ]
+    (refused,) = together(engine, *changes, changed(Op.UPDATE, "t", 1, v=2))
     assert refused.startswith("2: ")
     assert "partition" in refused
     assert rows(engine, "select * from t order by id") == [(1, 2), (3, 1)]
@@ -80,24 +91,34 @@ def test_tables_that_refer_to_each_other(engine: Engine) -> None:
         "create table c (id integer primary key, p integer not null,"
         " constraint of_p foreign key (p) references p (id))",
     )
-    first = [told(Op.INSERT, "p", 1, v=1), told(Op.INSERT, "c", 1, p=1), told(Op.INSERT, "p", 2, v=1)]
+    first = [
+        changed(Op.INSERT, "p", 1, v=1),
+        changed(Op.INSERT, "c", 1, p=1),
+        changed(Op.INSERT, "p", 2, v=1),
+    ]
     assert together(engine, *first) == []
-    moved = [told(Op.UPDATE, "c", 1, p=2), told(Op.DELETE, "p", 1), told(Op.INSERT, "p", 3, v=1)]
-    moved += [told(Op.INSERT, "c", 3, p=3), told(Op.DELETE, "c", 3), told(Op.INSERT, "c", 4, p=3)]
+    moved = [changed(Op.UPDATE, "c", 1, p=2), changed(Op.DELETE, "p", 1), changed(Op.INSERT, "p", 3, v=1)]
+    moved += [changed(Op.INSERT, "c", 3, p=3), changed(Op.DELETE, "c", 3), changed(Op.INSERT, "c", 4, p=3)]
     assert together(engine, *moved, source="moved") == []
     assert rows(engine, "select * from c order by id") == [(1, 2), (4, 3)]
-    gone = [told(Op.UPDATE, "p", 3, v=2), told(Op.DELETE, "c", 4), told(Op.DELETE, "p", 3)]
+    gone = [changed(Op.UPDATE, "p", 3, v=2), changed(Op.DELETE, "c", 4), changed(Op.DELETE, "p", 3)]
     assert together(engine, *gone, source="gone") == []
-    (refused,) = together(engine, told(Op.INSERT, "c", 9, p=9), told(Op.INSERT, "p", 9), source="orphan")
+    (refused,) = together(
+        engine, changed(Op.INSERT, "c", 9, p=9), changed(Op.INSERT, "p", 9), source="orphan"
+    )
     assert refused.startswith("1: the database refused: ")
     assert rows(engine, "select id from p order by id") == [(2,), (9,)]
 
 
 def test_a_unique_value_goes_from_row_to_row(engine: Engine) -> None:
     run(engine, "create table t (id integer primary key, u varchar(9) unique)")
-    assert together(engine, told(Op.INSERT, "t", 1, u="a"), told(Op.INSERT, "t", 2, u="b")) == []
-    swap = [told(Op.UPDATE, "t", 1, u="x"), told(Op.UPDATE, "t", 2, u="a"), told(Op.UPDATE, "t", 1, u="b")]
-    assert together(engine, *swap, told(Op.INSERT, "t", 3, u="x"), source="swap") == []
+    assert together(engine, changed(Op.INSERT, "t", 1, u="a"), changed(Op.INSERT, "t", 2, u="b")) == []
+    swap = [
+        changed(Op.UPDATE, "t", 1, u="x"),
+        changed(Op.UPDATE, "t", 2, u="a"),
+        changed(Op.UPDATE, "t", 1, u="b"),
+    ]
+    assert together(engine, *swap, changed(Op.INSERT, "t", 3, u="x"), source="swap") == []
     assert rows(engine, "select * from t order by id") == [(1, "b"), (2, "a"), (3, "x")]
 
 
@@ -106,7 +127,9 @@ def test_a_part_of_a_moment_that_the_column_would_cut_costs_its_row(engine: Engi
     noon, midnight = "2024-01-01T12:00:00", "2024-01-01T00:00:00.0"
     days, times = (noon, midnight, "2024-01-01"), (noon, "2024-01-01", "12:00:00")
     values = [("d", value) for value in days] + [("v", value) for value in times]
-    changes = [told(Op.INSERT, "t", number, **{name: value}) for number, (name, value) in enumerate(values)]
+    changes = [
+        changed(Op.INSERT, "t", number, **{name: value}) for number, (name, value) in enumerate(values)
+    ]
     refused = together(engine, *changes)
     assert [reason.partition(", which")[0] for reason in refused] == [
         f"1: d: '{noon}' has a time of day",
@@ -121,7 +144,7 @@ def test_a_decimal_that_no_double_holds_costs_its_row(engine: Engine) -> None:
     run(engine, "create table t (id integer primary key, v double precision)")
     held = ("0.1", "1.1000000000000001", "1.1000000000000000888", "1e22", "0.10000000000000000000", "0e-400")
     lost = ("0.12345678901234567890", "9007199254740993", "12345678901234567.5", "1e-400", "1e400", "-1e400")
-    changes = [told(Op.INSERT, "t", number, v=text) for number, text in enumerate((*held, *lost), 1)]
+    changes = [changed(Op.INSERT, "t", number, v=text) for number, text in enumerate((*held, *lost), 1)]
     assert together(engine, *changes) == [
         f"{number}: v: '{text}' has more digits than the column holds"
         for number, text in enumerate(lost, len(held) + 1)
@@ -131,10 +154,10 @@ def test_a_decimal_that_no_double_holds_costs_its_row(engine: Engine) -> None:
 
 def test_an_insert_of_several_values_of_a_column_costs_itself(engine: Engine) -> None:
     """Refuse it, because only the last of several values would be stored."""
-    one = told(Op.INSERT, "t", 1, v="a")
+    one = changed(Op.INSERT, "t", 1, v="a")
     run(engine, "create table t (id integer primary key, v varchar(9))")
     several = one._replace(fields=(*one.fields, Field("v", ABSENT, "b")))
-    twice = told(Op.INSERT, "t", 2, v="a", V="a")
+    twice = changed(Op.INSERT, "t", 2, v="a", V="a")
     (refused,) = together(engine, several, twice)
     assert refused == "1: v: a column holds one value, and the change has several"
     assert rows(engine, "select id, v from t") == [(2, "a")]
@@ -152,7 +175,7 @@ def test_a_trigger_of_the_target_has_the_last_word(engine: Engine) -> None:
             engine,
             f"create trigger f before insert on t for each row {body} set new.v = new.v + 100; end",
         )
-    (refused,) = together(engine, *(told(Op.INSERT, "t", n, v=n) for n in range(1, 5)))
+    (refused,) = together(engine, *(changed(Op.INSERT, "t", n, v=n) for n in range(1, 5)))
     assert refused.startswith("3: the database refused: no three")
     assert rows(engine, "select * from t order by id") == [(1, 101), (2, 102), (4, 104)]
 
@@ -160,7 +183,11 @@ def test_a_trigger_of_the_target_has_the_last_word(engine: Engine) -> None:
 def test_names_are_found_whatever_their_case(engine: Engine) -> None:
     quote = '"' if engine.dialect.name == "postgresql" else "`"
     run(engine, f"create table {quote}Usr{quote} ({quote}Id{quote} integer primary key, v integer)")
-    changes = [told(Op.INSERT, "Usr", 1, v=1), told(Op.INSERT, "usr", 2, V=1), told(Op.UPDATE, "USR", 1, v=2)]
+    changes = [
+        changed(Op.INSERT, "Usr", 1, v=1),
+        changed(Op.INSERT, "usr", 2, V=1),
+        changed(Op.UPDATE, "USR", 1, v=2),
+    ]
     assert together(engine, *changes) == []
     assert rows(engine, f"select * from {quote}Usr{quote} order by 1") == [(1, 2), (2, 1)]
 
@@ -168,12 +195,12 @@ def test_names_are_found_whatever_their_case(engine: Engine) -> None:
 def test_the_widest_table(engine: Engine) -> None:
     columns = {f"c{n}": n for n in range(1_590 if engine.dialect.name == "postgresql" else 1_000)}
     run(engine, f"create table t (id integer primary key, {', '.join(f'{c} integer' for c in columns)})")
-    assert together(engine, told(Op.INSERT, "t", 1, **columns), told(Op.UPDATE, "t", 1, c5=77)) == []
+    assert together(engine, changed(Op.INSERT, "t", 1, **columns), changed(Op.UPDATE, "t", 1, c5=77)) == []
     assert rows(engine, "select c4, c5, c999 from t") == [(4, 77, 999)]
 
 
 def test_a_table_that_cannot_be_made_costs_its_changes(engine: Engine) -> None:
-    wide = told(Op.INSERT, "wide", 1, **{f"c{n}": n for n in range(5_000)})
+    wide = changed(Op.INSERT, "wide", 1, **{f"c{n}": n for n in range(5_000)})
     (refused,) = together(engine, wide)
     assert "wide would have 5001 columns" in refused
 
@@ -183,7 +210,7 @@ def test_a_value_that_is_too_large_for_an_index_costs_its_row(engine: Engine) ->
         pytest.skip("elsewhere an index of long texts has a length, within which it takes any")
     run(engine, "create table t (id integer primary key, v text)", "create index on t (v)")
     long = "".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(600))
-    (refused,) = together(engine, told(Op.INSERT, "t", 1, v="a"), told(Op.INSERT, "t", 2, v=long))
+    (refused,) = together(engine, changed(Op.INSERT, "t", 1, v="a"), changed(Op.INSERT, "t", 2, v=long))
     assert refused.startswith("2: the database refused: index row requires")
     assert rows(engine, "select id from t") == [(1,)]
 
@@ -192,7 +219,7 @@ def test_a_key_that_the_target_computes_takes_no_changes(engine: Engine) -> None
     if engine.dialect.name != "postgresql":
         pytest.skip("there no column of a primary key is computed")
     run(engine, "create table t (a integer, id integer generated always as (a + 1) stored primary key)")
-    (refused,) = together(engine, told(Op.INSERT, "t", 1, a=0))
+    (refused,) = together(engine, changed(Op.INSERT, "t", 1, a=0))
     assert refused.startswith("1: the key of t has a column that the target computes itself")
 
 
@@ -217,8 +244,8 @@ def refer_late(engine: Engine) -> None:
 def test_a_key_to_which_others_refer_costs_its_change(engine: Engine) -> None:
     """Check late constraints after the change, not at the end of the group."""
     refer_late(engine)
-    assert together(engine, told(Op.INSERT, "p", 1, v=1), told(Op.INSERT, "c", 1, v=1, p=1)) == []
-    changes = [told(Op.INSERT, "p", 8, v=1), moved("p", 1, 2, v=5), told(Op.INSERT, "p", 9, v=1)]
+    assert together(engine, changed(Op.INSERT, "p", 1, v=1), changed(Op.INSERT, "c", 1, v=1, p=1)) == []
+    changes = [changed(Op.INSERT, "p", 8, v=1), moved("p", 1, 2, v=5), changed(Op.INSERT, "p", 9, v=1)]
     (refused,) = together(engine, *changes, source="moved")
     assert refused.startswith("2: the database refused: update or delete on table")
     assert rows(engine, "select * from p order by id") == [(1, 1), (8, 1), (9, 1)]
@@ -226,8 +253,10 @@ def test_a_key_to_which_others_refer_costs_its_change(engine: Engine) -> None:
 
 def test_rows_that_come_before_those_to_which_they_refer_do_not_pay_for_another(engine: Engine) -> None:
     refer_late(engine)
-    wrong = told(Op.INSERT, "c", 2, v=1 << 40, p=1)
-    (refused,) = together(engine, told(Op.INSERT, "c", 1, v=1, p=1), wrong, told(Op.INSERT, "p", 1, v=1))
+    wrong = changed(Op.INSERT, "c", 2, v=1 << 40, p=1)
+    (refused,) = together(
+        engine, changed(Op.INSERT, "c", 1, v=1, p=1), wrong, changed(Op.INSERT, "p", 1, v=1)
+    )
     assert refused.startswith("2: the database refused: value ")
     assert rows(engine, "select id, p from c") == [(1, 1)]
     assert rows(engine, "select id from p") == [(1,)]
@@ -238,12 +267,12 @@ def test_a_number_that_is_always_generated_stays_with_its_row(engine: Engine) ->
     if engine.dialect.name != "postgresql":
         pytest.skip("elsewhere such a number can be changed")
     run(engine, "create table t (id integer primary key, g integer generated always as identity, v integer)")
-    first = [told(Op.INSERT, "t", 1, g=70, v=1), told(Op.INSERT, "t", 2, g=80, v=1)]
+    first = [changed(Op.INSERT, "t", 1, g=70, v=1), changed(Op.INSERT, "t", 2, g=80, v=1)]
     assert together(engine, *first) == []
     later = [
-        told(Op.UPDATE, "t", 1, g=70, v=2),
-        told(Op.UPDATE, "t", 2, g=81),
-        told(Op.INSERT, "t", 3, g=9, v=3),
+        changed(Op.UPDATE, "t", 1, g=70, v=2),
+        changed(Op.UPDATE, "t", 2, g=81),
+        changed(Op.INSERT, "t", 3, g=9, v=3),
     ]
     kept, unmoved = together(engine, *later, moved("t", 2, 4, g=80), source="later")
     assert kept == (
@@ -258,15 +287,15 @@ def test_a_number_0_is_no_wish_for_another(engine: Engine) -> None:
         engine.dialect.name, "integer auto_increment"
     )
     run(engine, f"create table t (id {kind} primary key, v integer)")
-    assert together(engine, told(Op.INSERT, "t", 0, v=1), told(Op.UPDATE, "t", 0, v=2)) == []
+    assert together(engine, changed(Op.INSERT, "t", 0, v=1), changed(Op.UPDATE, "t", 0, v=2)) == []
     assert rows(engine, "select * from t") == [(0, 2)]
 
 
 def test_words_that_a_database_reads_by_its_clock_cost_their_rows(engine: Engine) -> None:
     run(engine, "create table t (id integer primary key, d date, s timestamp null, h time)")
     named = [("d", "today"), ("s", "now"), ("h", "allballs"), ("d", "24-01-02"), ("d", "01/02/2024")]
-    changes = [told(Op.INSERT, "t", number, **{name: value}) for number, (name, value) in enumerate(named)]
-    refused = together(engine, *changes, told(Op.INSERT, "t", 9, d="2024-01-02"))
+    changes = [changed(Op.INSERT, "t", number, **{name: value}) for number, (name, value) in enumerate(named)]
+    refused = together(engine, *changes, changed(Op.INSERT, "t", 9, d="2024-01-02"))
     assert [reason.partition(" (")[0] for reason in refused] == [
         "1: d: 'today' is not a date",
         "2: s: 'now' is not a timestamp",

@@ -51,8 +51,8 @@ def test_transactions_of_one_moment_are_not_split(shell: Shell, postgres: Databa
 
 def test_a_contradicted_transaction_is_refused_as_a_whole(shell: Shell, postgres: Database) -> None:
     lines = (shell.folder / "all.jsonl").read_text().splitlines()
-    (told,) = (line for line in lines if '"fname":"c"' in line)
-    (shell.folder / "bad.jsonl").write_text("\n".join([*lines, told.replace('"c"', '"x"')]) + "\n")
+    (reported,) = (line for line in lines if '"fname":"c"' in line)
+    (shell.folder / "bad.jsonl").write_text("\n".join([*lines, reported.replace('"c"', '"x"')]) + "\n")
     words = ("--from", "qlik-message", "--table", "usr", "--tables", "t.toml", "--refused", "refused")
     done = shell.run("apply", "--to-url", url(postgres), *words, "bad.jsonl")
     assert done.code == 1

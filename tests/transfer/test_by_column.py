@@ -35,7 +35,7 @@ pytestmark = pytest.mark.quick
 _NUMBERS = itertools.count()
 CLOCK = "2025-01-01 00:00:00"
 Inputs = Sequence[tuple[str, str]]
-Told = tuple[bytes, list[tuple[str, str, bytes | None]]]
+Outcome = tuple[bytes, list[tuple[str, str, bytes | None]]]
 
 
 def current_rows(folder: Path) -> CurrentFiles:
@@ -47,7 +47,7 @@ def current_rows(folder: Path) -> CurrentFiles:
     return rows
 
 
-def by_row(folder: Path, inputs: Inputs, rules: Rules, wanted: XdsSettings) -> Told:
+def by_row(folder: Path, inputs: Inputs, rules: Rules, wanted: XdsSettings) -> Outcome:
     refused: list[Refused] = []
     tables = tablesfile.read(TABLES)
     with current_rows(folder) as current:
@@ -59,19 +59,19 @@ def by_row(folder: Path, inputs: Inputs, rules: Rules, wanted: XdsSettings) -> T
             if not isinstance(source, Refused)
         )
         records = list(write((event.change for event in pickup.events(opened)), tables, wanted))
-    return told(records, refused)
+    return outcome(records, refused)
 
 
-def by_column(folder: Path, inputs: Inputs, rules: Rules, wanted: XdsSettings, memory: int) -> Told:
+def by_column(folder: Path, inputs: Inputs, rules: Rules, wanted: XdsSettings, memory: int) -> Outcome:
     refused: list[Refused] = []
     with current_rows(folder) as current:
         tables = tablesfile.read(TABLES)
         pickup = BulkPickup(tables, rules, wanted, current, CLOCK, refused.append, memory=memory)
         records = list(pickup.documents(inputs, lambda size: None))
-    return told(records, refused)
+    return outcome(records, refused)
 
 
-def told(records: Sequence[bytes | Refused], refused: Sequence[Refused]) -> Told:
+def outcome(records: Sequence[bytes | Refused], refused: Sequence[Refused]) -> Outcome:
     """Return the documents, and what was refused, whatever came first."""
     left = [*refused, *(record for record in records if isinstance(record, Refused))]
     documents = b"".join(record for record in records if not isinstance(record, Refused))
@@ -202,7 +202,7 @@ def test_decimals_of_more_than_64_bits_are_no_other_numbers(tmp_path: Path, colu
     assert len(found[1]) == len(over)
 
 
-def test_rows_that_memory_cannot_hold_together_are_told(
+def test_rows_that_memory_cannot_hold_together_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eventlog.log_files.by_column.object_spool._MOST", 1000)

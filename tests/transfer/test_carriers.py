@@ -81,19 +81,19 @@ def test_a_queue_in_a_database_goes_on_where_its_state_file_left_it(
         columns = ", ".join(f"{c.name} {kinds.get(c.type, 'text')}" for c in DISPATCH)
         connection.exec_driver_sql(f"create table dispatch_queue ({columns})")
 
-    def add(*told: tuple[Any, ...]) -> None:
+    def add(*reported: tuple[Any, ...]) -> None:
         marks = ", ".join(
             "decode(%s, 'hex')" if c.type == "bytes" else f"%s::{kinds.get(c.type, 'text')}" for c in DISPATCH
         )
         with engine.begin() as connection:
-            for cells in told:
+            for cells in reported:
                 connection.exec_driver_sql(f"insert into dispatch_queue values ({marks})", cells)
 
     def go_on() -> list[str]:
         url, out = postgres.url.render_as_string(hide_password=False), tmp_path / "out.jsonl"
         state = tmp_path / "state.json"
         job = Job("linter", "changes", ("dispatch_queue",), str(out), tables=LAYOUT, url=url, state=state)
-        convert(job, Report(lambda told: None), CLOCK)
+        convert(job, Report(lambda reported: None), CLOCK)
         return [json.loads(line)["position"] for line in out.read_text().splitlines()]
 
     add(operation(2, ROW_1), operation(3, ROW_1, ROW_2, TRANSACT_ID=6, SYSLOG_ADDR=101), end(TRANSACT_ID=6))

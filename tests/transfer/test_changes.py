@@ -101,8 +101,8 @@ def test_updates_that_change_nothing_are_counted_where_they_are_left_out(target:
     same = [Change(Op.UPDATE, "indirect", "usr", (("idu", n),), fields, str(n)) for n in (1, 2)]
     other = same[0]._replace(fields=(Field("fname", "Jack", "John"),), position="3")
     content = b"".join(dump_line(neutral.dump(change)) for change in (*same, other))
-    written, told = run_convert(tmp_path, "changes", target, content, name="in.jsonl")
+    written, reported = run_convert(tmp_path, "changes", target, content, name="in.jsonl")
     assert written.count("John") == 1
-    assert [(one.where, one.reason, one.fault) for one in told] == [
+    assert [(one.where, one.reason, one.fault) for one in reported] == [
         ("usr", "2 updates that change nothing are left out, at usr:1, usr:2", False)
     ]

@@ -63,7 +63,7 @@ def test_blank_lines_are_passed_over() -> None:
         (b'1,"never closed', "f:3 a quote is never closed"),
     ],
 )
-def test_a_bad_record_is_told_with_its_line_and_costs_nothing_else(bad: bytes, reason: str) -> None:
+def test_a_bad_record_is_reported_with_its_line_and_costs_nothing_else(bad: bytes, reason: str) -> None:
     assert read(b"a,b\n0,0\n" + bad + b"\n4,5\n6,7\n") == [("0", "0"), reason, ("4", "5"), ("6", "7")]
 
 

@@ -65,11 +65,11 @@ def test_a_delimiter_is_one_character(text: str) -> None:
 
 def test_a_log_in_another_layout_is_converted(tmp_path: Path) -> None:
     content = ";".join(HEADER) + "\n1;2;usr;idu=1;fname;'Jack; or';NULL\n"
-    told, refused = run_convert(
+    reported, refused = run_convert(
         tmp_path, "log", "xds", content, csv_delimiter=";", csv_quote="'", csv_null="NULL"
     )
     assert refused == []
-    assert "Jack; or" in told
+    assert "Jack; or" in reported
 
 
 def test_json_is_lines_or_an_array(tmp_path: Path) -> None:

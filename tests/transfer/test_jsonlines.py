@@ -107,8 +107,8 @@ def test_a_member_that_stands_twice_costs_its_record_and_not_a_value(text: str, 
         message_at("f", "json", number, one.encode()) for number, one in enumerate(text.splitlines(), 1)
     )
     for read in (lines, messages):
-        told = [one.value if isinstance(one, Object) else f"{one.where}: {one.reason}" for one in read]
-        assert told == found
+        reported = [one.value if isinstance(one, Object) else f"{one.where}: {one.reason}" for one in read]
+        assert reported == found
 
 
 def test_a_mark_of_utf_8_is_no_letter() -> None:

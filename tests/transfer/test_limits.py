@@ -42,7 +42,7 @@ def rows(*names: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "reported"),
     [
         ("in.csv", rows("Jack", "x" * 400, "John"), "in.csv:3: the line has over 300 bytes (--max-record)"),
         (
@@ -52,11 +52,13 @@ def rows(*names: str) -> str:
         ),
     ],
 )
-def test_a_record_over_the_limit_is_refused_alone(name: str, content: str, told: str, shell: Shell) -> None:
+def test_a_record_over_the_limit_is_refused_alone(
+    name: str, content: str, reported: str, shell: Shell
+) -> None:
     (shell.folder / name).write_text(content)
     assert shell.run(*TO_CHANGES.split(), name).code == 0
     done = shell.run(*TO_CHANGES.split(), "--max-record", "300", name)
-    assert (done.code, done.stderr.splitlines()[0]) == (1, told)
+    assert (done.code, done.stderr.splitlines()[0]) == (1, reported)
     assert len(done.stdout.splitlines()) == 2
     assert shell.run(*TO_CHANGES.split(), name, EVENTLOG_MAX_RECORD="300").stderr == done.stderr
 
@@ -72,8 +74,8 @@ def test_a_header_over_the_limit_costs_its_file(limit: int, shell: Shell) -> Non
 def test_an_event_over_the_limit_is_refused_alone(shell: Shell) -> None:
     (shell.folder / "in.xml").write_text(ADD.format("a") + ADD.format("x" * 3_000_000) + ADD.format("b"))
     done = shell.run(*TO_CHANGES.split(), "--max-record", "1000000", "in.xml")
-    told = "in.xml:document 2 (byte 196): an event is over 1000000 bytes (--max-record)"
-    assert (done.code, done.stderr.splitlines()[0]) == (1, told)
+    reported = "in.xml:document 2 (byte 196): an event is over 1000000 bytes (--max-record)"
+    assert (done.code, done.stderr.splitlines()[0]) == (1, reported)
     assert len(done.stdout.splitlines()) == 2
 
 
@@ -142,5 +144,5 @@ def test_a_parquet_file_is_held_to_its_limits(shell: Shell) -> None:
 def test_what_of_json_is_no_text_has_its_share_of_a_record(shell: Shell) -> None:
     (shell.folder / "in.jsonl").write_text(json.dumps([{} for _ in range(2000)]) + "\n")
     done = shell.run(*TO_CHANGES.split(), "--max-record", "262144", "in.jsonl")
-    told = "in.jsonl:1: apart from its texts it has over 4096 characters (1/64 of --max-record)\n"
-    assert (done.code, done.stderr.startswith(told)) == (1, True)
+    reported = "in.jsonl:1: apart from its texts it has over 4096 characters (1/64 of --max-record)\n"
+    assert (done.code, done.stderr.startswith(reported)) == (1, True)

@@ -67,7 +67,7 @@ BAD_ROWS = {
 
 
 @pytest.mark.parametrize(("row", "reason"), BAD_ROWS.items(), ids=lambda text: text[:24])
-def test_a_bad_row_is_told_and_costs_itself(row: str, reason: str, tmp_path: Path) -> None:
+def test_a_bad_row_is_reported_and_costs_itself(row: str, reason: str, tmp_path: Path) -> None:
     text, refused = run_convert(tmp_path, "log", "xds", f"{HEADER}{GOOD}{row}\n{GOOD.replace('9', '8')}")
     assert text.count("<delete ") == 2
     assert reasons(refused) == [f"input.csv:3 {reason}"]
@@ -183,13 +183,15 @@ TYPED = [
 ]
 
 
-@pytest.mark.parametrize(("cell", "told"), TYPED, ids=str)
-def test_a_typed_value_has_the_text_that_a_trigger_writes(cell: object, told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cell", "reported"), TYPED, ids=str)
+def test_a_typed_value_has_the_text_that_a_trigger_writes(
+    cell: object, reported: str, tmp_path: Path
+) -> None:
     pyarrow.parquet.write_table(
         pyarrow.Table.from_pylist([ROW | {"new_value": cell}]), tmp_path / "log.parquet"
     )
     text, _ = convert_files(tmp_path, "log.parquet")
-    assert f'<value type="string">{told}</value>' in text
+    assert f'<value type="string">{reported}</value>' in text
 
 
 @pytest.mark.parametrize(("target", "begin"), [("xds", "<nds "), ("changes", '{"op"')])
@@ -201,7 +203,7 @@ def test_rows_that_share_a_record_id_are_all_refused(tmp_path: Path, target: str
 
 
 @pytest.mark.long
-def test_a_value_of_64_mebibytes_is_converted_and_a_longer_one_told(tmp_path: Path) -> None:
+def test_a_value_of_64_mebibytes_is_converted_and_a_longer_one_reported(tmp_path: Path) -> None:
     size = 64 << 20
     rows = f"1,1,usr,idu=1,fname,,{'x' * size}\n2,1,usr,idu=2,fname,,{'x' * (size + 1)}\n"
     text, refused = run_convert(tmp_path, "log", "xds", HEADER + rows)

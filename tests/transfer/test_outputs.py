@@ -141,7 +141,7 @@ TO = {
 
 
 @pytest.mark.parametrize("to", TO)
-def test_a_full_disk_is_told_with_the_name_of_the_file(shell: Shell, to: str) -> None:
+def test_a_full_disk_is_reported_with_the_name_of_the_file(shell: Shell, to: str) -> None:
     (shell.folder / "log.csv").write_text(HEADER + GOOD + BAD)
     full = shell.run("convert", "--from", "log", "--tables", "usr.toml", *TO[to], "log.csv")
     assert (full.code, full.stderr.splitlines()[-1]) == (1, "eventlog: /dev/full: No space left on device")
@@ -162,7 +162,7 @@ def limited(shell: Shell, *words: str) -> str:
     return done.stderr.replace(os.path.realpath(shell.folder), "HERE")
 
 
-def test_a_file_that_cannot_grow_is_told_by_name_also_a_temporary_one(shell: Shell) -> None:
+def test_a_file_that_cannot_grow_is_reported_by_name_also_a_temporary_one(shell: Shell) -> None:
     rows = "".join(f"{number},4,usr,idu={number},,,\n" for number in range(1, 5000))
     (shell.folder / "log.csv").write_text(HEADER + rows)
     there = files(shell.folder)
@@ -371,15 +371,15 @@ def test_a_file_that_is_read_is_not_replaced_in_the_folder_that_is_written(shell
 
 @pytest.mark.skipif(bool(UNPRIVILEGED) and not shutil.which("setpriv"), reason="root is let in everywhere")
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("-o", "shut/out.xml", "log.csv"), "{folder}/shut/out.xml: Permission denied"),
         (("--current", "usr=shut.csv", "log.csv"), "shut.csv: Permission denied"),
         (("shut.csv",), "shut.csv: Permission denied"),
     ],
 )
-def test_what_we_may_not_touch_is_told_by_the_name_that_was_given(
-    tmp_path: Path, words: tuple[str, ...], told: str
+def test_what_we_may_not_touch_is_reported_by_the_name_that_was_given(
+    tmp_path: Path, words: tuple[str, ...], reported: str
 ) -> None:
     (tmp_path / "usr.toml").write_text(USR)
     (tmp_path / "log.csv").write_text(HEADER + GOOD)
@@ -393,5 +393,5 @@ def test_what_we_may_not_touch_is_told_by_the_name_that_was_given(
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stderr) == (1, f"eventlog: {told.format(folder=tmp_path)}\n")
+    assert (done.returncode, done.stderr) == (1, f"eventlog: {reported.format(folder=tmp_path)}\n")
     assert not list((tmp_path / "shut").iterdir())

@@ -44,7 +44,7 @@ def test_of_several_statuses_the_worst_holds(one: str, other: str) -> None:
         assert levels(reply, "a") == {"a": one}
 
 
-def test_a_status_of_an_unknown_event_is_told() -> None:
+def test_a_status_of_an_unknown_event_is_reported() -> None:
     matched = match(["a"], read(answer('<status level="error" event-id="x">why</status>')))
     assert matched.unknown == (Status(Level.ERROR, "x", "why"),)
 

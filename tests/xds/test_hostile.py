@@ -65,7 +65,7 @@ def test_a_broken_document_costs_itself(broken: str, reason: str) -> None:
     assert reason in fault
 
 
-def test_a_document_that_is_cut_short_is_told() -> None:
+def test_a_document_that_is_cut_short_is_reported() -> None:
     events = found(doc(DELETE.format(1), DELETE.format(2))[:-30])
     assert events[0] == "k=1"
     assert "document 1" in events[-1]

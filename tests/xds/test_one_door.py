@@ -177,8 +177,8 @@ STREAM = (
 def test_a_stream_may_be_cut_anywhere() -> None:
     """Cut it also within the quotes of a tag after a `>`, which Python 3.11.2 took for the tag's end."""
     data = STREAM.replace("\ufeff", "").encode()
-    whole = _told([data])
-    assert [cut for cut in range(len(data)) if _told([data[:cut], data[cut:]]) != whole] == []
+    whole = _reported([data])
+    assert [cut for cut in range(len(data)) if _reported([data[:cut], data[cut:]]) != whole] == []
 
 
 @given(cuts=st.lists(st.integers(0, len(STREAM.encode()))), encoding=st.sampled_from(["utf-8", "utf-16"]))
@@ -186,11 +186,11 @@ def test_a_stream_may_come_in_any_chunks(cuts: list[int], encoding: str) -> None
     data = STREAM.replace("\ufeff", "").encode(encoding)
     places = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
     chunks = [data[start:end] for start, end in itertools.pairwise(places)]
-    assert _told(chunks) == _told([data])
-    assert _told([data[at : at + 1] for at in range(len(data))]) == _told([data])
+    assert _reported(chunks) == _reported([data])
+    assert _reported([data[at : at + 1] for at in range(len(data))]) == _reported([data])
 
 
-def _told(chunks: list[bytes]) -> list[tuple[str, str, bytes]]:
+def _reported(chunks: list[bytes]) -> list[tuple[str, str, bytes]]:
     """Return the place of each element or fault, the reason of a fault, and its bytes."""
     return [
         (f.where, f.reason, f.raw)
@@ -200,15 +200,15 @@ def _told(chunks: list[bytes]) -> list[tuple[str, str, bytes]]:
     ]
 
 
-def test_what_stands_in_a_stream_is_told_in_its_place() -> None:
-    told = _told([STREAM.encode()])
-    assert [bool(reason) for _, reason, _ in told] == [False, False, True, False, True, False]
-    assert [raw for _, reason, raw in told if reason] == [b"<nds><input><delete></input></nds >", b"junk"]
+def test_what_stands_in_a_stream_is_reported_in_its_place() -> None:
+    reported = _reported([STREAM.encode()])
+    assert [bool(reason) for _, reason, _ in reported] == [False, False, True, False, True, False]
+    assert [raw for _, reason, raw in reported if reason] == [b"<nds><input><delete></input></nds >", b"junk"]
 
 
 def test_comments_and_instructions_behind_the_last_document_are_nothing() -> None:
-    assert len(_told([(body("xds", "1") + "<!-- end --> <?done?>\n").encode()])) == 1
-    assert _told([b"<!-- nothing at all -->"]) == []
+    assert len(_reported([(body("xds", "1") + "<!-- end --> <?done?>\n").encode()])) == 1
+    assert _reported([b"<!-- nothing at all -->"]) == []
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,8 @@ def test_comments_and_instructions_behind_the_last_document_are_nothing() -> Non
         "<nds><input><!-- ",
     ],
 )
-def test_a_stream_that_is_cut_short_is_told(text: str) -> None:
-    ((where, reason, raw),) = _told([text.encode()])
+def test_a_stream_that_is_cut_short_is_reported(text: str) -> None:
+    ((where, reason, raw),) = _reported([text.encode()])
     assert where == "document 1 (byte 0)"
     assert raw == text.encode()
     assert "cut short" in reason or "no end" in reason
@@ -233,8 +233,8 @@ def test_a_stream_that_is_cut_short_is_told(text: str) -> None:
 def test_a_tag_is_limited() -> None:
     fits = body("xds", "1").replace(" class-name", f' a="{"x" * (MAX_TAG - 100)}" class-name')
     too_long = body("xds", "1").replace(" class-name", f' a="{"x" * 2 * MAX_TAG}" class-name')
-    told = _told([(fits + too_long + fits).encode()])
-    assert [reason for _, reason, _ in told] == ["", f"a tag has no end within {MAX_TAG} bytes", ""]
+    reported = _reported([(fits + too_long + fits).encode()])
+    assert [reason for _, reason, _ in reported] == ["", f"a tag has no end within {MAX_TAG} bytes", ""]
 
 
 def test_white_space_between_events_is_not_gathered() -> None:

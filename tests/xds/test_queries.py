@@ -167,7 +167,7 @@ def test_what_cannot_be_meant_is_refused() -> None:
     assert "more than 100 values" in refusal(search=(("fname", Value("x")),) * (MOST_VALUES + 1))
 
 
-def test_an_object_is_told_as_an_instance() -> None:
+def test_an_object_is_reported_as_an_instance() -> None:
     fields = (Field("fname", after="<J>"), Field("photo", after=None), Field("mgr", after=2))
     change = Change(Op.INSERT, "indirect", "usr", (("idu", 1),), fields, current=True)
     text = EventWriter(TABLES, SETTINGS).instance(change, "q", {"idu", "fname"})

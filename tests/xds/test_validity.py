@@ -73,7 +73,7 @@ def test_it_agrees_with_libxml2(tree: etree._Element) -> None:
         ('<add class-name="t"><a/><a/><a/><a/><a/><a/></add>', "<add> holds a, a, a, a, a, …, where (assoc"),
     ],
 )
-def test_the_first_fault_is_told(event: str, reason: str) -> None:
+def test_the_first_fault_is_reported(event: str, reason: str) -> None:
     with pytest.raises(InvalidDocument) as fault:
         validate(document([event]))
     assert str(fault.value).startswith(reason)

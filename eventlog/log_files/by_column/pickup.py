@@ -90,7 +90,7 @@ class BulkPickup:
                 yield from (refuse(one.event.change, one.fault) for one in events if one.fault)
             for column in sorted(self._engine.unknown):
                 self._refused(Refused(column[0], why_unknown(column), fault=False))
-            for refused in refusals.told():
+            for refused in refusals.records():
                 self._refused(refused)
             yield from self._packed(leaving.in_order())
 
@@ -163,11 +163,11 @@ class BulkPickup:
         arrays = [pa.array(column, pa.string()) for column in texts]
         return CurrentColumns(np.array(objects, np.int64), arrays, np.empty(0, np.int64))
 
-    def _packed(self, told: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    def _packed(self, events: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         """Yield the documents of events in order; the last of each step waits for what may join it."""
         most = self._settings.batch_size
         texts, objects = pa.array([], pa.large_string()), np.empty(0, np.int64)
-        for some in told:
+        for some in events:
             texts = pa.concat_arrays([texts, some.column("text")])
             objects = np.concatenate([objects, some.column("object").to_numpy()])
             data, _, sizes = documents(texts, objects, most)

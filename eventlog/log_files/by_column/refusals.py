@@ -31,7 +31,7 @@ class Refusals:
         codes = [self._reasons.setdefault(reason, len(self._reasons)) for reason in reasons]
         self._found[source].append((np.array(where, np.int64), np.array(codes, np.int64)))
 
-    def told(self) -> Iterator[Refused]:
+    def records(self) -> Iterator[Refused]:
         """Yield each with the record as it came, file by file."""
         reasons = list(self._reasons)
         for (name, container), found in zip(self._inputs, self._found, strict=True):

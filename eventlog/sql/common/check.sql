@@ -10,7 +10,7 @@ select {letter}, count(*) from {log} r group by {letter}
 
 -- check_types --
 -- How many new rows have each event type.
-select {event_type_told}, count(*) from {log} r where {is_new} and {not_done} group by {event_type_told}
+select {event_type_shown}, count(*) from {log} r where {is_new} and {not_done} group by {event_type_shown}
 
 -- check_null_times --
 -- How many rows have no time.
@@ -22,7 +22,7 @@ select
   {perpetrator} as perpetrator,
   {table_name} as table_name,
   {table_key} as table_key,
-  {event_type_told} as event_type,
+  {event_type_shown} as event_type,
   {column_name} as column_name
 from {log} r
 where {pending} and {not_done}

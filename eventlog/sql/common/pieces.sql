@@ -2,7 +2,7 @@
 -- The ten columns of a row, under our names.
   {id} as record_id,
   {letter} as status,
-  {event_type_told} as event_type,
+  {event_type_shown} as event_type,
   {event_time_text} as event_time,
   {perpetrator} as perpetrator,
   {table_name} as table_name,
@@ -14,7 +14,7 @@
 -- row_by_column --
 -- The columns of a row that say what happened; of its time, whether it needs a closer look.
   {id} as record_id,
-  {event_type_told} as event_type,
+  {event_type_shown} as event_type,
   {time_is_plain} as time_is_plain,
   {table_name} as table_name,
   {table_key} as table_key,

@@ -28,14 +28,14 @@ select min(next_at), count(*) from {retry}
 
 -- unusable --
 -- New rows that cannot be finished.
-select {record_id_text}, {event_type_told}, {table_name}, {table_key}, {column_name}
+select {record_id_text}, {event_type_shown}, {table_name}, {table_key}, {column_name}
 from {log} r
 where {conditions}
 {first_rows}
 
 -- failures --
 -- Rows that failed, and why.
-select {id}, {letter}, {event_type_told}, {table_name}, {table_key}, {column_name},
+select {id}, {letter}, {event_type_shown}, {table_name}, {table_key}, {column_name},
   f.event_id, f.reason, f.document, f.tries, f.failed_at
 from {log} r left join {failed} f on f.record_id = {record_id}
 where {conditions}
@@ -44,7 +44,7 @@ order by {record_id}
 
 -- latest_failures --
 -- Rows that failed, and why, without their documents.
-select {id}, {letter}, {event_type_told}, {table_name}, {table_key}, {column_name},
+select {id}, {letter}, {event_type_shown}, {table_name}, {table_key}, {column_name},
   f.event_id, f.reason, null, f.tries, f.failed_at
 from {log} r left join {failed} f on f.record_id = {record_id}
 where {conditions}
@@ -80,7 +80,7 @@ where {usable} and {record_id} > :first and {conditions} and ({table_name}, {tab
   where {record_id} {among_ids})
 group by {event_type}, {table_name}, {table_key}, {column_name}
 
--- told_rows --
+-- overtaking_rows --
 -- Rows, as far as they tell which others they overtake.
 select {id}, {event_type}, {table_name}, {table_key}, {column_name}
 from {log} r

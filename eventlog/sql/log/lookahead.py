@@ -19,7 +19,7 @@ from eventlog.sql.log.whole_inserts import Completed, Ints, Outline, Room, Whole
 
 CHUNK = 10_000  # rows of a statement that only looks ahead
 NAMES = 2 << 20  # or fewer, of objects whose names come to so many letters
-Told = Sequence[Any]  # record_id, event_type, table_name and table_key of a row
+OutlineRow = Sequence[Any]  # record_id, event_type, table_name and table_key of a row
 
 
 class Lookahead:
@@ -30,7 +30,7 @@ class Lookahead:
         room = Room(choice.most_bytes, choice.inserts, choice.bounds)
         self._completing = WholeInserts(room, Ends() if ends is None else ends, pending.sizes)
 
-    def complete_rows(self, picked: Sequence[Told]) -> Completed:
+    def complete_rows(self, picked: Sequence[OutlineRow]) -> Completed:
         """Return what completes rows that were read one by one."""
         size = self._choice.limit
         further = self._pending.further(self._choice, self._blocked, picked[-1][0], size)
@@ -80,7 +80,7 @@ class Lookahead:
         return "\0".join(self._choice.object_of(table_name, table_key))
 
 
-def _outline(rows: Sequence[Told], objects: Ints) -> Outline:
+def _outline(rows: Sequence[OutlineRow], objects: Ints) -> Outline:
     ids, kinds = [int(row[0]) for row in rows], [_kind(row[1]) for row in rows]
     return Outline(np.array(ids, np.int64), np.array(kinds, np.int64), objects)
 

@@ -175,7 +175,7 @@ class OvertakenRows:
     def _read(self, conditions: str, **values: Any) -> Any:
         most = self._queries.log.dialect.chunk
         holes = {"conditions": conditions}
-        return self._queries.run(self._connection, "told_rows", holes, most=most, **values)
+        return self._queries.run(self._connection, "overtaking_rows", holes, most=most, **values)
 
     def _run(self, name: str, **values: Any) -> Any:
         return self._queries.run(self._connection, name, **values)

@@ -7,7 +7,7 @@ where table_schema = coalesce(:schema, database())
 order by 1, 2
 
 -- catalogue_identity --
--- What a table is, by which it is told from another of its name, and who owns it.
+-- What a table is, by which it differs from another of its name, and who owns it.
 select
   case when table_type in ('BASE TABLE', 'SYSTEM VERSIONED') then 'table' else lower(table_type) end as kind,
   null as table_id, null as owner

@@ -39,7 +39,7 @@ where table_schema = coalesce(:schema, database())
 order by 1, 2
 
 -- catalogue_identity --
--- What a table is, by which it is told from another of its name, and who owns it.
+-- What a table is, by which it differs from another of its name, and who owns it.
 select case table_type when 'BASE TABLE' then 'table' else lower(table_type) end as kind,
   null as table_id, null as owner
 from information_schema.tables

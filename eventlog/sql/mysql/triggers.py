@@ -121,7 +121,7 @@ class _Writer:
         }
         file = "trigger_in_ansi_mode" if self._needs_second_mark(table) else "trigger"
         statements = tuple(templates.statements(self.dialect, file, place_holes))
-        return Trigger(name, table.schema, table.name, as_told(body), statements)
+        return Trigger(name, table.schema, table.name, as_in_catalogue(body), statements)
 
     def _needs_second_mark(self, table: Table) -> bool:
         """Return whether a name contains other quotes, which our sessions do not allow otherwise."""
@@ -130,7 +130,7 @@ class _Writer:
         return self.dialect.second_mark != "" and any(self.dialect.quote_mark in name for name in names)
 
 
-def as_told(body: str) -> str:
+def as_in_catalogue(body: str) -> str:
     """Return the body as `catalogue_triggers` returns it: MySQL's catalogue writes doubled single quotes as
     one.
     """

@@ -50,7 +50,7 @@ where owner = coalesce(:schema, sys_context('USERENV', 'CURRENT_SCHEMA'))
 order by 1, 2
 
 -- catalogue_identity --
--- What a table is, by which it is told from another of its name, and who owns it.
+-- What a table is, by which it differs from another of its name, and who owns it.
 select lower(object_type) as kind, to_char(object_id) as table_id, owner as owner
 from all_objects
 where owner = :schema and object_name = :table_name and object_type in ('TABLE', 'VIEW')

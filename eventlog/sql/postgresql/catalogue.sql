@@ -48,7 +48,7 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f')
 order by 1, 2
 
 -- catalogue_identity --
--- What a table is, by which it is told from another of its name, and who owns it.
+-- What a table is, by which it differs from another of its name, and who owns it.
 select case c.relkind when 'r' then 'table' when 'p' then 'partitioned' when 'v' then 'view'
     when 'm' then 'materialized view' else 'foreign table' end as kind,
   cast(c.oid as text) as table_id, r.rolname as owner
@@ -59,7 +59,7 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname = :schema and c.relna
 
 -- catalogue_columns --
 -- The columns of a table with their types.
--- the type under a domain; one of a user that is called like one of the server's is told with its schema
+-- the type under a domain; one of a user that is called like one of the server's has its schema
 select a.attname as column_name,
   case
     when s.oid is null or t.typnamespace = s.typnamespace then pg_catalog.format_type(base.oid, base.typmod)

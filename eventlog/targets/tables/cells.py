@@ -34,8 +34,8 @@ _PLAIN_MOMENT = re.compile(_PLAIN_DATE.pattern + r"(?:[ T]\d\d:\d\d:\d\d)?", re.
 _PLAIN_TIME = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
 _PLAIN_OF = {Kind.DATE: _PLAIN_DATE, Kind.TIME: _PLAIN_TIME, Kind.TIMESTAMP: _PLAIN_MOMENT}
 # How dates and times begin that mean the same on every day and under all settings: `today` does not.
-_DAY_TOLD = re.compile(r"[+-]?\d{4}", re.ASCII)
-_TIME_TOLD = re.compile(r"[+-]?\d", re.ASCII)
+_FIXED_DAY = re.compile(r"[+-]?\d{4}", re.ASCII)
+_FIXED_TIME = re.compile(r"[+-]?\d", re.ASCII)
 _ENDLESS = frozenset(("infinity", "-infinity"))
 _NON_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))
 _EXACT = decimal.Context(prec=2_000)
@@ -184,7 +184,7 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
     digits = int(sizes[1]) if sizes else unsized
     zoned = "with" in column.type and "zone" in column.type and "without" not in column.type
     plain = _PLAIN_OF[column.kind]
-    form = _TIME_TOLD if column.kind is Kind.TIME else _DAY_TOLD
+    form = _FIXED_TIME if column.kind is Kind.TIME else _FIXED_DAY
 
     def read(value: Value) -> Cell:
         if type(value) is str and plain.fullmatch(value):

@@ -57,8 +57,8 @@ def _copying(connection: Connection, statement: str) -> Iterator[psycopg.Copy]:
 def copy_text(columns: Sequence[Sequence[Any]]) -> Iterator[bytes]:
     """Return rows in the text form that `copy` reads."""
     for start in range(0, len(columns[0]), _PIECE):
-        told = [_column(cells[start : start + _PIECE]) for cells in columns]
-        yield ("\n".join(map("\t".join, zip(*told, strict=True))) + "\n").encode()
+        texts = [_column(cells[start : start + _PIECE]) for cells in columns]
+        yield ("\n".join(map("\t".join, zip(*texts, strict=True))) + "\n").encode()
 
 
 def _column(cells: Sequence[Any]) -> Iterable[str]:

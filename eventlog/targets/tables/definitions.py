@@ -82,7 +82,7 @@ class Definitions:
             key=", ".join(map(self._quoted, (*key, FROM_SEQ) if self._settings.history else key)),
             table_options=self._dialect.table_options,
         )
-        return statement, _told(specs, types)
+        return statement, _undescribed(specs, types)
 
     def column(
         self, named: Named, goal: TableTarget, name: str, changes: Sequence[Change]
@@ -92,7 +92,7 @@ class Definitions:
         made = self._type(name, specs, changes, keyed=False)
         column = f"{self._quoted(name)} {made}"
         statement = templates.statement(self._dialect, "apply_add_column", table=goal.name, column=column)
-        return statement, _told(specs, {name: made})
+        return statement, _undescribed(specs, {name: made})
 
     def key(self, named: Named, changes: Iterable[Change]) -> tuple[str, ...]:
         """Return the key of a table that is made: as it was chosen, else as its source has it."""
@@ -144,7 +144,7 @@ def wanted(block: Block) -> tuple[str, ...]:
     return block.key_names if block.op is Op.DELETE else (*block.key_names, *block.names)
 
 
-def _told(specs: Mapping[str, Spec], types: Mapping[str, str]) -> str:
+def _undescribed(specs: Mapping[str, Spec], types: Mapping[str, str]) -> str:
     """Return the columns, with their types, that no source described."""
     return ", ".join(f"{name} {made.lower()}" for name, made in types.items() if name not in specs)
 

@@ -157,9 +157,9 @@ class Delta:
             return None
         for entry in table.history():
             if entry.get("eventlog.source") == self._source and "eventlog.rounds" in entry:
-                told = json.loads(entry["eventlog.rounds"])
-                if told["rounds"] == rounds:
-                    return LastCommit(rounds, told["before"], told["state"], told.get("parts"))
+                record = json.loads(entry["eventlog.rounds"])
+                if record["rounds"] == rounds:
+                    return LastCommit(rounds, record["before"], record["state"], record.get("parts"))
         raise ForgottenState(str(path))
 
     def _name(self, path: Path) -> str:

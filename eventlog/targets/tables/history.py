@@ -38,7 +38,7 @@ class Closing:
 
 
 @dataclass(slots=True)
-class HistoryTold:
+class HistoryResult:
     """The result of steps on one table."""
 
     versions: list[Version] = field(default_factory=list)
@@ -54,7 +54,7 @@ class HistoryWriter:
     """A writer of the versions of one table's rows."""
 
     def __init__(self, goal: TableTarget, missing: Collection[RowKey], *, insert: bool) -> None:
-        self.told = HistoryTold()
+        self.result = HistoryResult()
         self._missing = missing
         self._insert = insert
         self._now: dict[RowKey, Version | str] = {}  # as the steps so far leave it; else as the target has it
@@ -89,7 +89,7 @@ class HistoryWriter:
             if self._insert:
                 self._write(step, at)
             else:
-                self.told.unmet.append(step.change)
+                self.result.unmet.append(step.change)
             return
         if old != step.key:
             self._end(step.key, at)
@@ -106,7 +106,7 @@ class HistoryWriter:
         before = self._before(step.key)
         asked = step.change.op is Op.DELETE
         if before == _GONE:
-            self.told.absent += asked
+            self.result.absent += asked
         else:
             self._end(step.key, at, asked=asked)
 
@@ -124,14 +124,14 @@ class HistoryWriter:
         return self._now.get(key, _GONE if key in self._missing else None)
 
     def _close(self, key: RowKey, at: Named, *, asked: bool) -> None:
-        self.told.closings[key] = Closing(at, asked)
+        self.result.closings[key] = Closing(at, asked)
 
     def _open(
         self, step: Act | Moved, at: Named, cells: Cells, base: RowKey | None, *, expected: bool
     ) -> None:
         made = Version(step.key, cells, at, step.change.op.value, base, expected)
         self._now[step.key] = made
-        self.told.versions.append(made)
+        self.result.versions.append(made)
 
 
 def versions(
@@ -140,7 +140,7 @@ def versions(
     missing: Collection[RowKey] = (),
     *,
     insert: bool = False,
-) -> HistoryTold:
+) -> HistoryResult:
     """Return the versions that steps on one table make, and those that they end.
 
     `missing` are keys without a current version in the target.
@@ -148,7 +148,7 @@ def versions(
     writer = HistoryWriter(goal, missing, insert=insert)
     for step, at in steps:
         writer.take(step, at)
-    return writer.told
+    return writer.result
 
 
 def _merged(before: Cells, supplied: Cells) -> Cells:

@@ -34,27 +34,27 @@ class VersionStage(Stage):
         self._holes["same_base"] = " and ".join(f"t.{self._name(p)} = s.b{p}" for p in self.goal.key)
         return columns | {"base_seq": fold(TO_SEQ)} | base
 
-    def fill_told(self, told: history.HistoryTold) -> None:
+    def stage_result(self, result: history.HistoryResult) -> None:
         """Stage the versions that end and those that begin."""
         names = (*_NAMES, *self._cells, *(f"b{place}" for place in self.goal.key))
-        rows = [self._version(n, version, told) for n, version in enumerate(told.versions)]
-        rows += [self._closing(key, closing) for key, closing in told.closings.items()]
+        rows = [self._version(n, version, result) for n, version in enumerate(result.versions)]
+        rows += [self._closing(key, closing) for key, closing in result.closings.items()]
         self._load(names, list(zip(*rows, strict=True)))
-        self._check_keys(len({version.key for version in told.versions} | told.closings.keys()))
+        self._check_keys(len({version.key for version in result.versions} | result.closings.keys()))
 
     def missing_bases(self) -> list[int]:
         """Return the staged versions for which the target has no row."""
         return [int(row[0]) for row in self._run("history_missing")]
 
-    def write_told(self, told: history.HistoryTold) -> int:
+    def write_result(self, result: history.HistoryResult) -> int:
         """End and begin what is staged; how many rows that were to be deleted were not there."""
-        asked = sum(closing.asked for closing in told.closings.values())
+        asked = sum(closing.asked for closing in result.closings.values())
         taken = int(self._run("history_close", gone=ASKED).rowcount) if asked else 0
-        if asked < len(told.closings):
+        if asked < len(result.closings):
             self._run("history_close", gone=UNASKED)
-        if told.versions:
+        if result.versions:
             places = range(len(self.goal.columns))
-            cells = ", ".join(self._carried(place, told.versions) for place in places)
+            cells = ", ".join(self._carried(place, result.versions) for place in places)
             self._run("history_insert", {"names": self._names(places), "cells": cells})
         return asked - taken
 
@@ -70,10 +70,10 @@ class VersionStage(Stage):
             f"case when substr(s.mask, {place + 1}, 1) = '1' then s.c{place} else t.{self._name(place)} end"
         )
 
-    def _version(self, number: int, version: Version, told: history.HistoryTold) -> list[Any]:
+    def _version(self, number: int, version: Version, result: history.HistoryResult) -> list[Any]:
         mask = "".join("0" if cell is ABSENT else "1" for cell in version.cells)
         ended = version.ended or (None, None)
-        base_seq = None if version.base is None else told.closings[version.base].ended[0]
+        base_seq = None if version.base is None else result.closings[version.base].ended[0]
         span = (version.begun[0], ended[0], version.begun[1], ended[1], version.op, base_seq)
         cells = (None if cell is ABSENT else cell for cell in version.cells)
         base = version.base or [None] * len(self.goal.key)
@@ -138,13 +138,13 @@ class VersionSteps:
         stage = self._stages[goal]
         missing: set[RowKey] = set()
         made = self._versions(goal, steps)
-        stage.fill_told(made)
+        stage.stage_result(made)
         # after a refused change of a key, later changes may meet a missing row too
         while any(version.expected for version in made.versions) and (found := stage.missing_bases()):
             missing |= {base for n in found if (base := made.versions[n].base) is not None}
             made = self._versions(goal, steps, missing)
-            stage.fill_told(made)
-        result.tally.absent(made.absent + stage.write_told(made))
+            stage.stage_result(made)
+        result.tally.absent(made.absent + stage.write_result(made))
         left_out = set(map(id, made.unmet))
         for change in {id(step.change): step.change for step in steps}.values():
             if id(change) not in left_out:
@@ -153,7 +153,7 @@ class VersionSteps:
 
     def _versions(
         self, goal: TableTarget, steps: Iterable[Act | Moved], missing: Collection[RowKey] = ()
-    ) -> history.HistoryTold:
+    ) -> history.HistoryResult:
         placed = ((step, self._place(step.change)) for step in steps)
         return history.versions(goal, placed, missing, insert=self._insert)
 

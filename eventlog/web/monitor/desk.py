@@ -78,7 +78,7 @@ def _act(board: Board, which: Which, request: Request) -> list[str]:
         return [f"{are(skipped.rows, 'row')} skipped, and will not be published."]
     done = board.redrive(which, token)
     new = [f"{are(done.rows, 'row')} new again, to go with the next cycle."] if done.rows else []
-    return [*new, *(f"{message}." for message in map(str, done.told))]
+    return [*new, *(f"{message}." for message in map(str, done.reports))]
 
 
 def _number(text: str) -> int:

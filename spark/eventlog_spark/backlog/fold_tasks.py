@@ -156,7 +156,7 @@ class DocumentWriter:
     def lines(self, data: memoryview | bytes, events: int) -> None:
         self._attempt.parts.write_lines(data, events)
 
-    def told(self, table: str, element: str) -> None:
+    def count_event(self, table: str, element: str) -> None:
         self._attempt.summary.events[f"{table} {element}"] += 1
 
     def settled(self, outcome: Outcome, rows: Ints) -> None:

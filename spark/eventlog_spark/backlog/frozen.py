@@ -77,15 +77,15 @@ class FrozenFolder:
 
     def ids(self) -> Iterator[int]:
         """Yield the record_ids of all rows."""
-        for name in self._told("logs"):
+        for name in self._names_of("logs"):
             with self.files.open(name) as file:
                 for batch in pq.ParquetFile(file).iter_batches(columns=["record_id"]):
                     yield from batch.column(0).to_pylist()
 
     def _files(self, kind: str) -> list[str]:
-        return [self.files.name(name) for name in self._told(kind)]
+        return [self.files.name(name) for name in self._names_of(kind)]
 
-    def _told(self, kind: str) -> list[str]:
+    def _names_of(self, kind: str) -> list[str]:
         listed: dict[str, Any] = json.loads(self.files.text(COMPLETE) or "")
         names: list[str] = listed[kind]
         return names

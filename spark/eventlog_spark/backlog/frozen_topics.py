@@ -37,13 +37,13 @@ def run_topics(spark: Any, backlog: Backlog, stage: Stage) -> Result:
             stage("freeze")
             folder.claim()
             _freeze(topics, reading.encoding, frozen)
-        told = json.loads(frozen.text(COMPLETE) or "")
+        record = json.loads(frozen.text(COMPLETE) or "")
         given = dict(job.given) | {"published": topics.metadata(), "table_of_topic": not reading.table}
-        inputs = tuple(frozen.name(name) for name in told["files"])
+        inputs = tuple(frozen.name(name) for name in record["files"])
         container = "messages" if reading.encoding == "avro" else "jsonl"
         wanted = replace(backlog, job=replace(job, inputs=inputs, container=container, given=given))
         result = run_job(spark, wanted, stage, folder.job)
-        topics.done = {(topic, partition): offset for topic, partition, offset in told["offsets"]}
+        topics.done = {(topic, partition): offset for topic, partition, offset in record["offsets"]}
         topics.commit()
     finally:
         topics.close()

@@ -202,10 +202,10 @@ class Stores:
             configured = spark.sparkContext._jsc.hadoopConfiguration()
             return "".join(configured.getPassword(name) or ())
 
-        return cls.told(names, setting)
+        return cls.configured(names, setting)
 
     @classmethod
-    def told(cls, names: Iterable[str], setting: Setting) -> Self:
+    def configured(cls, names: Iterable[str], setting: Setting) -> Self:
         """Return the stores of these names by Hadoop's settings; `setting` gives the text of a whole name."""
         roots = sorted({root_of(name) for name in names if is_remote(name)})
         return cls(tuple(store_said(root, setting) for root in roots))
@@ -295,8 +295,8 @@ def arrow_s3_options(said: Setting) -> dict[str, Any]:
 
 
 def _credentials(said: Setting) -> dict[str, Any]:
-    told = said("aws.credentials.provider") or ""
-    providers = [name.strip().rpartition(".")[2] for name in told.split(",")]
+    named = said("aws.credentials.provider") or ""
+    providers = [name.strip().rpartition(".")[2] for name in named.split(",")]
     strange = [name for name in filter(None, providers) if name not in (*_KEYS, *_FOUND, _ROLE, _ANONYMOUS)]
     if strange:
         raise Misuse(f"fs.s3a.aws.credentials.provider: tasks of Python have nothing like {strange[0]}")
@@ -329,10 +329,10 @@ def create_new(spark: Any, name: str, text: str) -> bool:
         stream.write(bytearray(text.encode()))
         stream.close()
     except Py4JJavaError as fault:
-        kind, told = fault.java_exception.getClass().getName(), fault.java_exception.getMessage()
+        kind, message = fault.java_exception.getClass().getName(), fault.java_exception.getMessage()
         if kind.rpartition(".")[2] in _TAKEN:
             return False
-        raise StoreLost(f"{name}: {told}") from None
+        raise StoreLost(f"{name}: {message}") from None
     return True
 
 

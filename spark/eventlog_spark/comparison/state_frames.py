@@ -44,7 +44,7 @@ def compare(
     numbered = found.withColumn("position", f.count("head").over(before)).repartition("phase", "key")
     if typed is not None:
         return numbered.mapInArrow(_Tell(model, form), from_arrow_schema(form.schema))
-    return _told(numbered, list(model), form)
+    return _rows(numbered, list(model), form)
 
 
 def _pairs(old: Mapping[str, Any], new: Mapping[str, Any], tables: Tables) -> dict[Table, Pair]:
@@ -61,7 +61,7 @@ def _pairs(old: Mapping[str, Any], new: Mapping[str, Any], tables: Tables) -> di
     }
 
 
-def _told(numbered: Any, tables: list[Table], form: Changes) -> Any:
+def _rows(numbered: Any, tables: list[Table], form: Changes) -> Any:
     """Return the rows of `form` that numbered differences are."""
     there = f.col("head").isNotNull()
     table = f.col("table") + 1
@@ -91,9 +91,9 @@ class _Tell:
     form: Changes
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return bounded(self._told(batches), self.form.schema)
+        return bounded(self._rows(batches), self.form.schema)
 
-    def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
         known = list(self.tables)
         for row in (row for batch in batches for row in batch.to_pylist()):
             if row["refused"] is None:

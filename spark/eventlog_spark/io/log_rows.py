@@ -111,8 +111,8 @@ def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
     frames = [_native_located(spark, group, clock, refused) for group in files.native]
     if files.own:
         rows = load(spark, LOCATED, files.own, LocateEntries(clock, files.limits, files.stores))
-        reasons = refused.withColumnRenamed("reason", "told")
-        joined = rows.join(reasons, "record_id", "left").withColumn("reason", f.coalesce("reason", "told"))
+        reasons = refused.withColumnRenamed("reason", "why")
+        joined = rows.join(reasons, "record_id", "left").withColumn("reason", f.coalesce("reason", "why"))
         frames.append(joined.where("reason is not null").select("record_id", "position", "reason", "raw"))
     return reduce(lambda left, right: left.unionByName(right), frames)
 
@@ -174,7 +174,7 @@ def _path(uri: str) -> str:
     return parts.netloc + unquote(parts.path)
 
 
-def _told_by(file: File) -> str:
+def _path_of(file: File) -> str:
     """Return the same by its name."""
     return file.name.partition("://")[2] if is_remote(file.name) else str(Path(file.name).resolve())
 
@@ -221,7 +221,7 @@ def _native_located(spark: Any, group: Sequence[File], clock: str, refused: Any)
         f.col("_metadata.row_index").alias("row"),
     )
     refused_rows = here.join(refused, "record_id", "left").where("reason is not null or not sure")
-    names = {_told_by(file): file.name for file in group}
+    names = {_path_of(file): file.name for file in group}
     return refused_rows.mapInArrow(_Locate(names, tuple(frame.columns), clock), from_arrow_schema(LOCATED))
 
 

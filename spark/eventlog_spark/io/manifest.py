@@ -14,7 +14,7 @@ SUCCESS, MANIFEST, MARKER = "_SUCCESS", "_manifest.json", "_job.json"
 Text = Callable[[str], str | None]  # a small file of the folder, None where there is none
 
 
-class NotAsToldBy(EventlogError):
+class ManifestDiffers(EventlogError):
     """{0} differs from the manifest: remove the folder and run again"""
 
 
@@ -54,7 +54,7 @@ def read(folder: str, text: str | None, sealed: str, sizes: Mapping[str, int]) -
         raise ManifestChanged(folder) from fault
     for name, size in listed:
         if sizes.get(name) != size:
-            raise NotAsToldBy(f"{folder}/{name}")
+            raise ManifestDiffers(f"{folder}/{name}")
     return facts
 
 

@@ -122,7 +122,7 @@ def object_begins(rows: pa.RecordBatch) -> Flags:
 # --- current rows
 
 _CELLS = 64  # more than are ever filled in, so that the object takes the plain way
-_MARK = "\0untold"  # NUL cannot be in a value, so no real row ends like this
+_MARK = "\0unread"  # NUL cannot be in a value, so no real row ends like this
 
 
 def unreadable_row(reason: str) -> CurrentRow:

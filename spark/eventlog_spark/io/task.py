@@ -189,8 +189,8 @@ class Attempt:
                 self._save_ids()
                 self.summary.files = self.parts.files
         if self._explained is not None and kind is None:
-            (told,) = self.summary.explained
-            told.size, told.sha256 = self._explained.size, self._explained.sha256
+            (part,) = self.summary.explained
+            part.size, part.sha256 = self._explained.size, self._explained.sha256
         if self._tally is not None and kind is None:
             self._tally.add(self.summary.counts)
 
@@ -223,7 +223,7 @@ class Attempt:
         for record in records:
             if not isinstance(record, Refused):
                 yield record
-            elif record.fault or record.told:  # what else is counted is reported together
+            elif record.fault or not record.grouped:  # what else is counted is reported together
                 self.refuse(record)
 
     def count_rows(self, changes: Iterable[Change]) -> Iterator[Change]:

@@ -103,10 +103,10 @@ class StreamFolder:
 
     def state(self) -> FolderState | None:
         """Return the progress of its stream; None if no stream has begun."""
-        told = self._files.text(STATE)
-        if told is None:
+        stored = self._files.text(STATE)
+        if stored is None:
             return None
-        sealed, _, text = told.partition("\n")
+        sealed, _, text = stored.partition("\n")
         if hashlib.sha256(text.encode()).hexdigest() != sealed:
             raise Altered(self._files.name(STATE))
         return FolderState.read(text)

@@ -242,9 +242,9 @@ def _digest(rows: Iterable[Any]) -> str:
 def _placed(reader: MessageReader, encoding: str, row: Any) -> Placed:
     value = bytes(row.value)
     name = name_of((row.topic, row.partition))
-    told = message_at(name, encoding, row.offset, value)
-    assert not isinstance(told, Refused)
-    change = reader.read_of(Source(name, row.topic, (), ()), told)
+    message = message_at(name, encoding, row.offset, value)
+    assert not isinstance(message, Refused)
+    change = reader.read_of(Source(name, row.topic, (), ()), message)
     assert change is not None  # metadata messages were left out when it was read first
     return Placed(change, f"{name}:{row.offset}", value, name, row.offset)
 

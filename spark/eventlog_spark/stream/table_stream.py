@@ -94,10 +94,10 @@ def _sink(
         raise Misuse("name the target: to_url, or to_delta")
     own = {name: value for name, value in given.items() if name not in _SETTINGS}
     chosen = settings.build(ApplySettings, read_given(own, ApplySettings))
-    told = read_given(_of(given, _MESSAGES | _REGISTRY), MessageSettings, KafkaSettings)
-    if told.get("encoding") == "avro":
+    options = read_given(_of(given, _MESSAGES | _REGISTRY), MessageSettings, KafkaSettings)
+    if options.get("encoding") == "avro":
         avro.library()
-    reading = settings.build(MessageSettings, {**told, **connected(told), "table_of_topic": True})
+    reading = settings.build(MessageSettings, {**options, **connected(options), "table_of_topic": True})
     return TableSink(tables, chosen, reading, refused, to_url, None if to_delta is None else Path(to_delta))
 
 
@@ -116,8 +116,8 @@ def _finish(query: Any, sink: TableSink) -> None:
                 query.stop()
     finally:
         sink.close()
-    for told in sink.open:
-        sink.tell(told)
+    for refused_one in sink.open:
+        sink.tell(refused_one)
 
 
 @contextmanager

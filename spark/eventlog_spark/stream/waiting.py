@@ -61,7 +61,7 @@ class WaitingTransaction(Waiting):
     def dump(self) -> str:
         """Return all but its messages, as a text."""
         facts = self.facts
-        told = {
+        stored = {
             "first": facts.first,
             "last": facts.last,
             "count": facts.count,
@@ -73,17 +73,17 @@ class WaitingTransaction(Waiting):
         }
         own = {"since": self.since, "round": self.round, "size": self.size, "rounds": self.rounds}
         own["schemas"] = sorted(self.schemas)
-        return json.dumps({"key": self.key, "facts": told, **own})
+        return json.dumps({"key": self.key, "facts": stored, **own})
 
     @classmethod
     def load(cls, text: str) -> WaitingTransaction:
         """Return one that was kept."""
         found: dict[str, Any] = json.loads(text)
-        told = found.pop("facts")
-        told["counters"] = Ranges(told["counters"])
-        told["sources"] = set(told["sources"])
+        stored = found.pop("facts")
+        stored["counters"] = Ranges(stored["counters"])
+        stored["sources"] = set(stored["sources"])
         found["schemas"] = set(found.get("schemas", ()))
-        return cls(tuple(found.pop("key")), Facts(**told), **found)
+        return cls(tuple(found.pop("key")), Facts(**stored), **found)
 
 
 @dataclass(slots=True)

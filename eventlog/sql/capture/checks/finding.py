@@ -27,7 +27,7 @@ class Finding(NamedTuple):
     what: str
     remedy: str
     fault: bool = True
-    told: bool = False  # always, though it is no fault
+    shown: bool = False  # always, though it is no fault
     commands: tuple[str, ...] = ()  # that do it: of a shell, or of SQL with ; at the end
 
 

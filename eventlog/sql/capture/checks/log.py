@@ -97,7 +97,7 @@ def _encoding(checked: Checked) -> Iterator[Finding]:
             " UTF-8 gets E, for no document can carry them",
             "mend the values that eventlog errors lists, or move to a database in UTF8",
             fault=False,
-            told=True,
+            shown=True,
         )
 
 

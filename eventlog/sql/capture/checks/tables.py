@@ -32,7 +32,7 @@ def _drift(checked: Checked, watched: Watched) -> Iterator[Finding]:
             f"its triggers cannot be compared: this user may not see those of {', '.join(hidden)}",
             "run check as the log's owner",
             fault=False,
-            told=True,
+            shown=True,
         )
     elif plan.statements:
         yield Finding(str(table), "; ".join(_differences(checked, subject, watched)), remedy)

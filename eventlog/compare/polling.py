@@ -50,6 +50,13 @@ class PolledChange(NamedTuple):
     renewed: bool = False  # the state has the digest of these values as an earlier version made it
 
 
+class ChangedPart(NamedTuple):
+    """The only rows of a table that can differ from what is known."""
+
+    conditions: Sequence[str]  # each of these rows satisfies one of them
+    rows: int  # of the whole table
+
+
 class Remote(Protocol):
     """Reads a table that is in another database than the state."""
 
@@ -69,13 +76,19 @@ def poll(
     memory: int = MEMORY,
     remote: Remote | None = None,
     version: Column | None = None,
+    part: ChangedPart | None = None,
 ) -> Iterator[PolledChange]:
     """Return the objects of a table that differ, without those whose event is on its way.
 
     `name` is the table's in the state, where so many objects of it are. `remote` reads its rows if it is in
-    another database than the state. `version` is the column that decides whether a row is looked at.
+    another database than the state. `version` is the column that decides whether a row is looked at. With a
+    `part` only its rows are compared, which the database must be able to do.
     """
-    for one in _differing(connection, queries, name, source, objects, memory, remote, version):
+    if part is not None:
+        differing = _differing_part(connection, queries, name, source, objects, part)
+    else:
+        differing = _differing(connection, queries, name, source, objects, memory, remote, version)
+    for one in differing:
         if one.texts is None or not one.known:
             yield one
             continue
@@ -119,6 +132,24 @@ def _differing(
             yield from _gone(connection, queries, name, source)
 
 
+def _differing_part(
+    connection: Connection,
+    queries: Queries,
+    name: str,
+    source: ReadableTable,
+    objects: int,
+    part: ChangedPart,
+) -> Iterator[PolledChange]:
+    new = 0
+    for condition in part.conditions:
+        for one in _changed(connection, queries, name, source, None, condition):
+            new += not one.known
+            yield one
+    if part.rows - new != objects:
+        with each_side_once(connection, queries.log.dialect):
+            yield from _gone(connection, queries, name, source)
+
+
 @contextmanager
 def each_side_once(connection: Connection, dialect: Dialect) -> Iterator[None]:
     """Make a join read each side once inside the block, whatever the database believes of their sizes.
@@ -144,9 +175,15 @@ def why_here(dialect: Dialect, table: Table) -> str | None:
 
 
 def _changed(
-    connection: Connection, queries: Queries, name: str, source: ReadableTable, version: Column | None
+    connection: Connection,
+    queries: Queries,
+    name: str,
+    source: ReadableTable,
+    version: Column | None,
+    condition: str = "",
 ) -> Iterator[PolledChange]:
     columns, dialect = source.table.data, queries.log.dialect
+    key_hash = key_hash_of(dialect, f"{dialect.hashed_key}.key_text")
     numbered = [f"c{number}" for number in range(len(columns))]
     own = digest_of(dialect, zip(columns, (f"h.{one}" for one in numbered), strict=True))
     if version is not None:
@@ -158,6 +195,8 @@ def _changed(
         source,
         digest=own,
         texts="".join(f", n.{one}" for one in numbered),
+        within=f" where {condition}" if condition else "",
+        by_hash=f" and k.key_hash = cast({key_hash} as char(32))" if condition else "",
     )
     for key, key_hash, own, known_hash, known, values, failed, coming, *texts in _streamed(
         connection, statement, name

@@ -25,13 +25,14 @@ from eventlog.sql.queries import unbound
 from eventlog.sql.readable import ReadableTable
 
 _WIDTH = 64  # numbers of a segment at least
-_MOST = 1 << 18  # segments of a table
-_FEW = 4  # if more than a fourth of the segments differ, all rows are read
+MOST = 1 << 18  # segments of a table
+FEW = 4  # if more than a fourth of the segments differ, all rows are read
 _LEVELS, _PARTS = 2, 8  # how often a segment that differs is divided, and by how much
 _ALL = "1 = 1"
 _RANGES = 100  # in one query
 _LARGEST = 1 << 63  # the first number that no database counts with
-_HALF = 1 << 64
+HALF = 1 << 64
+NO_KEY = -1  # the segment of rows whose key is null
 _END, _NULL = "',|'", "',;'"  # of a value; no escaped text contains one
 
 
@@ -80,6 +81,11 @@ class Segments(NamedTuple):
     width: int
     salt: str
 
+    def cover(self, bounds: tuple[int, int]) -> bool:
+        """Return whether keys between these bounds are in segments, and these are not too many."""
+        low, high = bounds
+        return self.start <= low and high + self.width - self.start < min(_LARGEST, 2 * MOST * self.width)
+
     def sums(self, state: TableSide, where: str) -> set[SegmentSum]:
         """Return the sums of each segment that has rows which satisfy a condition."""
         dialect, readable = state.dialect, state.readable
@@ -119,7 +125,7 @@ def sums(
     for setting in settings:
         connection.execute(text(setting))
     return {
-        SegmentSum(int(at), int(n or 0), int(one or 0) % _HALF, int(two or 0) % _HALF)
+        SegmentSum(NO_KEY if at is None else int(at), int(n or 0), int(one or 0) % HALF, int(two or 0) % HALF)
         for at, n, one, two in connection.execute(text(statement))
     }
 
@@ -133,7 +139,7 @@ def differing_rows(
         return old.rows(), new.rows()
     before, after = (segments.sums(side, _ALL) for side in (old, new))
     differing = _differing(before, after)
-    if len(differing) * _FEW > max(len(before), len(after)):
+    if len(differing) * FEW > max(len(before), len(after)):
         return old.rows(), new.rows()
     for _ in range(_LEVELS):
         differing, segments = _divided(segments, differing, old, new)
@@ -166,17 +172,23 @@ def _segments(old: TableSide, new: TableSide) -> Segments | None:
     """Return the segments of two tables; None if a database cannot sum them alike, or a key is not theirs."""
     if old.dialect is not new.dialect or not old.dialect.escaped:
         return None
-    if not all(_by_number(state) for state in (old, new)):
+    if not all(by_number(state) for state in (old, new)):
         return None
     before, after = old.bounds(), new.bounds()
     if before is None or after is None:
         return None
-    start, end = min(before[0], after[0]), max(before[1], after[1])
-    width = max(_WIDTH, (end - start) // _MOST + 1)
-    return Segments(start, width, secrets.token_hex(16)) if end + width - start < _LARGEST else None
+    bounds = min(before[0], after[0]), max(before[1], after[1])
+    return segments_between(bounds, MOST, secrets.token_hex(16))
 
 
-def _by_number(state: TableSide) -> bool:
+def segments_between(bounds: tuple[int, int], most: int, salt: str) -> Segments | None:
+    """Return at most so many segments of these keys; None if a database cannot count with them."""
+    start, end = bounds
+    segments = Segments(start, max(_WIDTH, (end - start) // most + 1), salt)
+    return segments if segments.cover(bounds) else None
+
+
+def by_number(state: TableSide) -> bool:
     """Return whether the key is the one of the catalogue, and begins with an integer."""
     own, table = state.own, state.readable.table
     return not own.view and set(own.key) == set(table.key) and table.key_columns[0].bounds is not None

@@ -1,49 +1,85 @@
-"""Tables in which the poll before found no difference: sums show whether anything changed since.
+"""The rows of tables in which the poll before found no difference: sums show whether they changed since.
 
-What a poll finds follows from the rows of a table and from the state alone. So if both are as they were when
-nothing was found, nothing is found again. Decision 71 has the reasons.
+What a poll finds follows from the rows of a table and from the state alone. So where both are as they were
+when nothing was found, nothing is found again. Decision 71 has the reasons.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
+import numpy as np
+from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.compare.polling import PolledChange, why_here
-from eventlog.compare.segments import SegmentSum, sums, text_of_row
+from eventlog.compare.polling import ChangedPart, PolledChange, poll, why_here
+from eventlog.compare.segments import (
+    FEW,
+    HALF,
+    NO_KEY,
+    Segments,
+    SegmentSum,
+    TableSide,
+    by_number,
+    segments_between,
+    sums,
+    text_of_row,
+)
+from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.expression import literal
-from eventlog.sql.queries import Queries
+from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.readable import ReadableTable
 
+_SEGMENTS = 1 << 17  # of a table; their sums stay in memory, 32 bytes each
+_SUMS = np.dtype([("segment", "<i8"), ("rows", "<i8"), ("first", "<u8"), ("second", "<u8")])
+_OPEN = 50_000  # objects of a table; with more of them all rows are compared
+_LISTED = 1_000  # objects in a query
 _STATE = ("key_hash", "digest", "failed", "next_digest", "first_id")  # none contains a comma
 _NULL = "';'"
+_ALL = "1 = 1"
+_NOTHING = SegmentSum(0, 0, 0, 0)
 
 
 class _Seen(NamedTuple):
-    """A table as a poll saw it."""
+    """A table and its state in a snapshot."""
 
     table: Table
     names: tuple[str, ...]  # of its columns, in the order in which rows have them
     objects: int  # in the state, by its own record
-    sums: tuple[frozenset[SegmentSum], frozenset[SegmentSum]]  # of the rows, and of the state
+    segments: Segments | None  # None: the table is one segment
+    rows: bytes  # the sums of its segments
+    state: SegmentSum  # the sum of all that the state has of it
+
+    @property
+    def sums(self) -> np.ndarray[Any, np.dtype[np.void]]:
+        """Return the sums of its segments."""
+        return np.frombuffer(self.rows, _SUMS)
 
     @property
     def is_certain(self) -> bool:
-        """Return whether every row has a hash."""
-        return all(one.rows for part in self.sums for one in part)
+        """Return whether every row has a key and a hash, and every object of the state a hash."""
+        rows, segments = (self.sums[name].min(initial=1) for name in ("rows", "segment"))
+        return bool(rows > 0 and segments > NO_KEY) and (self.state.rows > 0 or not self.objects)
 
 
-class UnchangedTables:
-    """The tables without a difference, as they and their states were seen last."""
+class _Compared(NamedTuple):
+    """A table after a poll: only where something changed since, or where an object is open, it can differ."""
+
+    seen: _Seen
+    open: Mapping[str, str]  # hash and text of the key of each object whose state follows its event
+    steady: SegmentSum  # the sum of the state without these
+
+
+class UnchangedRows:
+    """The rows without a difference, as they and their states were seen last."""
 
     def __init__(self) -> None:
         self._salt = secrets.token_hex(16)
-        self._seen: dict[str, _Seen] = {}
+        self._compared: dict[str, _Compared] = {}
 
     def differences(
         self,
@@ -52,37 +88,131 @@ class UnchangedTables:
         name: str,
         source: ReadableTable,
         objects: int,
-        found: Iterator[PolledChange],
+        memory: int,
     ) -> Iterator[PolledChange]:
-        """Yield the differences that a poll finds in the connection's snapshot; the poll is left out if the
-        table and its state are as they were when it found none."""
-        before, now = self._seen.pop(name, None), None
-        if before is not None:
-            now = self._look(connection, queries, name, source, objects)
-        if now is None or now != before or not now.is_certain:
-            differs = False
-            for one in found:
-                differs = True
-                yield one
-            if differs:
-                return
-        self._seen[name] = now or self._look(connection, queries, name, source, objects)
+        """Yield the differences that a poll finds in the connection's snapshot. Rows without a difference are
+        left out if they and the state are as they were then.
+        """
+        look = _Look(connection, queries, name, source, objects, self._salt)
+        before = self._compared.pop(name, None)
+        now = None if before is None else look.again(before.seen)
+        if before is not None and now == before.seen and not before.open:
+            self._compared[name] = before
+            return
+        part = None if before is None or now is None else look.part(before, now)
+        found: dict[str, str] = {}
+        for one in poll(connection, queries, name, source, objects, memory, part=part):
+            if len(found) <= _OPEN:
+                found[one.key_hash] = one.key
+            yield one
+        waiting = {} if before is None else look.waiting(before.open)
+        still_open = waiting | found
+        if len(still_open) > _OPEN:
+            return
+        now = now or look.first()
+        if True:
+            steady = _without(now.state, look.state_of(still_open))
+            self._compared[name] = _Compared(now, still_open, steady)
 
-    def _look(
-        self, connection: Connection, queries: Queries, name: str, source: ReadableTable, objects: int
-    ) -> _Seen:
-        dialect = queries.log.dialect
-        row_text = text_of_row(source, dialect, self._salt)
-        rows = sums(connection, source.source, row_text, "1 = 1", functions=source.functions)
-        own = f"t.object_table = {literal(name)} and t.key_hash <> 'base'"
-        state = sums(connection, queries.name("known"), _text_of_state(dialect, self._salt), own)
+
+class _Look(NamedTuple):
+    """A look at a table and its state in the snapshot of a connection."""
+
+    connection: Connection
+    queries: Queries
+    name: str
+    source: ReadableTable
+    objects: int
+    salt: str
+
+    @property
+    def _side(self) -> TableSide:
+        return TableSide(self.connection, self.source.table, self.source, self.source.table)
+
+    def first(self) -> _Seen:
+        """Return what is seen, by segments where the key has them."""
+        bounds = self._side.bounds() if by_number(self._side) else None
+        return self._seen(None if bounds is None else segments_between(bounds, _SEGMENTS, self.salt))
+
+    def again(self, seen: _Seen) -> _Seen | None:
+        """Return what is seen by the same segments; None if they do not have all rows."""
+        if seen.segments is not None:
+            bounds = self._side.bounds()
+            if bounds is None or not seen.segments.cover(bounds):
+                return None
+        now = self._seen(seen.segments)
+        return now if (now.table, now.names) == (seen.table, seen.names) else None
+
+    def _seen(self, segments: Segments | None) -> _Seen:
+        source = self.source
+        if segments is None:
+            row_text = text_of_row(source, self.queries.log.dialect, self.salt)
+            rows = sums(self.connection, source.source, row_text, _ALL, functions=source.functions)
+        else:
+            rows = segments.sums(self._side, _ALL)
         names = tuple(column.name for column in (*source.table.key_columns, *source.table.data))
-        return _Seen(source.table, names, objects, (frozenset(rows), frozenset(state)))
+        packed = np.array(sorted(rows), _SUMS).tobytes()
+        return _Seen(source.table, names, self.objects, segments, packed, self._state(_ALL))
+
+    def part(self, before: _Compared, now: _Seen) -> ChangedPart | None:
+        """Return the rows that can differ since a poll; None if all can."""
+        segments = now.segments
+        if segments is None or not now.is_certain:
+            return None
+        if _without(now.state, self.state_of(before.open)) != before.steady:
+            return None
+        changed = {one[0] for one in set(before.seen.sums.tolist()) ^ set(now.sums.tolist())}
+        try:
+            first = (int(self.source.load_key(key)[0]) for key in before.open.values())
+            changed |= {(number - segments.start) // segments.width for number in first}
+        except (EventlogError, ValueError):
+            return None
+        if len(changed) * FEW > len(now.sums):
+            return None
+        return ChangedPart([*segments.conditions(self._side, changed)], int(now.sums["rows"].sum()))
+
+    def state_of(self, keys: Iterable[str]) -> SegmentSum:
+        """Return the sum of what the state has of these objects."""
+        found = _NOTHING
+        for hashes in _listed(keys):
+            found = _plus(found, self._state(f"t.key_hash in ({hashes})"))
+        return found
+
+    def _state(self, condition: str) -> SegmentSum:
+        row_text = _text_of_state(self.queries.log.dialect, self.salt)
+        own = f"t.object_table = {literal(self.name)} and t.key_hash <> 'base' and {condition}"
+        return next(iter(sums(self.connection, self.queries.name("known"), row_text, own)), _NOTHING)
+
+    def waiting(self, objects: Mapping[str, str]) -> dict[str, str]:
+        """Return those of these objects whose event is on its way."""
+        found: dict[str, str] = {}
+        for hashes in _listed(objects):
+            known = self.queries.name("known")
+            statement = self.queries.filled("compare_waiting", known=unbound(known), hashes=unbound(hashes))
+            rows = self.connection.execute(text(statement), {"object_table": self.name})
+            found |= {str(key_hash): objects[str(key_hash)] for (key_hash,) in rows}
+        return found
 
 
 def can_sum(dialect: Dialect, table: Table) -> bool:
     """Return whether the database makes the sums of a table."""
     return bool(dialect.escaped) and why_here(dialect, table) is None
+
+
+def _listed(keys: Iterable[str]) -> Iterator[str]:
+    """Yield the keys' hashes as lists in SQL."""
+    hashes = [*map(literal, keys)]
+    for at in range(0, len(hashes), _LISTED):
+        yield ", ".join(hashes[at : at + _LISTED])
+
+
+def _plus(one: SegmentSum, other: SegmentSum) -> SegmentSum:
+    halves = ((one[at] + other[at]) % HALF for at in (2, 3))
+    return SegmentSum(0, one.rows + other.rows, *halves)
+
+
+def _without(one: SegmentSum, other: SegmentSum) -> SegmentSum:
+    return _plus(one, SegmentSum(0, -other.rows, -other.first, -other.second))
 
 
 def _text_of_state(dialect: Dialect, salt: str) -> str:

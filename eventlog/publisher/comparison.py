@@ -17,7 +17,7 @@ from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import PolledChange, every_object, poll, read_again, why_here
 from eventlog.compare.self_references import SelfReferences, own_references
 from eventlog.compare.tables import snapshot
-from eventlog.compare.unchanged import UnchangedTables, can_sum
+from eventlog.compare.unchanged import UnchangedRows, can_sum
 from eventlog.compare.version_column import version_of
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
@@ -70,7 +70,7 @@ class Comparison:
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
         self.unread: dict[str, str] = {}  # tables that could not be compared, and why
         self._columns = ColumnRecord()
-        self._unchanged = UnchangedTables()
+        self._unchanged = UnchangedRows()
         self._due = 0.0
         by_clock = config.given.get("time_of_day") is not None
         self._interval = 0.0 if by_clock else float(config.given.get("polling_interval", 10))
@@ -283,10 +283,11 @@ class Comparison:
                         readable = self._readable(table)
                         version = self._version(readable.table)
                         place = (connection, store.queries, name, readable, bases[name].objects, memory)
-                        found = poll(*place, remote, version)
                         sees_all = one_moment and remote is None and version is None
                         if sees_all and can_sum(store.log.dialect, readable.table):
-                            found = self._unchanged.differences(*place[:5], found)
+                            found = self._unchanged.differences(*place)
+                        else:
+                            found = poll(*place, remote, version)
                         yield from ((table, one) for one in self._settled(found, readable, version))
                 except ConnectionLost:
                     raise

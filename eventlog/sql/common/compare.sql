@@ -12,12 +12,18 @@ select n.key_text, n.key_hash, n.digest, k.key_hash, k.digest,
   k.failed, k.next_digest{texts}
 from (
   select h.*, {digest} as digest, {key_hash} as key_hash
-  from (select {key_text} as key_text{expressions} from {source} t{apart}) h
+  from (select {key_text} as key_text{expressions} from {source} t{within}{apart}) h
 ) n
 left join {known} k on k.object_table = :object_table and k.key_hash = n.key_hash
 where k.key_hash is null
   or (k.first_id is null and k.digest <> n.digest)
   or (k.failed = 1 and (k.next_digest is null or k.next_digest <> n.digest))
+
+-- compare_waiting --
+-- The objects among these whose event is on its way.
+select key_hash
+from {known}
+where object_table = :object_table and key_hash in ({hashes}) and first_id is not null
 
 -- compare_gone --
 -- The objects that the receiver is known to have and the table lacks.

@@ -5,9 +5,9 @@ select n.key_text, {key_hash} as key_hash, n.digest, k.object_key, k.digest,
   k.failed, k.next_digest{texts}
 from (
   select h.*, {digest} as digest
-  from (select {key_text} as key_text{expressions} from {source} t{apart}) h
+  from (select {key_text} as key_text{expressions} from {source} t{within}{apart}) h
 ) n
-left join {known} k on k.object_table = :object_table and k.object_key = n.key_text and k.key_hash <> 'base'
+left join {known} k on k.object_table = :object_table and k.object_key = n.key_text and k.key_hash <> 'base'{by_hash}
 where k.object_key is null
   or (k.first_id is null and k.digest <> n.digest)
   or (k.failed = 1 and (k.next_digest is null or k.next_digest <> n.digest))

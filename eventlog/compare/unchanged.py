@@ -110,7 +110,7 @@ class UnchangedRows:
         if len(still_open) > _OPEN:
             return
         now = now or look.first()
-        if True:
+        if now.is_certain:
             steady = _without(now.state, look.state_of(still_open))
             self._compared[name] = _Compared(now, still_open, steady)
 
@@ -129,19 +129,24 @@ class _Look(NamedTuple):
     def _side(self) -> TableSide:
         return TableSide(self.connection, self.source.table, self.source, self.source.table)
 
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in (*self.source.table.key_columns, *self.source.table.data))
+
     def first(self) -> _Seen:
         """Return what is seen, by segments where the key has them."""
         bounds = self._side.bounds() if by_number(self._side) else None
         return self._seen(None if bounds is None else segments_between(bounds, _SEGMENTS, self.salt))
 
     def again(self, seen: _Seen) -> _Seen | None:
-        """Return what is seen by the same segments; None if they do not have all rows."""
+        """Return what is seen by the same segments; None if the table is another, or they lack some rows."""
+        if (self.source.table, self._names) != (seen.table, seen.names):
+            return None
         if seen.segments is not None:
             bounds = self._side.bounds()
             if bounds is None or not seen.segments.cover(bounds):
                 return None
-        now = self._seen(seen.segments)
-        return now if (now.table, now.names) == (seen.table, seen.names) else None
+        return self._seen(seen.segments)
 
     def _seen(self, segments: Segments | None) -> _Seen:
         source = self.source
@@ -150,9 +155,8 @@ class _Look(NamedTuple):
             rows = sums(self.connection, source.source, row_text, _ALL, functions=source.functions)
         else:
             rows = segments.sums(self._side, _ALL)
-        names = tuple(column.name for column in (*source.table.key_columns, *source.table.data))
         packed = np.array(sorted(rows), _SUMS).tobytes()
-        return _Seen(source.table, names, self.objects, segments, packed, self._state(_ALL))
+        return _Seen(source.table, self._names, self.objects, segments, packed, self._state(_ALL))
 
     def part(self, before: _Compared, now: _Seen) -> ChangedPart | None:
         """Return the rows that can differ since a poll; None if all can."""

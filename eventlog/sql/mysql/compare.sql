@@ -16,8 +16,7 @@ on duplicate key update
   first_id = values(first_id), last_id = values(last_id), failed = 0
 
 -- compare_segments --
--- The rows of each segment of a table, and the sums of both halves of the hashes of their texts. A text longer than
--- max_allowed_packet is null, and the segment then has no number of rows.
+-- The rows of each segment and sums of their hashes' halves; no number of rows if a text exceeds max_allowed_packet.
 {functions}select h.segment, case when count(*) = count(h.hash) then count(*) end,
   sum(cast(conv(substr(h.hash, 1, 16), 16, 10) as unsigned)),
   sum(cast(conv(substr(h.hash, 17, 16), 16, 10) as unsigned))

@@ -103,7 +103,7 @@ def check(case: Case, logical: bool) -> None:
         record, again = judge.read(judge.schema(text), reported["message"])
         assert again == reported["message"]
         values = avro.decode(avro.foreign(json.dumps(without_meaning(json.loads(text)))), reported["message"])
-        assert plain(record) == values
+        assert repr(plain(record)) == repr(values)  # NaN is not equal to itself
         known = plain(record).get("dataSchema", known)
         seen += 1
 

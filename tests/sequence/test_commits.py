@@ -151,7 +151,7 @@ def _inserted(number: int, sequence: str | None) -> Change:
     return Change(Op.INSERT, None, "t", (), fields, sequence, transaction="7", extra=(("commit", 5),))
 
 
-def _converted(one: Job, tell: Callable[[Refused], None] = lambda built: None) -> list[Any]:
+def _converted(one: Job, tell: Callable[[Refused], None] = lambda refused: None) -> list[Any]:
     out = Path(one.inputs[0]).with_name("all.jsonl")
     convert(replace(one, output=str(out), state=None), Report(tell), CLOCK)
     return [json.loads(line) for line in out.read_text().splitlines()]
@@ -184,7 +184,7 @@ def test_a_capture_that_grows_gives_each_transaction_once_whatever_is_killed(
 
 def _small(one: Job) -> None:
     records.CHANGES = 2  # type: ignore[misc]  # in a process of its own
-    convert(one, Report(lambda built: None), CLOCK)
+    convert(one, Report(lambda refused: None), CLOCK)
 
 
 def test_since_is_the_number_of_a_commit(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_a_dump_that_is_followed_stands_in_a_file(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="name a file with -o"):
         convert(
             replace(job(tmp_path, "a"), given={"framed": True}),
-            Report(lambda built: None),
+            Report(lambda refused: None),
             CLOCK,
             going=Going(True),
         )

@@ -116,8 +116,8 @@ def _finish(query: Any, sink: TableSink) -> None:
                 query.stop()
     finally:
         sink.close()
-    for refused_one in sink.open:
-        sink.tell(refused_one)
+    for refused in sink.open:
+        sink.tell(refused)
 
 
 @contextmanager

@@ -84,11 +84,7 @@ def poll(
     another database than the state. `version` is the column that decides whether a row is looked at. With a
     `part` only its rows are compared, which the database must be able to do.
     """
-    if part is not None:
-        differing = _differing_part(connection, queries, name, source, objects, part)
-    else:
-        differing = _differing(connection, queries, name, source, objects, memory, remote, version)
-    for one in differing:
+    for one in _differing(connection, queries, name, source, objects, memory, remote, version, part):
         if one.texts is None or not one.known:
             yield one
             continue
@@ -113,6 +109,7 @@ def _differing(
     memory: int,
     remote: Remote | None,
     version: Column | None,
+    part: ChangedPart | None,
 ) -> Iterator[PolledChange]:
     dialect = queries.log.dialect
     if remote is not None and version is not None:
@@ -122,31 +119,16 @@ def _differing(
         here = read_table(connection, source.table, source) if remote is None else remote.rows(source)
         yield from _poll_here(connection, queries, name, source.table, here, memory)
         return
-    with each_side_once(connection, dialect):
-        new = 0
-        for one in _changed(connection, queries, name, source, version):
-            new += not one.known
-            yield one
-        rows = connection.execute(text(_filled(queries, "compare_count", source))).scalar()
-        if int(rows or 0) - new != objects:
-            yield from _gone(connection, queries, name, source)
-
-
-def _differing_part(
-    connection: Connection,
-    queries: Queries,
-    name: str,
-    source: ReadableTable,
-    objects: int,
-    part: ChangedPart,
-) -> Iterator[PolledChange]:
     new = 0
-    for condition in part.conditions:
-        for one in _changed(connection, queries, name, source, None, condition):
-            new += not one.known
-            yield one
-    if part.rows - new != objects:
-        with each_side_once(connection, queries.log.dialect):
+    way = each_row_looked_up if part else each_side_once
+    with way(connection, dialect):
+        for condition in part.conditions if part else ("",):
+            for one in _changed(connection, queries, name, source, version, condition):
+                new += not one.known
+                yield one
+    rows = part.rows if part else connection.execute(text(_filled(queries, "compare_count", source))).scalar()
+    if int(rows or 0) - new != objects:
+        with each_side_once(connection, dialect):
             yield from _gone(connection, queries, name, source)
 
 
@@ -156,11 +138,24 @@ def each_side_once(connection: Connection, dialect: Dialect) -> Iterator[None]:
 
     Its statistics may be an hour old, from when the tables were empty.
     """
-    if dialect.joins_whole:
-        connection.execute(text(dialect.joins_whole))
+    with _joining(connection, dialect.joins_whole, dialect.joins_freely):
+        yield
+
+
+@contextmanager
+def each_row_looked_up(connection: Connection, dialect: Dialect) -> Iterator[None]:
+    """Make a join of few rows look for each of them inside the block, likewise."""
+    with _joining(connection, dialect.joins_by_row, dialect.joins_freely):
+        yield
+
+
+@contextmanager
+def _joining(connection: Connection, begin: str, end: str) -> Iterator[None]:
+    if begin:
+        connection.execute(text(begin))
     yield
-    if dialect.joins_freely:
-        connection.execute(text(dialect.joins_freely))
+    if end:
+        connection.execute(text(end))
 
 
 def why_here(dialect: Dialect, table: Table) -> str | None:
@@ -180,10 +175,9 @@ def _changed(
     name: str,
     source: ReadableTable,
     version: Column | None,
-    condition: str = "",
+    condition: str,
 ) -> Iterator[PolledChange]:
     columns, dialect = source.table.data, queries.log.dialect
-    key_hash = key_hash_of(dialect, f"{dialect.hashed_key}.key_text")
     numbered = [f"c{number}" for number in range(len(columns))]
     own = digest_of(dialect, zip(columns, (f"h.{one}" for one in numbered), strict=True))
     if version is not None:
@@ -196,7 +190,7 @@ def _changed(
         digest=own,
         texts="".join(f", n.{one}" for one in numbered),
         within=f" where {condition}" if condition else "",
-        by_hash=f" and k.key_hash = cast({key_hash} as char(32))" if condition else "",
+        is_whole="false" if condition else "true",
     )
     for key, key_hash, own, known_hash, known, values, failed, coming, *texts in _streamed(
         connection, statement, name

@@ -31,7 +31,7 @@ _LEVELS, _PARTS = 2, 8  # how often a segment that differs is divided, and by ho
 _ALL = "1 = 1"
 _RANGES = 100  # in one query
 _LARGEST = 1 << 63  # the first number that no database counts with
-HALF = 1 << 64
+_HALF = 1 << 64
 NO_KEY = -1  # the segment of rows whose key is null
 _END, _NULL = "',|'", "',;'"  # of a value; no escaped text contains one
 
@@ -72,6 +72,15 @@ class SegmentSum(NamedTuple):
     rows: int  # 0 if a row has no hash, because its text is too long
     first: int
     second: int
+
+    def plus(self, other: SegmentSum) -> SegmentSum:
+        """Return the sum of the rows of both."""
+        first, second = (self.first + other.first) % _HALF, (self.second + other.second) % _HALF
+        return SegmentSum(self.segment, self.rows + other.rows, first, second)
+
+    def minus(self, other: SegmentSum) -> SegmentSum:
+        """Return the sum without the rows of another."""
+        return self.plus(SegmentSum(other.segment, -other.rows, -other.first, -other.second))
 
 
 class Segments(NamedTuple):
@@ -125,7 +134,9 @@ def sums(
     for setting in settings:
         connection.execute(text(setting))
     return {
-        SegmentSum(NO_KEY if at is None else int(at), int(n or 0), int(one or 0) % HALF, int(two or 0) % HALF)
+        SegmentSum(
+            NO_KEY if at is None else int(at), int(n or 0), int(one or 0) % _HALF, int(two or 0) % _HALF
+        )
         for at, n, one, two in connection.execute(text(statement))
     }
 
@@ -138,7 +149,7 @@ def differing_rows(
     if segments is None:
         return old.rows(), new.rows()
     before, after = (segments.sums(side, _ALL) for side in (old, new))
-    differing = _differing(before, after)
+    differing = differing_segments(before, after)
     if len(differing) * FEW > max(len(before), len(after)):
         return old.rows(), new.rows()
     for _ in range(_LEVELS):
@@ -147,7 +158,8 @@ def differing_rows(
     return one, other
 
 
-def _differing(before: set[SegmentSum], after: set[SegmentSum]) -> set[int]:
+def differing_segments(before: set[SegmentSum], after: set[SegmentSum]) -> set[int]:
+    """Return the segments whose sums differ, or show nothing because a row has no hash."""
     return {one.segment for one in before ^ after} | {one.segment for one in before if not one.rows}
 
 
@@ -160,7 +172,7 @@ def _divided(
         {one for where in segments.conditions(side, differing) for one in parts.sums(side, where)}
         for side in (old, new)
     )
-    return _differing(before, after), parts
+    return differing_segments(before, after), parts
 
 
 def _rows_of(segments: Segments, state: TableSide, differing: Iterable[int]) -> Iterator[pa.RecordBatch]:

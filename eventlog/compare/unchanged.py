@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy import text
@@ -17,12 +17,12 @@ from sqlalchemy.engine import Connection
 from eventlog.compare.polling import ChangedPart, PolledChange, poll, why_here
 from eventlog.compare.segments import (
     FEW,
-    HALF,
     NO_KEY,
     Segments,
     SegmentSum,
     TableSide,
     by_number,
+    differing_segments,
     segments_between,
     sums,
     text_of_row,
@@ -55,15 +55,15 @@ class _Seen(NamedTuple):
     state: SegmentSum  # the sum of all that the state has of it
 
     @property
-    def sums(self) -> np.ndarray[Any, np.dtype[np.void]]:
+    def sums(self) -> set[SegmentSum]:
         """Return the sums of its segments."""
-        return np.frombuffer(self.rows, _SUMS)
+        return {SegmentSum(*one) for one in np.frombuffer(self.rows, _SUMS).tolist()}
 
     @property
     def is_certain(self) -> bool:
         """Return whether every row has a key and a hash, and every object of the state a hash."""
-        rows, segments = (self.sums[name].min(initial=1) for name in ("rows", "segment"))
-        return bool(rows > 0 and segments > NO_KEY) and (self.state.rows > 0 or not self.objects)
+        rows = all(one.rows and one.segment != NO_KEY for one in self.sums)
+        return rows and (self.state.rows > 0 or not self.objects)
 
 
 class _Compared(NamedTuple):
@@ -111,7 +111,7 @@ class UnchangedRows:
             return
         now = now or look.first()
         if now.is_certain:
-            steady = _without(now.state, look.state_of(still_open))
+            steady = now.state.minus(look.state_of(still_open))
             self._compared[name] = _Compared(now, still_open, steady)
 
 
@@ -135,18 +135,22 @@ class _Look(NamedTuple):
 
     def first(self) -> _Seen:
         """Return what is seen, by segments where the key has them."""
-        bounds = self._side.bounds() if by_number(self._side) else None
-        return self._seen(None if bounds is None else segments_between(bounds, _SEGMENTS, self.salt))
+        return self._seen(self._segments(self._bounds()))
 
     def again(self, seen: _Seen) -> _Seen | None:
-        """Return what is seen by the same segments; None if the table is another, or they lack some rows."""
+        """Return what is seen by the same segments; None if they do not suit the table any more."""
         if (self.source.table, self._names) != (seen.table, seen.names):
             return None
-        if seen.segments is not None:
-            bounds = self._side.bounds()
-            if bounds is None or not seen.segments.cover(bounds):
-                return None
-        return self._seen(seen.segments)
+        bounds, segments = self._bounds(), seen.segments
+        if segments is None:  # as a table without rows, and perhaps not for good
+            return None if self._segments(bounds) else self._seen(None)
+        return self._seen(segments) if bounds is not None and segments.cover(bounds) else None
+
+    def _bounds(self) -> tuple[int, int] | None:
+        return self._side.bounds() if by_number(self._side) else None
+
+    def _segments(self, bounds: tuple[int, int] | None) -> Segments | None:
+        return None if bounds is None else segments_between(bounds, _SEGMENTS, self.salt)
 
     def _seen(self, segments: Segments | None) -> _Seen:
         source = self.source
@@ -163,23 +167,24 @@ class _Look(NamedTuple):
         segments = now.segments
         if segments is None or not now.is_certain:
             return None
-        if _without(now.state, self.state_of(before.open)) != before.steady:
+        if now.state.minus(self.state_of(before.open)) != before.steady:
             return None
-        changed = {one[0] for one in set(before.seen.sums.tolist()) ^ set(now.sums.tolist())}
+        sums_now = now.sums
+        changed = differing_segments(before.seen.sums, sums_now)
         try:
             first = (int(self.source.load_key(key)[0]) for key in before.open.values())
             changed |= {(number - segments.start) // segments.width for number in first}
         except (EventlogError, ValueError):
             return None
-        if len(changed) * FEW > len(now.sums):
+        if len(changed) * FEW > len(sums_now):
             return None
-        return ChangedPart([*segments.conditions(self._side, changed)], int(now.sums["rows"].sum()))
+        return ChangedPart([*segments.conditions(self._side, changed)], sum(one.rows for one in sums_now))
 
     def state_of(self, keys: Iterable[str]) -> SegmentSum:
         """Return the sum of what the state has of these objects."""
         found = _NOTHING
         for hashes in _listed(keys):
-            found = _plus(found, self._state(f"t.key_hash in ({hashes})"))
+            found = found.plus(self._state(f"t.key_hash in ({hashes})"))
         return found
 
     def _state(self, condition: str) -> SegmentSum:
@@ -208,15 +213,6 @@ def _listed(keys: Iterable[str]) -> Iterator[str]:
     hashes = [*map(literal, keys)]
     for at in range(0, len(hashes), _LISTED):
         yield ", ".join(hashes[at : at + _LISTED])
-
-
-def _plus(one: SegmentSum, other: SegmentSum) -> SegmentSum:
-    halves = ((one[at] + other[at]) % HALF for at in (2, 3))
-    return SegmentSum(0, one.rows + other.rows, *halves)
-
-
-def _without(one: SegmentSum, other: SegmentSum) -> SegmentSum:
-    return _plus(one, SegmentSum(0, -other.rows, -other.first, -other.second))
 
 
 def _text_of_state(dialect: Dialect, salt: str) -> str:

@@ -112,7 +112,8 @@ class Dialect:
     digest: str = ""  # of a text {x}: SHA-256, cut to 128 bits, in hexadecimal digits; empty: it makes none
     escaped: str = ""  # of a text {x}: each comma as `,.`; empty: it makes no sums of segments
     joins_whole: str = ""  # from here on no row of one side of a join is looked for alone in the other
-    joins_freely: str = ""  # ends that
+    joins_by_row: str = ""  # from here on each row of one side of a join is looked for in the other
+    joins_freely: str = ""  # ends both
     apart: str = ""  # after a select that is evaluated once, not merged into the outer one
     hashed_key: str = "h"  # the alias of the key's text where a comparison makes its digest
     octets: str = "octet_length({x})"  # of a text {x} in UTF-8

@@ -109,7 +109,11 @@ POSTGRESQL = Dialect(
     "pg_catalog.sha256(pg_catalog.convert_to({x}, 'UTF8')), 'hex'), 1, 32)",
     escaped="pg_catalog.replace({x}, ',', ',.')",
     joins_whole="set local enable_nestloop to off",
-    joins_freely="set local enable_nestloop to default",
+    joins_by_row="select pg_catalog.set_config('enable_hashjoin', 'off', true),"
+    " pg_catalog.set_config('enable_mergejoin', 'off', true)",
+    joins_freely="select pg_catalog.set_config('enable_nestloop', null, true),"
+    " pg_catalog.set_config('enable_hashjoin', null, true),"
+    " pg_catalog.set_config('enable_mergejoin', null, true)",
     apart=" offset 0",
     hashed_key="n",
     octets="pg_catalog.octet_length(pg_catalog.convert_to({x}, 'UTF8'))::pg_catalog.text",

@@ -1,5 +1,5 @@
 -- compare_changed --
--- The rows of a table whose values are not those that the receiver is known to have.
+-- Rows whose values are not those that the receiver is known to have; few are looked up in the state by its primary key.
 select n.key_text, {key_hash} as key_hash, n.digest, k.object_key, k.digest,
   (select v.row_values from {known} v where v.object_table = :object_table and v.key_hash = cast({key_hash} as char(32))) as row_values,
   k.failed, k.next_digest{texts}
@@ -7,7 +7,8 @@ from (
   select h.*, {digest} as digest
   from (select {key_text} as key_text{expressions} from {source} t{within}{apart}) h
 ) n
-left join {known} k on k.object_table = :object_table and k.object_key = n.key_text and k.key_hash <> 'base'{by_hash}
+left join {known} k on k.object_table = :object_table and k.object_key = n.key_text and k.key_hash <> 'base'
+  and ({is_whole} or k.key_hash = cast({key_hash} as char(32)))
 where k.object_key is null
   or (k.first_id is null and k.digest <> n.digest)
   or (k.failed = 1 and (k.next_digest is null or k.next_digest <> n.digest))

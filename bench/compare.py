@@ -178,7 +178,8 @@ def tables(rows: int, runs: int) -> None:
 
 def _difference(engine: Engine, *, whole: bool = False) -> tuple[float, int, int]:
     """Return the seconds, the bytes received and the number of changes of one comparison."""
-    with snapshot(engine) as old, snapshot(engine) as new:
+    with snapshot(engine) as before_all, snapshot(engine) as after_all:
+        old, new = before_all.connection, after_all.connection
         sides = [_table_state(old, "usr"), _table_state(new, "later")]
         table = sides[0].table
         before, begun = sum(map(_received, (old, new))), time.perf_counter()

@@ -47,6 +47,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL, pipeline
+from eventlog.sql.relation import Place
 from eventlog.xds.settings import XdsSettings
 
 SECONDS = 10
@@ -296,9 +297,9 @@ class TimedStore(Store):
         self._timeline = timeline
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
+    def snapshot(self, locked: Sequence[Place] = ()) -> Iterator[Snapshot]:
         """Do the same, and note that the snapshot is open, and what was done in it."""
-        with super().snapshot() as snapshot:
+        with super().snapshot(locked) as snapshot:
             self._timeline.mark("snapshot is open")
             yield snapshot
             self._timeline.mark("picked up, read back, folded")

@@ -26,9 +26,8 @@ def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: A
     config = read_live(flags, config_file, verbose, log_format)
     with opened(config) as store:
         xds = config.build(XdsSettings)
-        with store.snapshot() as snapshot:
-            choice = config.build(PublisherSettings).choice()
-            reading = make_reader(config, store).preview(snapshot, choice)
+        reader, choice = make_reader(config, store), config.build(PublisherSettings).choice()
+        reading = store.read(lambda snapshot: reader.preview(snapshot, choice))
         for draft in batches.pack(reading.sendings, xds.batch_size):
             text = document(sending.text for sending in draft.sendings)
             put((indent(text) if xds.pretty else text) + "\n")

@@ -8,13 +8,12 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from sqlalchemy.engine import Connection
 
 from eventlog.compare.files import files_of, read_file
 from eventlog.compare.kept_state import KeptState
 from eventlog.compare.lines import DifferenceLine, differences, in_order
 from eventlog.compare.segments import TableSide, differing_rows
-from eventlog.compare.tables import at_hand, snapshot
+from eventlog.compare.tables import TableSnapshot, at_hand, snapshot
 from eventlog.core.errors import InvalidTables, Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.tables import Table, Tables
@@ -44,7 +43,7 @@ def here(
         if keep is None
         else [stack.enter_context(_keeping(keep, pairs))]
     )
-    return model, in_order(model, _differences(model, both, memory), memory)
+    return model, in_order(model, _differences(model, both, sides, memory), memory)
 
 
 def on_spark(
@@ -113,32 +112,39 @@ class GivenState:
         self._limits = limits
         self._advance = advance
         self._only = table
-        self._connection: Connection | None = None
+        self._snapshot: TableSnapshot | None = None
         self.begins = begins  # nothing is there yet
         if begins:
             return
         if not Path(name).exists():
             if url is None:
                 raise Misuse(f"{name}: no such file; if it is a table, give its database with --url")
-            self._connection = stack.enter_context(snapshot(connect(url)))
+            self._snapshot = stack.enter_context(snapshot(connect(url)))
         elif not Path(name).is_dir():
             check_inputs([name])
 
     @property
     def of_catalogue(self) -> Table | None:
         """The table as the catalogue describes it, None where the side is in files."""
-        return None if self._connection is None else at_hand(self._connection, self.name).table
+        return None if self._snapshot is None else at_hand(self._snapshot.connection, self.name).table
 
     def batches(self, tables: Tables) -> Mapping[Table, Rows]:
         """Return a reader for the rows of each table of the side."""
         if self.begins:
             return {table: lambda: iter(()) for table in tables}
-        if self._connection is None:
+        if self._snapshot is None:
             found = files_of(self.name, tables, self._only)
             return {table: self._reading(table, file) for table, file in found.items()}
         (table,) = (tables.get(self._only),) if self._only else _only(tables, self.name)
-        own, readable = (at_hand(self._connection, self.name, one) for one in (None, table))
-        return {table: TableSide(self._connection, table, readable, own.table)}
+        connection = self._snapshot.connection
+        own, readable = (at_hand(connection, self.name, one) for one in (None, table))
+        self._snapshot.add(readable)
+        return {table: TableSide(connection, table, readable, own.table)}
+
+    def end(self) -> None:
+        """Raise TablesChanged if DDL changed the table while it was read."""
+        if self._snapshot is not None:
+            self._snapshot.end()
 
     def _reading(self, table: Table, file: str) -> Batches:
         return lambda: read_file(table, file, self._container, self._advance, self._limits)
@@ -173,9 +179,11 @@ def _pairs(known: Tables | None, old: GivenState, new: GivenState) -> list[tuple
 
 
 def _differences(
-    model: Tables, pairs: Iterable[tuple[Table, Sides]], memory: int
+    model: Tables, pairs: Iterable[tuple[Table, Sides]], states: Sequence[GivenState], memory: int
 ) -> Iterator[tuple[Table, DifferenceLine]]:
     for table, sides in pairs:
         own = model.get(str(table))
         for line in differences(model, own, *sides(), memory):
             yield own, line
+    for state in states:
+        state.end()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlalchemy import text
@@ -15,21 +15,53 @@ from eventlog.core.errors import InvalidTables
 from eventlog.core.tables import Table
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
+from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.queries import unbound
 from eventlog.sql.readable import ReadableTable, readable
+from eventlog.sql.relation import Place
+from eventlog.sql.tables_read import TablesRead, locks, tables_changed
 
 _FETCHED = 1_000  # rows at a time
 
 
+@dataclass(frozen=True)
+class TableSnapshot:
+    """A connection that sees one moment, and what is read of it."""
+
+    connection: Connection
+    tables_read: TablesRead | None = None  # None: each statement sees its own moment
+
+    def add(self, source: ReadableTable) -> None:
+        """Note a table that is read."""
+        if self.tables_read is not None:
+            self.tables_read.add(source.places)
+
+    def end(self) -> None:
+        """End the transaction. Raise TablesChanged if DDL changed a table that was read."""
+        if self.tables_read is not None:
+            self.tables_read.end(self.connection)
+
+
 @contextmanager
-def snapshot(engine: Engine) -> Iterator[Connection]:
-    """A connection that sees one moment."""
+def snapshot(engine: Engine, locked: Sequence[Place] = ()) -> Iterator[TableSnapshot]:
+    """A connection that sees one moment, in which tables are read that DDL may not change before.
+
+    Row security hides nothing silently. Raise TablesChanged at the end if DDL changed a table that was read.
+    """
     dialect = dialect_of(engine)
     with engine.execution_options(**dialect.session_options).connect() as connection:
+        for statement in dialect.sees_all:
+            connection.execute(text(statement))
         connection.execute(text(templates.statement(dialect, "snapshot")))
-        yield connection
-        connection.rollback()
+        try:
+            for call in locks(dialect, locked):
+                connection.execute(*call)
+        except DatabaseFailed as fault:
+            raise tables_changed(locked) from fault
+        moment = TableSnapshot(connection, TablesRead(dialect))
+        yield moment
+        moment.end()
 
 
 def at_hand(connection: Connection, name: str, wanted: Table | None = None) -> ReadableTable:

@@ -81,6 +81,10 @@ class UnchangedRows:
         self._salt = secrets.token_hex(16)
         self._compared: dict[str, _Compared] = {}
 
+    def forget(self, name: str) -> None:
+        """Compare all rows of a table at the next poll."""
+        self._compared.pop(name, None)
+
     def differences(
         self,
         connection: Connection,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from eventlog.core import tablekey, values
@@ -244,6 +244,11 @@ class Tables:
         """Return these tables and others, with what is known of the lists of these."""
         tables = (*self._all, *others)
         return Tables(tables, self.dialect, shut=self.shut, warnings=self.warnings, sure=self.sure)
+
+    def halting(self, tables: Container[Table], reason: str) -> Tables:
+        """Return the same with these tables halted, for this reason."""
+        halted = (replace(table, halted=reason) if table in tables else table for table in self._all)
+        return Tables(halted, self.dialect, shut=self.shut, warnings=self.warnings, sure=self.sure)
 
     def find(self, name: str) -> Table | None:
         """Return the table that a row or a file calls by this name, None if there is none."""

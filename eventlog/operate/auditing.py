@@ -60,7 +60,8 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
     readable = read_readable(store.engine, store.log, tables)
     for table in tables:
         name = str(table)
-        with snapshot(store.engine) as connection:
+        with snapshot(store.engine) as moment:
+            connection = moment.connection
             known = ReceiverState(connection, store.queries)
             bases, now = known.counted(), known.mark()
             mark = bases[name].mark if name in bases else None
@@ -72,6 +73,7 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
             base = Base() if fresh else bases[name]
             if not (fresh and not log):
                 source = readable[table]
+                moment.add(source)
                 found = poll(connection, store.queries, "" if fresh else name, source, base.objects)
                 shown, differ = _sort(logged, missed, table, found, explained, silent=fresh)
         if fresh and not log:

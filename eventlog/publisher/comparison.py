@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.schema.migrate import has_companion
+from eventlog.sql.tables_read import TablesChanged
 
 logger = logging.getLogger("eventlog.comparing")
 
@@ -266,8 +267,9 @@ class Comparison:
         fault.
         """
         store, memory = self._store, self._settings.compare_memory << 20
-        with ExitStack() as stack:
-            connection = stack.enter_context(snapshot(store.engine))
+        with self._steady(tables, unread), ExitStack() as stack:
+            moment = stack.enter_context(snapshot(store.engine))
+            connection = moment.connection
             source = self._source
             one_moment = self._settings.snapshot == "one"
             remote = (
@@ -281,6 +283,7 @@ class Comparison:
                 try:
                     with connection.begin_nested(), _attempt(remote):
                         readable = self._readable(table)
+                        (moment if remote is None else remote.moment).add(readable)
                         version = self._version(readable.table)
                         place = (connection, store.queries, name, readable, bases[name].objects, memory)
                         sees_all = one_moment and remote is None and version is None
@@ -295,6 +298,17 @@ class Comparison:
                     unread[name] = str(fault)
             for table in dropped:
                 yield from ((table, one) for one in every_object(connection, store.queries, str(table)))
+
+    @contextmanager
+    def _steady(self, tables: Iterable[Table], unread: dict[str, str]) -> Iterator[None]:
+        """Name tables as unread that DDL changed while they were read inside the block."""
+        try:
+            yield
+        except TablesChanged as fault:
+            for table in tables:
+                if not set(self._readable(table).places).isdisjoint(fault.places):
+                    unread[str(table)] = str(fault)
+                    self._unchanged.forget(str(table))
 
     def _readable(self, table: Table) -> ReadableTable:
         if self._source is not None:

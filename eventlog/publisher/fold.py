@@ -26,6 +26,7 @@ from eventlog.sql.log.pending import OBJECT, Cells, PickUp, Selection
 from eventlog.sql.log.position import why_ahead
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
+from eventlog.sql.relation import Place
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 
@@ -75,6 +76,14 @@ class Reader:
         self._bound = 0  # the highest record_id that the log's sequence can have given to a row
         self._own_user = None if rules.allow_loopback else rules.driver_user
         self.finishes_loopback = self._own_user is not None and rules.loopback_rows == "finish"
+
+    def halting(self, places: Iterable[Place], reason: str) -> Reader:
+        """Return a reader that leaves out what is read from these places, for this reason."""
+        among = set(places)
+        halted = {table for table, source in self._readable.items() if not among.isdisjoint(source.places)}
+        tables = self.tables.halting(halted, reason)
+        readable = {table: self._readable[table] for table in tables if table in self._readable}
+        return Reader(tables, readable, self._rules, self._xds)
 
     def selection(self, choice: Selection, *, by_column: bool) -> Selection:
         """Return the selection with what the rules and the tables require of rows."""

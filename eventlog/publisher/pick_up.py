@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from math import inf
 
@@ -25,10 +25,12 @@ from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Spelling, WaitingEvent
+from eventlog.sql.tables_read import TablesChanged
 
 logger = logging.getLogger("eventlog.publisher")
 
 CATALOGUE_AGE = 60.0  # seconds until tables are read again for columns that they lacked
+HALTED = 10.0  # seconds that rows of a table wait which DDL changes again and again
 MOST_AGAIN = 10_000  # events that are tried again in one cycle
 
 
@@ -53,6 +55,7 @@ class LogReader:
         self._clock = clock
         self._limit = settings.query_limit  # rows whose current rows could be held
         self._unknown = frozenset[tuple[str, str]]()  # columns that tables lack, after a warning
+        self._halted_until = inf
         self._unknown_at = -inf  # when the catalogue was last read for them
 
     @property
@@ -61,7 +64,8 @@ class LogReader:
         return self._reader.tables
 
     def refresh(self) -> None:
-        """Read the tables again, because they may have changed."""
+        """Read the tables again, because they may have changed. Rows of halted ones may go again."""
+        self._halted_until = inf
         before, self._reader = list(self._reader.tables), self._make_reader()
         if before != list(self._reader.tables):
             self._ledger.rename_holds(self._reader.tables)
@@ -71,22 +75,20 @@ class LogReader:
         """Return the events of the pending rows that may go now, of fewer rows if their current rows cannot
         be held. Before rows are refused the tables are read again. With `unless_due` nothing is read if an
         event may be due again, because such events are sent first."""
+        if time.monotonic() > self._halted_until:
+            self.refresh()
         thorough = False
         while True:
             limit = self._limit
             try:
-                with self._snapshot() as snapshot:
-                    redriven = snapshot.moment.latest_redrive
-                    if unless_due and snapshot.moment.is_due(self._clock.now(), self._settings.waits.beyond):
-                        return Reading(due=True)
-                    reader = self._reader
-                    choice = reader.selection(self._settings.choice(limit), by_column=True)
-                    rows = self._prefix.look(snapshot, choice, loopback=reader.finishes_loopback)
-                    reading = reader.fold(snapshot, rows, limit, thorough=thorough)
+                reading = self._read(partial(self._take, limit, thorough=thorough, unless_due=unless_due))
             except PickUpTooLarge as fault:
                 self._limit, thorough = max(1, min(limit, fault.rows) // 2), False
                 continue
-            if self._is_final(reading, thorough):
+            except TablesChanged as fault:
+                self._halt(fault)
+                continue
+            if reading.due or self._is_final(reading, thorough):
                 break
             thorough = True
         if reading.roomy:
@@ -94,7 +96,22 @@ class LogReader:
         if reading.cut is not None:
             logger.warning("the insert of %s %s is cut: max-insert-rows or -bytes is too small", *reading.cut)
         self._ledger.check_picked(reading.picked)
-        return replace(reading, redriven=redriven)
+        return reading
+
+    def _take(self, limit: int, snapshot: Snapshot, *, thorough: bool, unless_due: bool) -> Reading:
+        if unless_due and snapshot.moment.is_due(self._clock.now(), self._settings.waits.beyond):
+            return Reading(due=True)
+        reader = self._reader
+        choice = reader.selection(self._settings.choice(limit), by_column=True)
+        rows = self._prefix.look(snapshot, choice, loopback=reader.finishes_loopback)
+        reading = reader.fold(snapshot, rows, limit, thorough=thorough)
+        return replace(reading, redriven=snapshot.moment.latest_redrive)
+
+    def _halt(self, fault: TablesChanged) -> None:
+        """Leave out the tables that DDL changed in each of several readings, for a while."""
+        logger.warning("%s", fault)
+        self._reader = self._reader.halting(fault.places, str(fault))
+        self._halted_until = time.monotonic() + HALTED
 
     def past_held(self, reading: Reading, tally: AnswerTally) -> Reading:
         """Account for a pick-up.
@@ -115,8 +132,8 @@ class LogReader:
         if the current rows of several come to so many bytes."""
         thorough = False
         while True:
-            with self._snapshot() as snapshot:
-                reading = self._reader.read_again(snapshot, facts, most, thorough=thorough)
+            take = partial(self._reader.read_again, facts=facts, most=most, thorough=thorough)
+            reading = self._read(take)
             if self._is_final(reading, thorough):
                 break
             thorough = True
@@ -152,12 +169,14 @@ class LogReader:
             sendings=[s._replace(object=objects[s.run_id]) for s in reading.sendings],
         )
 
-    @contextmanager
-    def _snapshot(self) -> Iterator[Snapshot]:
-        """Yield a snapshot, and follow the database's clock."""
-        with self._store.snapshot() as snapshot:
+    def _read(self, take: Callable[[Snapshot], Reading]) -> Reading:
+        """Return what is taken from a snapshot, and follow the database's clock."""
+
+        def follow(snapshot: Snapshot) -> Reading:
             self._clock.set(snapshot.moment.now)
-            yield snapshot
+            return take(snapshot)
+
+        return self._store.read(follow)
 
     def _is_final(self, reading: Reading, thorough: bool) -> bool:
         """Return whether the tables explain the rows. If they may have changed, read them again."""

@@ -289,13 +289,19 @@ class PublishingSession:
             is_stale = bool(publisher.tables.sure) and self._tables.is_old
         if is_stale:
             publisher.refresh()
-        self._watch.begin(halted(publisher.tables) | (comparing.unread if comparing is not None else {}))
+        self._show_unread()
         return True
+
+    def _show_unread(self) -> None:
+        """Show the tables that publish nothing for now, and why."""
+        compared = {} if self._comparing is None else self._comparing.unread
+        self._watch.begin(halted(self.publisher.tables) | compared)
 
     def conclude(self, cycle: Cycle) -> Cycle:
         """Run the operator's statements if documents went out, and note the cycle. Return it complete."""
         if cycle.documents and self._after:
             run_statements(self.store, self._after, self._settings.transaction_isolation_level)
+        self._show_unread()
         self._watch.note(self.progress)
         return self._watch.complete(cycle)
 

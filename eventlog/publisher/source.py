@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.compare import rows, tables
+from eventlog.compare.tables import TableSnapshot
 from eventlog.core.tables import Table
 from eventlog.log_files.current import cell_text
 from eventlog.publisher.children import with_places
@@ -51,7 +52,7 @@ class TableSource(Protocol):
     def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
         """Return how the rows of tables are read."""
 
-    def view(self, *, one_moment: bool) -> AbstractContextManager[Connection]:
+    def view(self, *, one_moment: bool) -> AbstractContextManager[TableSnapshot]:
         """Return a connection that sees one moment, if that is asked for."""
 
     def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
@@ -70,7 +71,12 @@ class SourceView(NamedTuple):
     """Reads the tables of a source in one view of it."""
 
     source: TableSource
-    connection: Connection
+    moment: TableSnapshot
+
+    @property
+    def connection(self) -> Connection:
+        """Return the connection to the source."""
+        return self.moment.connection
 
     def rows(self, table: ReadableTable) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a table."""
@@ -125,9 +131,13 @@ class _KnownSource:
         return made
 
     @contextmanager
-    def view(self, *, one_moment: bool) -> Iterator[Connection]:
-        with tables.snapshot(self.engine) if one_moment else self.engine.connect() as connection:
-            yield connection
+    def view(self, *, one_moment: bool) -> Iterator[TableSnapshot]:
+        if one_moment:
+            with tables.snapshot(self.engine) as moment:
+                yield moment
+        else:
+            with self.engine.connect() as connection:
+                yield TableSnapshot(connection)
 
     def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
         return connection.begin_nested()
@@ -197,8 +207,10 @@ class _AnySource:
     def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
         return {table: AnyTable(table, self.engine, cell_text) for table in found}
 
-    def view(self, *, one_moment: bool) -> AbstractContextManager[Connection]:
-        return any_database.one_view(self.engine, one_moment=one_moment)
+    @contextmanager
+    def view(self, *, one_moment: bool) -> Iterator[TableSnapshot]:
+        with any_database.one_view(self.engine, one_moment=one_moment) as connection:
+            yield TableSnapshot(connection)
 
     def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
         return nullcontext()

@@ -69,6 +69,7 @@ class AnyTable(ReadableTable):
     def __init__(self, table: Table, engine: Engine, text_of: TextOf) -> None:
         self.table = table
         self.columns = table.data
+        self.places = ()
         self.expressions = ("",) * len(table.data)
         self.elsewhere = self
         self._engine = engine

@@ -15,6 +15,8 @@ from eventlog.core.errors import EventlogError
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.templates import fill
 from eventlog.sql.queries import Queries, unbound
+from eventlog.sql.relation import Place
+from eventlog.sql.tables_read import reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +56,9 @@ class Readable(Protocol):
 
     @property
     def source(self) -> str: ...  # schema and name, quoted
+
+    @property
+    def places(self) -> Sequence[Place]: ...  # the tables that are read
 
     @property
     def view(self) -> bool: ...
@@ -222,7 +227,7 @@ def _streamed(
     clause = queries.clause("current", **_current_holes(table))
     streamed = clause.execution_options(stream_results=True, yield_per=_FETCHED)
     for start, bound_keys in _bound_keys(tuple(zip(*keys, strict=True)), queries.log.dialect):
-        with connection.execute(streamed, bound_keys) as rows:
+        with reading(queries.log.dialect, table.places), connection.execute(streamed, bound_keys) as rows:
             for place, *texts in rows:
                 yield Current(start + place, tuple(texts))
 

@@ -18,7 +18,7 @@ from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.key_types import KeyType, key_type_of
 from eventlog.sql.current import Elsewhere, KeyColumn, Sought
-from eventlog.sql.relation import Child, qualified
+from eventlog.sql.relation import Child, place_of, qualified
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +42,7 @@ class ReadableTable:
         self._collations = collations or {}
         self._read_as = _read_as(table)
         self.source = _source(table, children, self._read_as, dialect)
+        self.places = (place_of(table), *(child.relation.place for child in children))
         self.columns = table.data
         compared = {column.name: self._compared(column) for column in table.key_columns}
         self._sent = {name: key_type for name, (_, key_type) in compared.items()}

@@ -32,6 +32,11 @@ class ForeignKey:
 Place = tuple[str, str]  # the schema and the name of a table
 
 
+def place_of(table: Table) -> Place:
+    """Return the place of a table of the catalogue."""
+    return table.schema or "", table.name
+
+
 class Identity(NamedTuple):
     """The identity of a table besides its name; a table that was dropped and made anew has another number."""
 
@@ -101,7 +106,7 @@ class Relation:
 
     @property
     def place(self) -> Place:
-        return self.table.schema or "", self.table.name
+        return place_of(self.table)
 
     def columns(self, names: tuple[str, ...] | None, without: tuple[str, ...] = ()) -> tuple[Column, ...]:
         """Return the logged columns outside the key, in their order."""

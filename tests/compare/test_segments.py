@@ -60,7 +60,8 @@ def test_sums_differ_where_the_rows_of_a_segment_do(
     with engine.begin() as connection:
         _fill(connection, "old_t", old)
         _fill(connection, "new_t", new)
-    with snapshot(engine) as connection:
+    with snapshot(engine) as moment:
+        connection = moment.connection
         sides = (_state(connection, "old_t"), _state(connection, "new_t"))
         if not sides[0].dialect.escaped:
             pytest.skip("this database makes no sums")
@@ -71,7 +72,8 @@ def test_sums_differ_where_the_rows_of_a_segment_do(
 
 def test_only_segments_that_differ_are_read(engine: Engine) -> None:
     _many(engine)
-    with snapshot(engine) as connection:
+    with snapshot(engine) as moment:
+        connection = moment.connection
         old, new = _state(connection, "old_t"), _state(connection, "new_t")
         if not old.dialect.escaped:
             pytest.skip("this database makes no sums")

@@ -7,10 +7,12 @@ from datetime import timedelta
 
 import pytest
 
+from eventlog.core.tables import Tables
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import read_tables
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.checks.finding import Finding
+from eventlog.sql.catalogue import Catalogue
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked
 
@@ -213,3 +215,19 @@ def test_a_null_event_time(pg: Tracked) -> None:
     pg.run("alter table eventlog alter column event_time drop not null")
     log(pg, event_time="null")
     assert "1 row has no event_time" in words(pg)
+
+
+def test_a_view_over_a_function_is_noted_because_ddl_can_hide_its_rows(postgres_tracking: Tracked) -> None:
+    tracking = postgres_tracking
+    tracking.run(
+        "create table hidden (idu integer primary key)",
+        "create function everyone() returns setof hidden language sql as 'select * from hidden'",
+        "create view people as select * from everyone()",
+        "create view plain as select * from hidden",
+    )
+    with tracking.engine.connect() as connection:
+        tables = Tables([Catalogue(connection).find(name).table for name in ("people", "plain", "hidden")])
+        findings = list(check(connection, tracking.log, published=tables))
+    (finding,) = (one for one in findings if "DDL" in one.what)
+    assert (finding.where, finding.fault, finding.shown) == ("public.people", False, True)
+    assert finding.what.startswith("it calls the function everyone")

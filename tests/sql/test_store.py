@@ -332,6 +332,7 @@ class Usr:
     key = (KeyColumn("t.idu", "integer"), KeyColumn("t.part", "varchar(9)"))
     expressions = ("t.fname",)
     source = "usr"
+    places = (("public", "usr"),)
     functions = ""
     elsewhere = None
     view = False

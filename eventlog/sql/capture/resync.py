@@ -105,8 +105,8 @@ class _Run:
     def _read(self, last: Key | None) -> tuple[list[str], Key | None]:
         """Read the keys of a chunk as texts, and the last of them as it is, None at the end."""
         values: dict[str, Any] = _values("a", last) | {"most": self._wanted.chunk, "skip": 0}
-        with self._store.snapshot() as snapshot:
-            rows = snapshot.keys(self._wanted.table, self._holes(last), **values)
+        holes = self._holes(last)
+        rows = self._store.read(lambda snapshot: snapshot.keys(self._wanted.table, holes, **values))
         end = rows[-1][1:] if len(rows) == self._wanted.chunk else None
         return [str(row[0]) for row in rows], None if end is None else tuple(end)
 

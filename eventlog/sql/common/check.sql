@@ -4,6 +4,12 @@ select null as encoding
 from {log}
 where 1 = 0
 
+-- check_unguarded --
+-- The published tables whose rows DDL could hide from a snapshot unnoticed.
+select null as table_name, null as reason
+from {log}
+where 1 = 0
+
 -- check_letters --
 -- How many rows have each letter.
 select {letter}, count(*) from {log} r group by {letter}

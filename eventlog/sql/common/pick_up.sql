@@ -26,6 +26,12 @@ rollback to savepoint attempt
 -- expect_kind --
 -- Nothing: a table that became a view is found by its number here.
 
+-- table_forms --
+-- Nothing: a reading of a table that DDL changed is refused by the database.
+
+-- lock_tables --
+-- Nothing: likewise.
+
 -- pick_up --
 -- The rows that may go.
 select

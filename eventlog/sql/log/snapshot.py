@@ -25,6 +25,8 @@ from eventlog.sql.log.lanes import LOWEST, Lane, between
 from eventlog.sql.log.pending import OBJECT, Cells, Pending, PickUp, Selection, keep_first
 from eventlog.sql.log.position import position_of, read_sequence
 from eventlog.sql.queries import Queries, containing, pipeline_of
+from eventlog.sql.relation import Place, place_of
+from eventlog.sql.tables_read import TablesRead, locks, reading, tables_changed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,11 +92,21 @@ class Snapshot(Pending):
     _views: bool | None = None  # whether the server lets us read views, where it can refuse them
 
     @classmethod
-    def begin(cls, connection: Connection, queries: Queries) -> Self:
-        """Begin a transaction that reads one moment of the log, and read the facts about that moment."""
-        names = ("snapshot", "moment", "done")
-        position = queries.calls_of("log_position") if pipeline_of(queries.log.dialect, connection) else []
-        _, (moment,), (record,), *rest = queries.together(connection, [*map(queries.call, names), *position])
+    def begin(cls, connection: Connection, queries: Queries, locked: Sequence[Place] = ()) -> Self:
+        """Begin a transaction that reads one moment of the log, and read the facts about that moment.
+
+        TablesChanged if tables that are to be locked before are busy.
+        """
+        dialect = queries.log.dialect
+        begin, *facts = map(queries.call, ("snapshot", "moment", "done"))
+        position = queries.calls_of("log_position") if pipeline_of(dialect, connection) else []
+        if locked:
+            try:
+                queries.together(connection, [begin, *locks(dialect, locked)])
+            except DatabaseFailed as fault:
+                raise tables_changed(locked) from fault
+        answers = queries.together(connection, [*(() if locked else (begin,)), *facts, *position])
+        (moment,), (record,), *rest = answers if locked else answers[1:]
         snapshot = cls(connection, queries)
         snapshot.moment, snapshot.done_record = LogMoment.of(*moment), record
         if rest:
@@ -105,6 +117,14 @@ class Snapshot(Pending):
     def moment(self) -> LogMoment:
         """The facts of this moment."""
         return LogMoment.of(*self._queries.run(self._connection, "moment").one())
+
+    @cached_property
+    def _tables_read(self) -> TablesRead:
+        return TablesRead(self._queries.log.dialect)
+
+    def end(self) -> None:
+        """End the transaction. Raise TablesChanged if DDL changed a table that was read."""
+        self._tables_read.end(self._connection)
 
     def is_attached(self) -> bool:
         """Return whether the log is one that we did not create."""
@@ -197,10 +217,19 @@ class Snapshot(Pending):
             self._views = view
         return calls
 
+    def _reads(self, table: Readable) -> bool:
+        """Note a table that is read, and return whether it is in the database of the log."""
+        if table.elsewhere is None:
+            self._tables_read.add(table.places)
+        return table.elsewhere is None
+
     def keys(self, table: Table, holes: dict[str, str], **values: Any) -> list[Any]:
         """Read the keys of some rows of a table, each as its text and as it is."""
-        keys = self._queries.call("resync_keys", holes, **values)
-        return list(self._queries.together(self._connection, [*self._before(view=table.view), keys])[-1])
+        places = [place_of(table)]
+        self._tables_read.add(places)
+        calls = [*self._before(view=table.view), self._queries.call("resync_keys", holes, **values)]
+        with reading(self._queries.log.dialect, places):
+            return list(self._queries.together(self._connection, calls)[-1])
 
     def held(self) -> HeldObjects:
         """Return the objects whose later rows wait for an event of theirs."""
@@ -283,7 +312,7 @@ class Snapshot(Pending):
         """Yield the rows of the keys as they are in this snapshot, TooMuch if they come to so many bytes;
         values of a key are of its columns' types.
         """
-        before = self._before(view=table.view) if keys and table.elsewhere is None else []
+        before = self._before(view=table.view) if keys and self._reads(table) else []
         return current.current_rows(self._connection, self._queries, table, keys, bound, before)
 
     def current_columns(
@@ -293,12 +322,12 @@ class Snapshot(Pending):
 
         The tables are of one database and have the same number of columns. All or none of them are views.
         """
-        if asked[0].table.elsewhere is None:
+        if all(self._reads(keys.table) for keys in asked):
             self._queries.together(self._connection, self._before(view=asked[0].table.view))
         return current.current_columns(self._connection, self._queries, asked, bound)
 
     def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
         """Return the keys, as texts in key order, of the first objects that have all these values."""
-        if table.elsewhere is None:
+        if self._reads(table):
             self._queries.together(self._connection, self._before(view=table.view))
         return current.search(self._connection, self._queries, table, sought, most)

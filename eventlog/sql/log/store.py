@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from typing import TypeVar
 
 from sqlalchemy.engine import Connection, Engine
 
@@ -19,7 +20,11 @@ from eventlog.sql.log.upkeep import Upkeep
 from eventlog.sql.log.work import RememberedBatch, WaitingEvent, Work
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
+from eventlog.sql.relation import Place
+from eventlog.sql.tables_read import TablesChanged
 
+T = TypeVar("T")
+READINGS = 3  # while DDL changes what is read
 _EVER = datetime(9999, 12, 31)
 _SNAPSHOT = re.compile(r"[0-9A-F]+(-[0-9A-F]+)*").fullmatch  # it is part of statements that bind nothing
 
@@ -68,11 +73,31 @@ class Store:
             connection.close()
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        """One consistent view, read only."""
+    def snapshot(self, locked: Sequence[Place] = ()) -> Iterator[Snapshot]:
+        """One consistent view, read only, in which tables are read that DDL may not change before.
+
+        Raise TablesChanged at its end if DDL changed a table that was read: nothing of it counts.
+        """
         with self._connected() as connection:
-            yield Snapshot.begin(connection, self.queries)
-            self.queries.together(connection, [], commit=True)
+            snapshot = Snapshot.begin(connection, self.queries, locked)
+            yield snapshot
+            snapshot.end()
+
+    def read(self, take: Callable[[Snapshot], T]) -> T:
+        """Return what a function takes from one snapshot.
+
+        It is called again if DDL changed a table meanwhile, the second time with such tables locked.
+        Raise TablesChanged after the third time.
+        """
+        locked: tuple[Place, ...] = ()
+        for _ in range(READINGS - 1):
+            try:
+                with self.snapshot(locked) as snapshot:
+                    return take(snapshot)
+            except TablesChanged as fault:
+                locked = () if locked else fault.places  # materialized views can never be locked
+        with self.snapshot(locked) as snapshot:
+            return take(snapshot)
 
     @contextmanager
     def shared_snapshot(self, name: str) -> Iterator[Snapshot]:
@@ -81,8 +106,9 @@ class Store:
             raise IllegalSnapshot(name)
         with self._engine.connect() as connection:
             self.queries.run_every(connection, "join_snapshot", snapshot=name)
-            yield Snapshot(connection, self.queries)
-            connection.rollback()
+            snapshot = Snapshot(connection, self.queries)
+            yield snapshot
+            snapshot.end()
 
     @contextmanager
     def work(self, epoch: int) -> Iterator[Work]:

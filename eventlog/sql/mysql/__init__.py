@@ -131,6 +131,7 @@ MYSQL = collated(
         fraction=0,
         advice={1418: _TRUST, 1419: _TRUST},
         refusals=_REFUSALS,
+        table_changes=frozenset(("1412",)),
         conflicts=frozenset(("1020", "1205", "1213")),  # changed meanwhile, waited too long, a deadlock
         current_schema="database()",
         utc_now="utc_timestamp(6)",

@@ -74,6 +74,7 @@ ORACLE = Dialect(
         ["1401", "1426", "1438", "1722", "1839", "1841", "1843", "1847", "1858", "1861", "12899"]
         + [str(number) for number in range(20_000, 21_000)]
     ),
+    table_changes=frozenset(("1466", "8103")),  # its definition is later, it was dropped or truncated
     conflicts=frozenset(("60", "8177")),
     current_schema="sys_context('USERENV', 'CURRENT_SCHEMA')",
     utc_now="sys_extract_utc(systimestamp)",

@@ -21,3 +21,38 @@ where n.nspname = {schema_text} and c.relname = {log_text} and d.deptype in ('a'
 -- The server's encoding, where it is one in which texts are any bytes.
 select current_setting('server_encoding') as encoding
 where current_setting('server_encoding') = 'SQL_ASCII'
+
+-- check_unguarded --
+-- The published tables that are foreign, or views that call functions of users.
+with recursive part (table_name, oid, relkind) as (
+  select w.table_name, c.oid, c.relkind
+  from unnest(cast(:schemas as text[]), cast(:names as text[])) as w (schema_name, table_name)
+  join pg_catalog.pg_namespace n on n.nspname = w.schema_name
+  join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = w.table_name
+  union
+  select part.table_name, c.oid, c.relkind
+  from part
+  cross join lateral (
+    select i.inhrelid as oid from pg_catalog.pg_inherits i where i.inhparent = part.oid
+    union all
+    select d.refobjid
+    from pg_catalog.pg_rewrite r
+    join pg_catalog.pg_depend d on d.classid = cast('pg_catalog.pg_rewrite' as regclass) and d.objid = r.oid
+      and d.refclassid = cast('pg_catalog.pg_class' as regclass)
+    where part.relkind = 'v' and r.ev_class = part.oid and d.refobjid <> part.oid
+  ) below
+  join pg_catalog.pg_class c on c.oid = below.oid
+)
+select table_name, 'it reads the foreign table ' || cast(cast(oid as regclass) as text) as reason
+from part
+where relkind = 'f'
+union
+select part.table_name, 'it calls the function ' || f.proname
+from part
+join pg_catalog.pg_rewrite r on r.ev_class = part.oid
+join pg_catalog.pg_depend d on d.classid = cast('pg_catalog.pg_rewrite' as regclass) and d.objid = r.oid
+  and d.refclassid = cast('pg_catalog.pg_proc' as regclass)
+join pg_catalog.pg_proc f on f.oid = d.refobjid
+join pg_catalog.pg_namespace n on n.oid = f.pronamespace
+where part.relkind = 'v' and n.nspname <> 'pg_catalog'
+order by 1, 2

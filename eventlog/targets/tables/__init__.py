@@ -15,5 +15,4 @@ column_rows    the same for batches by column; `array_cells` makes the cells
 rows           the steps of changes, in tables where each row is there once
 versions       the same in tables with history; `history` says which, `validity` what columns hold
 staging        the effects of a batch, written by few statements; `copying` how they reach PostgreSQL
-error_causes   what an error of a database blames
 """

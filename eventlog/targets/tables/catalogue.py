@@ -16,12 +16,12 @@ from eventlog.sql.common import templates
 from eventlog.sql.common.capacity import IllegalName
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.error_causes import blames_definition
 from eventlog.sql.relation import qualified
 from eventlog.targets.tables.blocks import Block
 from eventlog.targets.tables.cell_columns import to_column
 from eventlog.targets.tables.cells import to_cell
 from eventlog.targets.tables.definitions import Definitions, wanted
-from eventlog.targets.tables.error_causes import blames_definition
 from eventlog.targets.tables.errors import (
     ComputedKey,
     NoKnownKey,

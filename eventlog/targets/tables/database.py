@@ -16,11 +16,11 @@ from eventlog.core.tables import Tables
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.connect import DatabaseFailed, dialect_at
+from eventlog.sql.error_causes import blames_other_transaction, blames_row
 from eventlog.sql.queries import unbound
 from eventlog.sql.relation import qualified
 from eventlog.targets.tables.blocks import NEW, Block, acts_of, blocks_of
 from eventlog.targets.tables.catalogue import OWN, TargetTables
-from eventlog.targets.tables.error_causes import blames_other_transaction, blames_row
 from eventlog.targets.tables.errors import FixedNumber, OtherApply, refuse
 from eventlog.targets.tables.rows import RowSteps
 from eventlog.targets.tables.settings import ApplySettings

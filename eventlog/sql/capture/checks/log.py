@@ -11,7 +11,7 @@ from eventlog.sql.log.finished_ranges import why_of_other
 from eventlog.sql.log.leader import holder_of
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.queries import Queries
-from eventlog.sql.relation import Identity
+from eventlog.sql.relation import Identity, place_of
 
 
 def _lock(checked: Checked) -> Iterator[Finding]:
@@ -38,6 +38,21 @@ def _one_line(statements: Iterable[str]) -> Iterator[str]:
     for statement in statements:
         lines = (line.partition(" -- ")[0].strip() for line in statement.splitlines())
         yield " ".join(lines).removesuffix(";") + ";"
+
+
+def _unguarded(checked: Checked) -> Iterator[Finding]:
+    """Yield the tables in which an object that is not found need not be gone, as a note."""
+    tables = {table.name: table for table in checked.tables}
+    places = [place_of(table) for table in checked.tables]
+    schemas, names = [schema for schema, _ in places], [name for _, name in places]
+    for name, reason in checked.ask("check_unguarded", schemas=schemas, names=names):
+        yield Finding(
+            str(tables[name]),
+            f"{reason}: DDL there can hide rows from a running publisher, which takes them for gone",
+            "pause the publisher while such a table is rewritten or emptied",
+            fault=False,
+            shown=True,
+        )
 
 
 def _sequence(checked: Checked) -> Iterator[Finding]:
@@ -141,6 +156,7 @@ def _not_on_record(checked: Checked) -> Iterator[Finding]:
 LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _lock,
     _index,
+    _unguarded,
     _sequence,
     _position,
     _done,

@@ -23,6 +23,11 @@ def blames_other_transaction(fault: DatabaseFailed, dialect: Dialect) -> bool:
     return not dialect.conflicts.isdisjoint(_numbers(fault))
 
 
+def blames_ddl(fault: DatabaseFailed, dialect: Dialect) -> bool:
+    """Return whether DDL changed a table since the snapshot that was to be read."""
+    return not dialect.table_changes.isdisjoint(_numbers(fault))
+
+
 def blames_definition(fault: DatabaseFailed, dialect: Dialect) -> bool:
     """Return whether the definition of a table or column is to blame, as changes need it."""
     return not dialect.capacity.unmade.isdisjoint(_numbers(fault))

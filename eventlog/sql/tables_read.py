@@ -1,0 +1,105 @@
+"""DDL next to a snapshot: a reading counts only if its tables are at its end what they are in the snapshot.
+
+PostgreSQL shows a rewritten table as empty to an older snapshot, and a refreshed view with later rows. MySQL,
+MariaDB and Oracle refuse such a reading by an error of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import TextClause, text
+from sqlalchemy.engine import Connection
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.common import templates
+from eventlog.sql.common.dialect import Call, Dialect
+from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.error_causes import blames_ddl
+from eventlog.sql.queries import together, unbound
+from eventlog.sql.relation import Place
+
+
+class TablesChanged(EventlogError):
+    """DDL changes {0} while it is read, so what was read is discarded; try again when the DDL is over"""
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The schema and the name of each of these tables."""
+        places: tuple[Place, ...] = self.args[1]
+        return places
+
+
+def tables_changed(places: Iterable[Place]) -> TablesChanged:
+    """Return the error that names these tables."""
+    named = tuple(sorted(places))
+    return TablesChanged(", ".join(".".join(filter(None, place)) for place in named), named)
+
+
+@contextmanager
+def reading(dialect: Dialect, places: Sequence[Place]) -> Iterator[None]:
+    """Raise TablesChanged if the database refuses to read these tables inside the block because of DDL."""
+    try:
+        yield
+    except DatabaseFailed as fault:
+        if blames_ddl(fault, dialect):
+            raise tables_changed(places) from fault
+        raise
+
+
+class TablesRead:
+    """The tables that one transaction reads."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._places: dict[Place, None] = {}
+
+    def add(self, places: Iterable[Place]) -> None:
+        """Note tables that are read."""
+        self._places.update(dict.fromkeys(places))
+
+    def end(self, connection: Connection) -> None:
+        """End the transaction. Raise TablesChanged if DDL changed a table that it read."""
+        calls = _forms(self._dialect, self._places, every=False)
+        self._places = {}
+        answers = together(self._dialect, connection, calls, commit=True)
+        doubtful = _by_place(answers) if calls else {}
+        if doubtful:
+            later = _by_place(
+                together(self._dialect, connection, _forms(self._dialect, doubtful, every=True))
+            )
+            connection.commit()
+            changed = [place for place, form in doubtful.items() if later.get(place) != form]
+            if changed:
+                raise tables_changed(changed)
+
+
+def locks(dialect: Dialect, places: Iterable[Place]) -> list[Call]:
+    """Return what keeps DDL away from tables, before a snapshot contains anything."""
+    names = ", ".join(f"{dialect.quote(schema)}.{dialect.quote(name)}" for schema, name in places)
+    if not names:
+        return []
+    statements = templates.statements(dialect, "lock_tables", {"tables": names})
+    return [Call(text(unbound(statement)), {}) for statement in statements]
+
+
+def _forms(dialect: Dialect, places: Iterable[Place], *, every: bool) -> list[Call]:
+    """Return what reads the forms of tables: of every one, or of those whose form may have changed."""
+    clause, named = _clause(dialect), list(places)
+    if clause is None or not named:
+        return []
+    schemas, names = map(list, zip(*named, strict=True))
+    return [Call(clause, {"schemas": schemas, "names": names, "every": every})]
+
+
+@lru_cache
+def _clause(dialect: Dialect) -> TextClause | None:
+    """Return the statement that reads the forms, None if the database needs none."""
+    return next(map(text, templates.statements(dialect, "table_forms", {})), None)
+
+
+def _by_place(answers: Sequence[Any]) -> dict[Place, str | None]:
+    return {(schema, name): form for schema, name, form in answers[0]}

@@ -51,8 +51,8 @@ class ComparingSettings:
     )
     max_deletes: str = setting(
         "20%",
-        "with compare, the deletes in one poll of a table's objects after which the table stops until `resume"
-        " --table`: a number, or a percentage, which allows at least 100; 100% never stops",
+        "with compare, how many objects of a table a poll may delete, or the table stops until `resume"
+        " --table`: a number, or a percentage, which allows at least 100 (100%: any)",
         metavar="N|N%",
         check=DeleteLimit.read,
     )

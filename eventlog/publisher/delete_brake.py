@@ -18,7 +18,7 @@ from eventlog.sql.log.work import Work
 _RESUME = "eventlog resume --table {}"
 
 
-class ManyDeletes(EventlogError):
+class TableStopped(EventlogError):
     """{0} of {1} would be deleted at the receiver, which max-deletes = {2} stops: bring the rows back, or \
 let one poll pass with `{3}`"""
 
@@ -62,8 +62,8 @@ class DeleteBrake:
             return objects
         return 0 if table in self._stopped else self._limit.most(objects)
 
-    def _fault(self, table: str) -> ManyDeletes:
-        return ManyDeletes(self._deletes[table], self._size(table), self._limit, _RESUME.format(table))
+    def _fault(self, table: str) -> TableStopped:
+        return TableStopped(self._deletes[table], self._size(table), self._limit, _RESUME.format(table))
 
     def _size(self, table: str) -> str:
         return quantity(self._objects.get(table, 0), "object")

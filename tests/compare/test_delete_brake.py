@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,11 @@ from sqlalchemy import text
 
 from eventlog.compare import events
 from eventlog.core.errors import InvalidValue
+from eventlog.jobs.signals import Signals
+from eventlog.publisher.config import Config
+from eventlog.publisher.daemon import Daemon, TablesUnread
 from eventlog.publisher.delete_brake import is_stopped
+from eventlog.publisher.monitor import Monitor
 from eventlog.sql.connect import DatabaseFailed
 from tests.commands import Shell
 from tests.compare.rig import Life, Replica, life, rows_of
@@ -149,7 +154,10 @@ def test_what_the_receiver_does_not_have_counts_as_no_delete(world: World) -> No
     assert replica.reported["delete"] == 5
 
 
-def test_nothing_of_a_stopped_table_leaves_and_it_goes_on_once_its_rows_are_back(world: World) -> None:
+def test_nothing_of_a_stopped_table_leaves_and_it_goes_on_once_its_rows_are_back(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     replica = Replica()
     fill(world, 150)
     with life(world, replica) as publisher:
@@ -165,6 +173,8 @@ def test_nothing_of_a_stopped_table_leaves_and_it_goes_on_once_its_rows_are_back
         fill(world, 50, first=101)
         assert publisher.cycle() == 2
         assert publisher.unread == {}
+        sentences = [one.getMessage() for one in caplog.records if "usr is" in one.getMessage()]
+        assert ["not published" in sentence for sentence in sentences] == [True, False]
         world.change("delete from usr where idu > 100")
         assert publisher.cycle() == 51
     assert replica.rows == rows_of(world)
@@ -245,6 +255,24 @@ def test_other_words_are_no_limit(world: World, words: str) -> None:
         life(world, Replica(), max_deletes=words),
     ):
         pass
+
+
+def test_a_daemon_counts_the_stopped_tables(world: World, tmp_path: Path) -> None:
+    url = world.engine.url.render_as_string(hide_password=False)
+    given = {"url": url, "sync_tables": "usr", "publication_mode": "compare", "max_deletes": "5"}
+    config = Config(given | {"sink": "files", "files_folder": str(tmp_path)})
+    monitor = Monitor()
+
+    def run_once() -> None:
+        Daemon(config, lambda: config, Signals(), once=True, monitor=monitor).run()
+
+    fill(world, 20)
+    run_once()
+    assert "eventlog_unread_tables 0" in monitor.metrics.text()
+    world.change("delete from usr")
+    with pytest.raises(TablesUnread, match="eventlog resume --table"):
+        run_once()
+    assert "eventlog_unread_tables 1" in monitor.metrics.text()
 
 
 @pytest.mark.slow("it runs the command several times")

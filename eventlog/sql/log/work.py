@@ -188,7 +188,7 @@ class Work:
         return {name: str(words) for name, words in self._queries.run(self._connection, "columns_noted")}
 
     def passing_tables(self) -> set[str]:
-        """Return the tables of which the next poll may delete any number of objects."""
+        """Return the tables whose next poll may delete any number of objects."""
         last_kinds = dict(self._queries.run(self._connection, "brake_noted").all())
         return {str(name) for name, kind in last_kinds.items() if kind == "resume"}
 

@@ -39,8 +39,7 @@ class ApplySettings:
     )
     max_deletes: str = setting(
         UNLIMITED,
-        "how many rows of a table a run may delete, or it stops before: a number, or a percentage, which"
-        " allows at least 100 (100%: any)",
+        "how many rows of a table a run may delete, a number, or a percentage and at least 100",
         metavar="N|N%",
         check=DeleteLimit.read,
     )

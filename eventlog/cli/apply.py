@@ -40,7 +40,7 @@ DECLARING = [
 @click.option(
     "--to-delta",
     type=click.Path(file_okay=False, path_type=Path),
-    help="the folder whose Delta tables take the changes",
+    help="the folder of Delta tables that take them",
 )
 @click.option(
     "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet, …"
@@ -54,9 +54,9 @@ DECLARING = [
     help="the key of a table that is made, once for each table; without TABLE= of all",
 )
 @current_option
-@click.option("--url", help="the database of the source: INPUTS name its tables")
+@click.option("--url", help="the source's database: INPUTS are its tables")
 @click.option("--follow", is_flag=True, help="also apply later changes, until a signal ends the command")
-@click.option("--state", help="misuse: the target itself remembers what was applied")
+@click.option("--state", help="misuse: the target itself keeps the state")
 @click.option("--refused", type=click.Path(path_type=Path), help="keep refused changes here, one a line")
 @click.option("--strict", is_flag=True, help="stop at the first change that is refused")
 @settings_options(DECLARING)

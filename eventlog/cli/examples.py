@@ -23,7 +23,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog run --once",
     ),
     "pause": ("eventlog pause --reason 'the engine moves'",),
-    "resume": ("eventlog resume",),
+    "resume": ("eventlog resume", "eventlog resume --table hr.employee"),
     "preview": ("eventlog preview --pretty",),
     "explain": (
         "eventlog explain",

@@ -35,7 +35,7 @@ def compared(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[
     for name, reason in read_log_status(store, counted=False).cycle.get("unread", {}).items():
         if name in reported:
             continue
-        yield Finding(name, f"it could not be compared: {reason}", "the others are published; mend it")
+        yield Finding(name, f"it is not published: {reason}", "the others are published; mend it")
     for table in tables:
         if not table.key:
             yield Finding(str(table), "it has no key that identifies its rows", "give it one")

@@ -11,7 +11,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from eventlog.core.entry import Letter
-from eventlog.core.errors import Misuse
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.tables import Tables
+from eventlog.publisher.delete_brake import is_stopped
+from eventlog.publisher.log_status import read_log_status
+from eventlog.publisher.open_log import table_named
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Unusable, Which
 from eventlog.sql.stored import demand_time
@@ -20,6 +24,10 @@ PAGE = 1000  # rows of one transaction
 HANDLED = (Letter.SUCCESS, Letter.WARNING)
 _AGE = re.compile(r"(\d+)\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+class NotStopped(EventlogError):
+    """{0}: max-deletes stops no such table, so there is nothing to let pass{1}"""
 
 
 class Skipped(NamedTuple):
@@ -61,6 +69,24 @@ def skip(store: Store, ids: Sequence[int], reason: str) -> Skipped:
         failed = (row.record_id for row in upkeep.together(ids))
         whole = {*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}
         return Skipped(upkeep.skip(sorted(whole), reason), tuple(sorted(whole - set(ids))))
+
+
+def resume_tables(store: Store, names: Sequence[str], who: str) -> list[str]:
+    """Let the next poll of tables that max-deletes stopped pass once; raise NotStopped for another name.
+
+    Return the names of the tables.
+    """
+    reasons = read_log_status(store, counted=False).cycle.get("unread", {})
+    tables = Tables(map(table_named, reasons))
+    resumed = [(name, str(tables.find(name) or name)) for name in names]
+    for name, table in resumed:
+        if not is_stopped(table, reasons.get(table, "")):
+            reason = f". It is not published for another reason: {reasons[table]}" if table in reasons else ""
+            raise NotStopped(name, reason)
+    with store.upkeep() as upkeep:
+        for _, table in resumed:
+            upkeep.resume_table(table, who)
+    return [table for _, table in resumed]
 
 
 @dataclass(frozen=True)

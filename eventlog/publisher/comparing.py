@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eventlog.compare.memory import compare_memory
+from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
 
@@ -47,6 +48,13 @@ class ComparingSettings:
         "keep",
         "with compare, the objects of a missing table: the receiver keeps them, or they are deleted",
         choices=DROPPED,
+    )
+    max_deletes: str = setting(
+        "20%",
+        "with compare, how many objects of a table a poll may delete, or the table stops until `resume"
+        " --table`: a number, or a percentage, which allows at least 100 (100%: any)",
+        metavar="N|N%",
+        check=DeleteLimit.read,
     )
     compare_memory: int = compare_memory()
 

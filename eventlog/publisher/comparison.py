@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from eventlog.compare.events import current_row_step, dump, dump_digests, in_chunks, names_in, step_of
@@ -19,12 +20,14 @@ from eventlog.compare.self_references import SelfReferences, own_references
 from eventlog.compare.tables import snapshot
 from eventlog.compare.unchanged import UnchangedRows, can_sum
 from eventlog.compare.version_column import version_of
+from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
+from eventlog.publisher.delete_brake import DeleteBrake, is_stopped
 from eventlog.publisher.open_log import gone_tables, read_readable, read_tables, source_of, table_named
 from eventlog.publisher.source import SourceView
 from eventlog.sql.catalogue import NoSuchTable
@@ -69,8 +72,9 @@ class Comparison:
         self._tables = self._found = Tables()  # that were compared last, and that were found
         self.changed = False  # whether the last poll found other tables than the one before
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
-        self.unread: dict[str, str] = {}  # tables that could not be compared, and why
+        self.unread: dict[str, str] = {}  # tables that are not published, and why
         self._columns = ColumnRecord()
+        self._brake = DeleteBrake(DeleteLimit.read(settings.max_deletes))
         self._unchanged = UnchangedRows()
         self._due = 0.0
         by_clock = config.given.get("time_of_day") is not None
@@ -139,12 +143,13 @@ class Comparison:
             work.known().begin(name, bases[name])
 
     def _tell(self, unread: dict[str, str]) -> None:
-        """Log once which tables could not be compared, and once which can be again."""
+        """Log once which tables are not published, and once which are again."""
         for table, why in unread.items():
-            if self.unread.get(table) != why:
-                logger.warning("%s is not compared: %s", table, why, extra={"table": table})
+            before = self.unread.get(table, "")
+            if before != why and not (is_stopped(table, before) and is_stopped(table, why)):
+                logger.warning("%s is not published: %s", table, why, extra={"table": table})
         for table in sorted(self.unread.keys() - unread.keys()):
-            logger.info("%s is compared again", table, extra={"table": table})
+            logger.info("%s is published again", table, extra={"table": table})
         self.unread = unread
 
     def _settle(self) -> dict[str, Base] | None:
@@ -200,6 +205,7 @@ class Comparison:
                 known.begin(name, Base())  # of a table that is gone too
             if first and resync:
                 known.doubt()
+            self._brake.begin(bases, work.passing_tables())
         return bases
 
     def _be_sure(self, bases: dict[str, Base], unread: dict[str, str]) -> None:
@@ -215,16 +221,16 @@ class Comparison:
         self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]
     ) -> tuple[int, bool]:
         """Log what differs, in its order. Return how many objects, and whether more of some follows. Nothing
-        is logged of a table that cannot be read to its end, and it is named in `unread`."""
+        is logged of a table that cannot be read to its end or that the brake stops; `unread` names it."""
         if not self._begun and self._settings.startup_option == "future":
             self._awaited = set(map(str, tables))
         memory = self._settings.compare_memory << 20
         order: Order[StateStep] = Order([*tables, *dropped], memory)
         kin = {str(table): SelfReferences(table, memory) for table in tables if own_references(table)}
         dumped = dump if self._settings.state_values else dump_digests
-        late = False
+        late: set[str] = set()
 
-        def add(table: Table, found: PolledChange, depth: int = 0, circular: Sequence[str] = ()) -> bool:
+        def add(table: Table, found: PolledChange, depth: int = 0, circular: Sequence[str] = ()) -> None:
             name, base = str(table), bases[str(table)]
             others = (column for column in table.data if column.reference != name)
             later = [*circular, *(c.name for c in others if order.ranks.circular(table, c))]
@@ -233,7 +239,9 @@ class Comparison:
                 name, table, found, later, keep=keep, stale=base.stale, unsure=base.unsure
             )
             order.add(phase, table, found.key, step, depth)
-            return more
+            self._brake.add(step)
+            if more:
+                late.add(name)
 
         for table, found in self._differences(tables, dropped, bases, unread):
             name = str(table)
@@ -247,18 +255,24 @@ class Comparison:
                     current_row_step(name, table, found, keep=partial(dumped, stale=bases[name].stale)),
                 )
             elif name not in kin or not kin[name].hold(found):
-                late = add(table, found) or late
+                add(table, found)
         for name, held in kin.items():
             for found, depth, circular in held.placed():
-                late = add(tables.get(name), found, depth, circular) or late
+                add(tables.get(name), found, depth, circular)
+        read = {str(table) for table in (*tables, *dropped)} - unread.keys()
+        stopped = self._brake.stop(read)
+        unread |= stopped
+        read -= stopped.keys()
         taken = 0
-        whole = (step for *_, step in order if step.object_table not in unread)
-        for chunk in in_chunks(whole):
+        whole = (step for *_, step in order if step.object_table in read)
+        last: list[list[StateStep]] = [[]] if self._brake.passing else []
+        for chunk in chain(in_chunks(whole), last):
             with self._store.work(self._epoch) as work:
                 work.known().take(chunk, bases)
+                self._brake.record(work, chunk, read)
             taken += sum(bool(step.rows) for step in chunk)
         self._awaited &= unread.keys()
-        return taken, late
+        return taken, not late.isdisjoint(read)
 
     def _differences(
         self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]

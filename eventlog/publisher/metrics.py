@@ -27,7 +27,7 @@ METRICS = {
         Metric("eventlog_oldest_pending_seconds", "gauge", "Age of the oldest pending row."),
         Metric("eventlog_held_objects", "gauge", "Objects whose event waits for a retry."),
         Metric("eventlog_errors_kept", "gauge", "Rows with E or F whose reason is kept."),
-        Metric("eventlog_unread_tables", "gauge", "Tables that could not be compared or are halted."),
+        Metric("eventlog_unread_tables", "gauge", "Tables that are not published: `status` has the reasons."),
         Metric("eventlog_leader", "gauge", "Whether this publisher leads."),
         Metric("eventlog_paused", "gauge", "Whether the publisher is asked to rest."),
         Metric("eventlog_database_up", "gauge", "Whether the database answers."),

@@ -48,7 +48,7 @@ class Cycle:
     stopped: bool = False  # the publisher was asked to stop before everything was sent
     down: str | None = None  # why the sink takes nothing at the moment
     wait: float | None = None  # seconds that the receiver asked for
-    unread: dict[str, str] = field(default_factory=dict)  # tables that could not be compared, and why
+    unread: dict[str, str] = field(default_factory=dict)  # tables that are not published, and why
     seconds: float = 0.0
     query_back: float = 0.0  # seconds of it
     delivery: float = 0.0  # likewise

@@ -206,7 +206,7 @@ def test_status_and_check_tell_what_is_not_compared(postgres: Database, tmp_path
         assert "not published public.odd: " in shell.run("status").stdout
         done = shell.run("check")
         assert done.code == 1
-        assert "public.odd: it could not be compared: " in done.stdout
+        assert "public.odd: it is not published: " in done.stdout
         assert "public.odd: the keys of a view are perhaps not unique: each poll" in done.stdout
         assert "public.usr" not in done.stdout
         with engine.begin() as connection:

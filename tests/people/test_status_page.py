@@ -77,6 +77,16 @@ def test_the_whole_stands_in_a_word_at_the_top(
     assert reported in watched.client.get()
 
 
+def test_a_table_that_is_not_published_is_named_and_no_banner_is_green(watched: Watched) -> None:
+    assert 'class="state success"' in watched.client.get()
+    with watched.store.work(1) as work:
+        work.record_cycle(json.dumps({"unread": {"hr.usr": "9 of 9 objects would be deleted"}}))
+    page = watched.client.get()
+    assert 'class="state error"' in page
+    assert "every row that may go is published; 1 table is not published" in page
+    assert "<dt>Not published</dt><dd>hr.usr: 9 of 9 objects would be deleted</dd>" in page
+
+
 def test_who_is_paused_or_stands_by_says_so(watched: Watched) -> None:
     assert "Idle</strong> · every row that may go is published" in watched.client.get()
     watched.process.leads = False

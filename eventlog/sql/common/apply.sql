@@ -53,6 +53,10 @@ insert into {applied_ddl} (source, made_at, statement) values (:source, {utc_now
 -- apply_check --
 -- Has constraints speak that would else wait until the transaction ends: there are none.
 
+-- apply_count --
+-- How many rows a table has.
+select count(*) from {table}
+
 -- apply_empty --
 -- Takes every row from a table.
 delete from {table}

@@ -68,6 +68,11 @@ class StateStep(NamedTuple):
         return self.digest is None and not self.rows
 
     @property
+    def is_delete(self) -> bool:
+        """Return whether the step deletes the object at the receiver."""
+        return bool(self.rows) and self.rows[0].event_type == 4
+
+    @property
     def goes_on(self) -> bool:
         """Return whether what is known of the object stays until its event is settled."""
         return self.existed and bool(self.rows)

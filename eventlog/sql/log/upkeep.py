@@ -267,6 +267,10 @@ class Upkeep:
     def resume(self) -> None:
         self._run("resume")
 
+    def resume_table(self, table: str, who: str) -> None:
+        """Let the next poll of a table pass the brake on deletes."""
+        self.note("resume", f"by {who}", table)
+
     def known(self) -> ReceiverState:
         """Return the state that was kept when tables were compared."""
         return ReceiverState(self._connection, self._queries)

@@ -187,6 +187,11 @@ class Work:
         """Return the columns that are on record of each table."""
         return {name: str(words) for name, words in self._queries.run(self._connection, "columns_noted")}
 
+    def passing_tables(self) -> set[str]:
+        """Return the tables whose next poll may delete any number of objects."""
+        last_kinds = dict(self._queries.run(self._connection, "brake_noted").all())
+        return {str(name) for name, kind in last_kinds.items() if kind == "resume"}
+
     def adopt(self) -> None:
         """Make what a former leader remembered our own."""
         self._queries.run(self._connection, "adopt", epoch=self.epoch)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.sql.catalogue import Catalogue
@@ -21,6 +22,7 @@ from eventlog.sql.queries import unbound
 from eventlog.sql.relation import qualified
 from eventlog.targets.tables.blocks import NEW, Block, acts_of, blocks_of
 from eventlog.targets.tables.catalogue import OWN, TargetTables
+from eventlog.targets.tables.deleted_rows import DeletedRows
 from eventlog.targets.tables.errors import FixedNumber, OtherApply, refuse
 from eventlog.targets.tables.rows import RowSteps
 from eventlog.targets.tables.settings import ApplySettings
@@ -69,7 +71,9 @@ class Database:
         )
         doer: type[RowSteps | VersionSteps] = VersionSteps if settings.history else RowSteps
         self._doer = doer(self._connection, self._dialect, settings)
-        self.by_column = self._dialect.copies and isinstance(self._doer, RowSteps)  # it writes batches
+        self._deleted = DeletedRows(DeleteLimit.read(settings.max_deletes), self._count_rows)
+        by_row = self._deleted.is_limited or not isinstance(self._doer, RowSteps)
+        self.by_column = self._dialect.copies and not by_row  # it writes batches
         self.state, self._rounds = self._begin()
 
     def close(self) -> None:
@@ -91,11 +95,13 @@ class Database:
         need before run alone. One that met another's transaction is done again."""
         tables = self._by_column(group)
         blocks = () if tables else blocks_of(group.changes)
+        if group.begins:
+            self._deleted.begin()
         self._prepare(blocks)
         pauses = iter(PAUSES)
         while True:
             try:
-                result = self._write(group, blocks, tables)
+                result, deleted = self._write(group, blocks, tables)
                 break
             except DatabaseFailed as fault:
                 pause = next(pauses, None)
@@ -103,15 +109,17 @@ class Database:
                     raise
                 self._connection.rollback()
                 time.sleep(pause)
+        self._deleted.add(deleted)
         self._rounds += 1
         self.state = group.state if group.state is not None else self.state
         return result.tally
 
     def _write(
         self, group: Group, blocks: Sequence[Block], tables: Mapping[TableTarget, ColumnRows]
-    ) -> StepsResult:
-        """Make rows of a group in one transaction; what came of it."""
+    ) -> tuple[StepsResult, Mapping[TableTarget, int]]:
+        """Make rows of a group in one transaction. Return what came of it, and the deletes of each table."""
         result = StepsResult(Tally(), [])
+        deleted: Mapping[TableTarget, int] = {}
         new = self._new(blocks)
         steps = None if new or tables else list(self._steps(blocks, result))
         goals = [*tables, *(goal for goal, _ in new), *(step.goal for step in steps or ())]
@@ -122,6 +130,7 @@ class Database:
             result.tally.count_all(change.op for block in blocks for change in block.changes)
         elif not (tables and isinstance(self._doer, RowSteps) and self._doer.write(tables, result)):
             steps = list(self._steps(blocks or blocks_of(group.changes), result)) if steps is None else steps
+            deleted = self._deleted.count(steps)
             self._doer.begin((step.change for step in steps), self._rounds)
             self._settle(steps, result)
         for refused in result.refused:
@@ -130,7 +139,7 @@ class Database:
         self._keep(group)
         self._flush()  # what is passed over is never reported again
         self._connection.commit()
-        return result
+        return result, deleted
 
     # --- what the target remembers
 
@@ -312,6 +321,9 @@ class Database:
         if fault is not None:
             result.refused.append(refuse(own[0].change, _as_error(fault)))
         self._do(steps[len(own) :], result, checked=checked)
+
+    def _count_rows(self, goal: TableTarget) -> int:
+        return int(self._run("apply_count", {"table": unbound(goal.name)}).scalar_one())
 
     # --- statements
 

@@ -21,7 +21,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.delete_limit import DeleteLimit
+from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.tables import Table, Tables
 from eventlog.qlik.types import Spec
 from eventlog.targets.tables import delta_history, delta_marks
@@ -66,6 +67,8 @@ class Delta:
         flush: Callable[[], None] = lambda: None,
         inform: Callable[[str], None] = LOGGER.warning,
     ) -> None:
+        if not DeleteLimit.read(settings.max_deletes).is_unlimited:
+            raise Misuse("max-deletes needs a database: --to-url")
         self._folder = folder
         self._source = source
         self._tables = tables

@@ -57,6 +57,11 @@ class Late(EventlogError):
 before"""
 
 
+class TooManyDeletes(EventlogError):
+    """{1} rows of {0} would be deleted, which max-deletes = {2} stops. Nothing of this transaction was \
+applied: if the deletes are right, run the command again with a larger max-deletes"""
+
+
 class Reload(EventlogError):
     """a full load of {0} begins, which had changes before (reload = replace takes its rows out first)"""
 

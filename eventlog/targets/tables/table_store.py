@@ -20,6 +20,7 @@ class Group(NamedTuple):
     parts: Sequence[Part]
     state: str | None
     marks: Sequence[str] = ()  # noted one by one, if the source has no states
+    begins: bool = False  # it is the first of one look at the source
 
     @property
     def changes(self) -> Sequence[Change]:

@@ -49,6 +49,7 @@ class TableWriter:
         self._held: list[Part] = []  # of whole deliveries, for the next group
         self._last: Delivery | None = None
         self._noted = 0  # refused changes that the tables' state passes over
+        self._begins = True  # the next group is the first of one look at the source
         self._together = together
         self._has_states = has_states
         self._tables = tables
@@ -61,7 +62,7 @@ class TableWriter:
 
     def write(self, deliveries: Iterable[Delivery]) -> None:
         """Make rows of the deliveries; `tally` counts what became of their changes."""
-        self._last, self._noted = None, self.tally.refused
+        self._last, self._noted, self._begins = None, self.tally.refused, True
         for _ in self._groups(deliveries):
             self._end_group()
         self._progress.check_end()
@@ -105,8 +106,8 @@ class TableWriter:
         """Apply the held changes, with the state after them."""
         assert self._last is not None
         group = self._group(self._held, self._progress.state(self._last.state))
-        self.tally.add(self._tables.apply(group))
-        self._held, self._noted = [], self.tally.refused
+        self.tally.add(self._tables.apply(group._replace(begins=self._begins)))
+        self._held, self._noted, self._begins = [], self.tally.refused, False
 
     def _admitted(self, delivery: Delivery) -> Sequence[Part]:
         """Return the changes of a delivery that are to be applied; a table that is loaded anew is emptied

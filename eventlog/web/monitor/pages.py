@@ -77,12 +77,14 @@ def fault(sentence: str) -> str:
 
 
 def _state(board: Board, standing: LogStatus, failed: int) -> Markup:
-    """Return how the whole is, in a word and a colour: never green if a row has failed."""
+    """Return how the whole is, in a word and a colour: never green if a row has failed or a table stopped."""
     word, why, kind = _word(board, standing)
-    if not failed:
-        return state(word, why, kind)
-    errors = link(_rows_failed(failed), "/errors")
-    return state(word, [why, "; ", errors], "error" if kind in ("success", "retry") else kind)
+    faults: list[Node] = []
+    if failed:
+        faults += ["; ", link(_rows_failed(failed), "/errors")]
+    if unread := standing.cycle.get("unread"):
+        faults += ["; ", f"{are(len(unread), 'table')} not published"]
+    return state(word, [why, *faults], "error" if faults and kind in ("success", "retry") else kind)
 
 
 def _word(board: Board, standing: LogStatus) -> tuple[str, str, str]:

@@ -104,7 +104,7 @@ class LogReader:
         tally.account_new(reading)
         spelled = set[Spelling]()
         while reading.all_held and not spelled.issuperset(reading.spelled) and not tally.ended:
-            self._ledger.write(tally)
+            self._ledger.write(tally, redriven=reading.redriven)
             spelled.update(reading.spelled)
             reading = self.pick_up()
             tally.account_new(reading)

@@ -199,7 +199,9 @@ class AnswerTally:
         tries = sending.tries + 1
         until = now + self._waits.after(tries)
         reason = _short(status.text or "the receiver answered retry")
-        held = WaitingEvent(sending.run_id, *sending.object, sending.settles, tries, until, reason)
+        held = WaitingEvent(
+            sending.run_id, *sending.object, sending.settles, sending.max_changes, tries, until, reason
+        )
         self.waiting.append(held)
         self.blocked.add(sending.object)
 

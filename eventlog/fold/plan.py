@@ -52,6 +52,7 @@ class _Life(NamedTuple):
     ended: bool
     plain: bool  # every step has content, and has it without the current row
     single: bool  # all steps are of one operation
+    max_changes: int  # values removed or added in one event
 
 
 def plan(
@@ -84,20 +85,23 @@ def plan(
         else:
             spelled[name] = [entry]
     for rows in planned.identify(reader, spelled.items(), held).values():
-        planned.add_object(rows)
+        planned.add_object(rows, rules.max_changes)
     return planned
 
 
 def plan_again(
-    groups: Iterable[Iterable[Entry]], tables: Tables, rules: Rules, answerable: Container[Table] = ()
+    groups: Iterable[tuple[Iterable[Entry], int]],
+    tables: Tables,
+    rules: Rules,
+    answerable: Container[Table] = (),
 ) -> Plan:
-    """Plan each group of rows by itself: the rows of one event that was sent before.
+    """Plan each group of rows by itself: the rows of one event that was sent before, with its max_changes.
 
     Nothing joins or extends them, whatever else is pending. Rows that are no longer new are left out.
     """
     reader = Interpreter(tables, rules, answerable)
     planned = Plan(rules, reader.unknown)
-    for group in groups:
+    for group, max_changes in groups:
         spelled: dict[tuple[str, str], list[Entry]] = {}
         for entry in sorted(group, key=_order(rules)):
             left = _leaves(entry, rules, None)
@@ -109,7 +113,7 @@ def plan_again(
         for rows in planned.identify(reader, spelled.items(), ()).values():
             together = rows if together is None else together.joined(rows)
         if together is not None:
-            planned.add_object(together)
+            planned.add_object(together, max_changes)
     return planned
 
 
@@ -205,7 +209,7 @@ class Plan:
             objects[of.name] = known.joined(_Rows(of, rows)) if known else _Rows(of, rows)
         return objects
 
-    def add_object(self, found: _Rows) -> None:
+    def add_object(self, found: _Rows, max_changes: int) -> None:
         """The lives of one object; a row that cannot be understood leaves, and interrupts nothing."""
         of, spelled = found.object, found.spelled
         by_time = self._rules.handle_future_events
@@ -219,7 +223,8 @@ class Plan:
                 self.outcomes[row.record_id] = Outcome(Fate.REFUSED, str(fault))
                 continue
             if step.type == 4:
-                self._lives.append(_Life(of, spelled, (*remaining(life), step), True, plain, not life))
+                steps = (*remaining(life), step)
+                self._lives.append(_Life(of, spelled, steps, True, plain, not life, max_changes))
                 life, plain = [], True
             else:
                 plain = plain and step.type < 4 and not step.silence
@@ -228,7 +233,7 @@ class Plan:
             first = life[0].op
             single = all([step.op is first for step in life])  # noqa: C419 - a generator costs more
             left = life if plain else remaining(life)
-            self._lives.append(_new(_Life, (of, spelled, left, False, plain, single)))
+            self._lives.append(_new(_Life, (of, spelled, left, False, plain, single, max_changes)))
 
     def _spoken(self, life: _Life, lookup: Lookup | None) -> Iterator[Step]:
         """Yield the steps that have content; the others get their outcome here."""
@@ -261,7 +266,7 @@ class Plan:
 
     def _tell(self, events: list[Event], life: _Life, run: Sequence[Step]) -> None:
         """Add the events of a run: one, or several where it is long."""
-        first, plain = run[0], life.plain
+        first, plain, most = run[0], life.plain, life.max_changes
         of = life.spelled[first.place[1]] if life.spelled else life.object
         settles = _settled(run)
         name = event_id(self._rules.log_name, settles)
@@ -279,8 +284,8 @@ class Plan:
         fields = run_fields(run)
         parts: Sequence[Fields] = (fields,)
         # without a query-back or repetition every field is of one row, and brings two values at most
-        if any(queried) or len(fields) != len(run) or len(fields) * 2 > self._rules.max_changes:
-            parts = cut(fields, first.op, self._rules.max_changes)
+        if any(queried) or len(fields) != len(run) or len(fields) * 2 > most:
+            parts = cut(fields, first.op, most)
         for number, part in enumerate(parts, 1):
             part_id = name if number == 1 else f"{name}.{number}"
             change = (

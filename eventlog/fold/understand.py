@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -95,7 +95,7 @@ class SpelledObject:
 
 
 class TableReader:
-    """A reader of the rows with one spelling of a table_name."""
+    """A reader of the rows with one spelling of a table_name, and of an unknown table with one key."""
 
     def __init__(
         self,
@@ -104,11 +104,13 @@ class TableReader:
         rules: Rules,
         unknown: set[UnknownName],
         *,
+        key: Sequence[str],
         closed: bool,
         answerable: bool,
         lower: bool,
     ) -> None:
         self.table = table
+        self._key = key
         self._unknown = unknown
         self.refuses = rules.unknown_columns == "refuse"  # rows of columns that the table lacks
         self.lower = lower  # its rows write plain names, which its catalogue keeps in capitals
@@ -162,6 +164,8 @@ class TableReader:
                 return Attribute(name, _load_nothing, silence, known=False)
             if self.table is not None:
                 self._lacks(name)
+            elif name in self._key:
+                return Attribute(name, self._loader(None), f"column {name} is of the key", known=False)
             return Attribute(values.check_xml(name), self._loader(None), "", known=False, unread=True)
         if column.name in self.table.key:
             silence = f"column {column.name} is of the key"
@@ -200,7 +204,7 @@ class Interpreter:
         self._tables = tables
         self._rules = rules
         self._answerable = answerable
-        self._readers: dict[tuple[str, bool], TableReader] = {}
+        self._readers: dict[tuple[str, bool, Sequence[str]], TableReader] = {}
         self._as_logged = rules.association == "as-logged"
         self.unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
 
@@ -208,7 +212,8 @@ class Interpreter:
         """Return the object that a row names; raise EventlogError if none of its rows can be understood."""
         identified = identify(self._tables, table_name, table_key)
         lower = not self._as_logged and self._tables.writes_plain(table_name)
-        known = identified.name[0], lower
+        key = tuple([column for column, _ in identified.pairs]) if identified.table is None else ()
+        known = identified.name[0], lower, key
         reader = self._readers.get(known) or self._reader(identified, *known)
         if self._as_logged or identified.table is None:
             plain = identified.child == "" and table_key == identified.name[1]
@@ -220,15 +225,16 @@ class Interpreter:
         pairs = tuple((plain_name(name), text) for name, text in identified.pairs)
         return SpelledObject(reader, identified, tablekey.write(pairs), pairs)
 
-    def _reader(self, identified: Identified, name: str, lower: bool) -> TableReader:
+    def _reader(self, identified: Identified, name: str, lower: bool, key: Sequence[str]) -> TableReader:
         table = identified.table
         if table is None and self._rules.unknown_tables == "error":
             raise UnknownTable(name)
-        made = self._readers[name, lower] = TableReader(
+        made = self._readers[name, lower, key] = TableReader(
             table,
             name,
             self._rules,
             self.unknown,
+            key=key,
             closed=self._tables.shuts(name) if table is None else table.closed,
             answerable=table is not None and table in self._answerable,
             lower=lower,

@@ -32,6 +32,7 @@ class Sending(NamedTuple):
     object: ObjectName
     settles: tuple[int, ...]
     text: str
+    max_changes: int  # after how many values the event is cut
     part: int = 1
     parts: int = 1
     tries: int = 0  # how often it was answered with retry, or not at all
@@ -42,6 +43,7 @@ class Remembered(NamedTuple):
 
     run_id: str
     settles: tuple[int, ...]
+    max_changes: int  # after how many values the event was cut, whatever the setting is now
     part: int = 1
     more: bool = False  # further parts of a cut event follow
     tries: int = 0
@@ -217,7 +219,7 @@ def _once(fact: list[object] | dict[str, object], listed: set[object]) -> list[o
     if isinstance(fact, dict):
         return fact
     run_id, _, *rest = fact
-    if rest and run_id in listed:
+    if run_id in listed:
         return [run_id, (), *rest]
     listed.add(run_id)
     return fact
@@ -281,31 +283,33 @@ def remembered_rows(memory: Mapping[str, Any]) -> Iterable[int]:
 
 def _facts(memory: Any) -> Iterator[Remembered]:
     """Yield what was remembered: one by one, or the rows of many events of one log."""
-    for fact in [memory] if isinstance(memory, dict) else memory:  # as it was written before
+    for fact in memory:
         if isinstance(fact, list):
             yield _remembered(*fact)
             continue
         rows = iter(remembered_rows(fact))
         for size in fact["sizes"]:
             settles = tuple(islice(rows, size))
-            yield Remembered(event_id(fact["log"], settles), settles)
+            yield Remembered(event_id(fact["log"], settles), settles, fact["max_changes"])
 
 
 def _fact(sending: Sending, worst: Status) -> list[object]:
-    own_id, run_id, _, settles, _, part, parts, tries = sending
+    own_id, run_id, _, settles, _, max_changes, part, parts, tries = sending
     if parts == 1 and not tries:
-        return [own_id, settles]
-    fact = [run_id, settles, part, part < parts, tries]
+        return [own_id, settles, max_changes]
+    fact = [run_id, settles, max_changes, part, part < parts, tries]
     return fact if worst.level is Level.SUCCESS else [*fact, worst.level.name, worst.text]
 
 
 def _remembered(
     run_id: str,
     settles: list[int],
+    max_changes: int,
     part: int = 1,
     more: bool = False,
     tries: int = 0,
     level: str = "SUCCESS",
     text: str = "",
 ) -> Remembered:
-    return Remembered(run_id, tuple(settles), part, more, tries, Status(Level[level], None, text))
+    worst = Status(Level[level], None, text)
+    return Remembered(run_id, tuple(settles), max_changes, part, more, tries, worst)

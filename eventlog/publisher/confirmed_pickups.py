@@ -7,12 +7,11 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from itertools import chain, islice
 from typing import NamedTuple
 
-from eventlog.core.entry import Letter
 from eventlog.fold import ObjectName
 from eventlog.publisher.batches import Remembered, Sending, association_of, draft_of, read_memory
 from eventlog.publisher.blocked_prefix import BlockedPrefix
 from eventlog.publisher.cycle import without_collections
-from eventlog.publisher.finish import Coming, Ledger, coming_of
+from eventlog.publisher.finish import Coming, Ledger, PickedUpBefore, coming_of
 from eventlog.publisher.fold import Reader
 from eventlog.publisher.pick_up import LogReader
 from eventlog.publisher.reading import Reading
@@ -60,6 +59,7 @@ class PickUps:
         self._waits = settings.waits
         self._tally = AnswerTally(self._waits)
         self._coming: Sequence[Coming] = ()  # the batches of a pick-up that is not remembered yet
+        self._redriven: int | None = None  # the notice of the last redrive that it contains
 
     def take(self) -> Taken | None:
         """Return the next events, None if there are none; they are to be kept, then remembered.
@@ -69,12 +69,12 @@ class PickUps:
         with without_collections():
             while True:
                 self._tally = AnswerTally(self._waits)
-                self.first, self.full = 0, True
+                self.first, self.full, self._redriven = 0, True, None
                 adopted = self._ledger.adopt(self._log.tables) if self._ledger.interrupted else ()
                 sendings = self._interrupted(adopted) if adopted else self._ready()
                 if sendings:
                     break
-                self._ledger.write(self._tally)
+                self._ledger.write(self._tally, redriven=self._redriven)
                 if not adopted and not self._tally.cycle.full:
                     return None
             groups = _groups(_firsts(sendings))
@@ -83,9 +83,16 @@ class PickUps:
             events = [LeavingEvent(sending, association_of(tables, sending.object)) for sending in sendings]
             return Taken(events, [_mark(batch.content) for batch in self._coming])
 
-    def remember(self) -> None:
-        """Remember the pick-up that was taken, which is kept by now."""
-        self._ledger.write(self._tally, self._coming)
+    def remember(self) -> bool:
+        """Remember the pick-up that was taken, which is kept by now.
+
+        Return False if rows were redriven since, because then it is to be taken anew.
+        """
+        try:
+            self._ledger.write(self._tally, self._coming, self._redriven)
+        except PickedUpBefore:
+            return False
+        return True
 
     def remembers(self, marks: Iterable[str]) -> bool:
         """Return whether all of a pick-up is on record still: none of it was finished."""
@@ -120,18 +127,13 @@ class PickUps:
         if reading.due:
             waited = next(filter(None, map(self._accounted, self._log.due())), ())
         reading = self._log.past_held(self._log.pick_up() if reading.due else reading, self._tally)
-        self._finish_silent()
+        self._redriven = reading.redriven
         self.first, self.full = min(reading.picked, default=0), reading.full or bool(waited)
         return [*waited, *reading.every()]
 
     def _accounted(self, reading: Reading) -> Sequence[Sending]:
         self._tally.account(reading)
-        self._finish_silent()
         return reading.sendings
-
-    def _finish_silent(self) -> None:
-        """Finish the rows that no event contains."""
-        self._tally.letter(Letter.SUCCESS, self._tally.take_silent())
 
 
 def _mark(content: str) -> str:

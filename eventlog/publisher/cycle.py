@@ -11,9 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
-from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft, PlainDraft, Remembered
@@ -50,7 +48,6 @@ class Publisher:
         control: CycleControl | None = None,
     ) -> None:
         prefix, clock = BlockedPrefix(), DatabaseClock()
-        self._store = store
         self._ledger = Ledger(store, epoch, prefix, sink if isinstance(sink, Recording) else None)
         self._log = LogReader(store, make_reader, settings, self._ledger, prefix, clock)
         self._delivery = DocumentDelivery(sink, self._ledger, clock, control or NoControl())
@@ -131,16 +128,16 @@ class Publisher:
             if self._was_down:  # one event finds out, before a backlog becomes events that wait
                 self._delivery.expect_fault()
                 first = 1
-                self._send(batches.pack(reading.first(), 1), redriven=reading.redriven, more=True)
+                self._send(batches.pack(reading.first(), 1), redriven=reading.redriven)
             if not self._stopped:
                 self._send(reading.drafts(self._batch_size, first), redriven=reading.redriven)
         except PickedUpBefore as fault:
             logger.info("%s", fault)
             self._tally.cycle.full = True
 
-    def _send(self, drafts: Iterable[Draft], *, redriven: int | None = None, more: bool = False) -> None:
-        """Send batch after batch: each transaction finishes one and remembers the next. The last one also
-        finishes what needs no receiver, unless more follows that was read with it."""
+    def _send(self, drafts: Iterable[Draft], *, redriven: int | None = None) -> None:
+        """Send batch after batch: each transaction finishes one and remembers the next. The first one also
+        finishes the rows without an event."""
         tally = self._tally
         rest: Sequence[Draft] = ()
         for planned in self._delivery.in_batches(drafts):
@@ -148,24 +145,9 @@ class Publisher:
             rest = self._delivery.deliver(batch, tally, self._log.tables, redriven)
             if self._stopped:
                 break
-        if not (more or self._stopped):
-            self._finish_silent()
-        self._ledger.remember(rest, tally)
+        self._ledger.remember(rest, tally, None if rest else redriven)
         if tally.fatal is not None:
             raise ReceiverFatal(tally.fatal.text)
-
-    def _finish_silent(self) -> None:
-        """Finish rows that produce no event only after earlier events are answered, so that redrive and holds
-        stay correct. Rows after an event that waits stay as they are."""
-        silent, held = self._tally.take_silent(), self._tally.held
-        if silent and held:
-            with self._store.snapshot() as snapshot:
-                rows = [
-                    (int(str(row[0])), object_of(self._log.tables, str(row[5]), str(row[6])))
-                    for row in snapshot.rows(silent)
-                ]
-            silent = [row for row, name in rows if row < held.get(name, row + 1)]
-        self._tally.letter(Letter.SUCCESS, silent)
 
 
 def _as_remembered(

@@ -75,24 +75,29 @@ class Ledger:
         self.write(tally, [coming_of(drafts, tally)] if drafts else (), redriven)
 
     def write(self, tally: AnswerTally, coming: Sequence[Coming] = (), redriven: int | None = None) -> None:
-        """Write what became of rows, and remember what goes next, in one transaction. PickedUpBefore if rows
-        were redriven since that notice, because older rows of the same objects may be new again."""
+        """Write what became of rows, and remember what goes next, in one transaction.
+
+        If rows were redriven since that notice, older rows of the same objects may be new again. Then nothing
+        is remembered and rows without an event stay new; PickedUpBefore if something was to be remembered.
+        """
         if not (tally or self._open or coming):
             return
         self._prefix.release(name for name, _ in tally.released)
         with self._store.work(self._epoch) as work:
+            is_outdated = redriven not in (None, work.latest_redrive)
+            if is_outdated:
+                tally.silent.clear()
             tally.write(work)
             for number in self._open or ():
                 work.settle(number)
-            late = redriven is not None and work.latest_redrive != redriven
-            coming = () if late else coming
-            for number, batch in enumerate(coming, self._number + 1):
+            next_batches = () if is_outdated else coming
+            for number, batch in enumerate(next_batches, self._number + 1):
                 work.remember(number, batch.content)
                 self._note_highest(work, batch.highest)
         tally.clear()
-        self._open = [self._number + number for number, _ in enumerate(coming, 1)]
-        self._number += len(coming)
-        if late:
+        self._open = [self._number + number for number, _ in enumerate(next_batches, 1)]
+        self._number += len(next_batches)
+        if len(next_batches) < len(coming):
             raise PickedUpBefore
 
     def settle(self, batch: RememberedBatch, tally: AnswerTally) -> None:

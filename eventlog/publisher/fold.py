@@ -204,7 +204,9 @@ class Reader:
         cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
         reading = Reading([int(str(row[0])) for row in cells])
         entries = {entry.record_id: entry for entry in _entries(cells, reading)}
-        groups = [[entries[row] for row in fact.settles if row in entries] for fact in facts]
+        groups = [
+            ([entries[row] for row in fact.settles if row in entries], fact.max_changes) for fact in facts
+        ]
         planned = plan_again(groups, self.tables, self._again, self._readable)
         allowance = Allowance(NO_BOUND if len(facts) == 1 else most)
         current = CurrentRows(snapshot, self._readable, thorough, allowance)
@@ -252,7 +254,7 @@ class Reader:
         if not text and parts == 1:
             reading.silent += settles
             return
-        sending = (event_id, run_id, name, settles, text, part, parts, 0)
+        sending = (event_id, run_id, name, settles, text, self._rules.max_changes, part, parts, 0)
         reading.sendings.append(tuple.__new__(Sending, sending))
 
 

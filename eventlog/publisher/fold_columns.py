@@ -48,7 +48,7 @@ class ColumnReader:
         xds: XdsSettings,
     ) -> None:
         self._tables = tables
-        self._log = rules.log_name
+        self._rules = rules
         self._current = _CurrentColumns(readable)
         self._engine = Engine(
             tables,
@@ -85,7 +85,7 @@ class ColumnReader:
             events = _without_parts(events, {row for row, _ in wrong})
         spelled = picked.some(sound & waiting)
         names = zip(*(spelled.texts[name].to_pylist() for name in _OBJECT), strict=True)
-        reading.packed = PackedEvents(events, self._log, self._tables)
+        reading.packed = PackedEvents(events, self._rules.log_name, self._rules.max_changes, self._tables)
         reading.silent = _silent(taking_part, events, wrong)
         reading.refused = [*refused, *wrong]
         reading.spelled = [(object_of(self._tables, *name), name) for name in names]

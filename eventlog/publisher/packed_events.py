@@ -35,9 +35,10 @@ _OPERATION = 1  # the position of the letter of an operation in an event's text
 class PackedEvents:
     """The events of one reading, in the order in which they leave."""
 
-    def __init__(self, events: Events, log: str, tables: Tables) -> None:
+    def __init__(self, events: Events, log: str, max_changes: int, tables: Tables) -> None:
         self.events = events
         self.log = log
+        self.max_changes = max_changes
         self._tables = tables
         self._last = -1  # the event whose name was asked for last
         self._last_run: tuple[str, tuple[int, ...]] = ("", ())
@@ -92,7 +93,8 @@ class PackedEvents:
         run_id, settles = self._run(at - part + 1)
         own_id = run_id if part == 1 else f"{run_id}.{part}"
         name = object_of(self._tables, *self.events.names(int(self.events.objects[at])))
-        return Sending(own_id, run_id, name, settles, text, part, int(self.events.of_parts[at]))
+        parts = int(self.events.of_parts[at])
+        return Sending(own_id, run_id, name, settles, text, self.max_changes, part, parts)
 
     def _run(self, at: int) -> tuple[str, tuple[int, ...]]:
         """Return the name of an event and the rows that it settles; its later parts, which follow it, share
@@ -142,14 +144,15 @@ class PackedDraft:
 
     def memory(self, worst: Worst) -> Memory:
         """Return what is remembered of it; event-ids follow from rows, unless a change was cut."""
-        log, sizes = self._packed.log, self._packed.events.sizes
+        sizes = self._packed.events.sizes
+        same = {"log": self._packed.log, "max_changes": self._packed.max_changes}
         facts: Memory = []
         for first, last, cut in self._stretches:
             if cut:
                 facts += facts_of(self._parts[first], worst)
             else:
                 rows = remember_rows(self._packed.rows(first, last))
-                facts.append({"log": log, "sizes": sizes[first:last].tolist(), **rows})
+                facts.append({**same, "sizes": sizes[first:last].tolist(), **rows})
         return facts
 
     def successes(self) -> Successes:

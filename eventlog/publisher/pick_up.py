@@ -121,7 +121,7 @@ class LogReader:
         tally.account_new(reading)
         spelled = set[Spelling]()
         while reading.all_held and not spelled.issuperset(reading.spelled) and not tally.ended:
-            self._ledger.write(tally)
+            self._ledger.write(tally, redriven=reading.redriven)
             spelled.update(reading.spelled)
             reading = self.pick_up()
             tally.account_new(reading)
@@ -137,8 +137,12 @@ class LogReader:
             if self._is_final(reading, thorough):
                 break
             thorough = True
-        tries = {fact.run_id: fact.tries for fact in facts}
-        return replace(reading, sendings=[s._replace(tries=tries[s.run_id]) for s in reading.sendings])
+        fact_of = {fact.run_id: fact for fact in facts}
+        sendings = [
+            s._replace(max_changes=fact_of[s.run_id].max_changes, tries=fact_of[s.run_id].tries)
+            for s in reading.sendings
+        ]
+        return replace(reading, sendings=sendings)
 
     def due(self) -> Iterator[Reading]:
         """Yield the events whose wait is over, as many at a time as can be held."""
@@ -153,7 +157,7 @@ class LogReader:
 
     def _waited(self, waiting: Sequence[WaitingEvent]) -> Iterator[Reading]:
         """Yield events that waited; in halves, if their current rows cannot be held."""
-        facts = [Remembered(w.event_id, w.record_ids, tries=w.tries) for w in waiting]
+        facts = [Remembered(w.event_id, w.record_ids, w.max_changes, tries=w.tries) for w in waiting]
         try:
             reading = self.again(facts, MOST_BYTES)
         except TooMuch:

@@ -60,10 +60,9 @@ class AnswerTally:
 
     def __init__(self, waits: Waits) -> None:
         self.blocked: set[ObjectName] = set()  # whose events of this cycle must not go any more
-        self.held: dict[ObjectName, int] = {}  # the first row of each event of this cycle that waits
         self.cycle = Cycle()
         self.levels = self.cycle.answers  # events by operation and level
-        self.silent: list[int] = []  # rows that need no receiver, not finished yet
+        self.silent: list[int] = []  # rows without an event, which are finished by the next transaction
         self.fatal: Status | None = None
         self.letters: dict[Letter, list[int]] = {}
         self.failures: list[Failure] = []
@@ -75,7 +74,7 @@ class AnswerTally:
         self._worst: dict[str, Status] = {}  # of the parts so far of events that were cut
 
     def __bool__(self) -> bool:
-        return bool(self.letters or self.waiting or self.released or self.spelled)
+        return bool(self.silent or self.letters or self.waiting or self.released or self.spelled)
 
     @property
     def ended(self) -> bool:
@@ -109,11 +108,6 @@ class AnswerTally:
         self.cycle.rows += len(reading.picked)
         self.cycle.full = reading.full
         self.account(reading)
-
-    def take_silent(self) -> list[int]:
-        """Return the rows that need no receiver, once."""
-        silent, self.silent = self.silent, []
-        return silent
 
     def end(self, fault: str | None, wait: float | None = None) -> None:
         """Send nothing more in this cycle, because the receiver is down."""
@@ -159,6 +153,8 @@ class AnswerTally:
 
     def write(self, work: Work) -> None:
         """Write what the answers came to."""
+        self.letter(Letter.SUCCESS, self.silent)
+        self.silent = []
         work.fail(self.failures)
         work.finish(self.letters)
         work.release_all(self.released)
@@ -203,9 +199,10 @@ class AnswerTally:
         tries = sending.tries + 1
         until = now + self._waits.after(tries)
         reason = _short(status.text or "the receiver answered retry")
-        held = WaitingEvent(sending.run_id, *sending.object, sending.settles, tries, until, reason)
+        held = WaitingEvent(
+            sending.run_id, *sending.object, sending.settles, sending.max_changes, tries, until, reason
+        )
         self.waiting.append(held)
-        self.held[sending.object] = sending.settles[0]
         self.blocked.add(sending.object)
 
     def _finish(self, sending: Sending, letter: Letter, status: Status) -> None:

@@ -28,7 +28,7 @@ class EventWriter:
         self._settings = settings
         self._renders = renders or renderer
         self._reads_back_as_modify = settings.insert_query_back == "modify"
-        self._writers: dict[tuple[str | None, str], _TableWriter] = {}
+        self._writers: dict[tuple[str | None, ...], _TableWriter] = {}  # of unknown tables one for each key
         self._shapes = Shapes(self._assemble, self._takes_text)
 
     def write(self, change: Change, event_id: str) -> str:
@@ -82,8 +82,11 @@ class EventWriter:
 
     def _writer(self, change: Change) -> _TableWriter:
         table = self._tables.of(change.schema, change.table)
-        writer = _TableWriter(change, table, self._tables, self._settings, self._renders)
-        self._writers[change.schema, change.table] = writer
+        name = change[1:3] if table is not None else (*change[1:3], *(column for column, _ in change.key))
+        writer = self._writers.get(name)
+        if writer is None:
+            writer = _TableWriter(change, table, self._tables, self._settings, self._renders)
+            self._writers[name] = writer
         return writer
 
 

@@ -30,7 +30,7 @@ def test_two_events_of_one_object_stay_two(world: World) -> None:
     world.write(
         change(1, "fname", "a"), change(2, "lname", "b"), change(3, "fname", "c"), change(4, "lname", "d")
     )
-    reading = again(world, Remembered("eventlog:1-2:x", (1, 2)), Remembered("eventlog:4", (4,)))
+    reading = again(world, Remembered("eventlog:1-2:x", (1, 2), 1000), Remembered("eventlog:4", (4,), 1000))
     assert [(s.event_id, s.settles) for s in reading.sendings] == [
         ("eventlog:1-2:x", (1, 2)),
         ("eventlog:4", (4,)),
@@ -48,7 +48,7 @@ def test_a_delete_that_is_pending_ends_no_life_of_what_went_out_before(world: Wo
         {"table_key": "idu=1", "event_type": 8, "column_name": "fname"},
         {"table_key": "idu=1", "event_type": 4},
     )
-    reading = again(world, Remembered("eventlog:2", (2,)), Remembered("eventlog:1", (1,)))
+    reading = again(world, Remembered("eventlog:2", (2,), 1000), Remembered("eventlog:1", (1,), 1000))
     assert [s.event_id for s in reading.sendings] == ["eventlog:2", "eventlog:1"]
     assert ">Jack<" in reading.sendings[1].text
 
@@ -59,7 +59,7 @@ def test_with_future_events_the_rows_stay_in_the_order_of_their_times(world: Wor
         change(2, "lname", "early", event_time="2025-01-01 00:00:00"),
     )
     (sending,) = again(
-        world, Remembered("eventlog:1-2:x", (1, 2)), rules=Rules(handle_future_events=True)
+        world, Remembered("eventlog:1-2:x", (1, 2), 1000), rules=Rules(handle_future_events=True)
     ).sendings
     assert sending.text.index("early") < sending.text.index("late")
 

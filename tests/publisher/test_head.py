@@ -76,7 +76,7 @@ class History:
         connection.commit() if self.dice.random() < 0.6 else connection.rollback()
 
     def hold(self) -> None:
-        wait = WaitingEvent("e:1", "usr", self.dice.choice(KEYS), (NO_ROW,), 1, FAR, "so it is")
+        wait = WaitingEvent("e:1", "usr", self.dice.choice(KEYS), (NO_ROW,), 1000, 1, FAR, "so it is")
         with self.world.store.work(self.leader.epoch) as work:
             work.hold(wait)
 
@@ -180,7 +180,7 @@ def test_what_is_remembered_of_rows_that_went_does_not_grow(world: World, mode: 
 
 
 def test_a_released_object_is_kept_back_until_all_its_rows_are_looked_at(world: World) -> None:
-    held = WaitingEvent("e:1", "usr", "idu=1", (1,), 1, FAR, "so it is")
+    held = WaitingEvent("e:1", "usr", "idu=1", (1,), 1000, 1, FAR, "so it is")
     clock = Clock(1.0)
     head, choice = BlockedPrefix(enough=3, clock=clock), Selection()
     with world.elect() as leader:
@@ -208,7 +208,7 @@ def test_what_people_make_new_or_free_is_seen_at_once(world: World, command: str
     world.write(*[key(number, event_type=4) for number in (2, 1, 2, 2, 2)])
     with world.elect() as leader, world.store.work(leader.epoch) as work:
         work.finish({Letter.ERROR: [2]})
-        work.hold(WaitingEvent("e:1", "usr", "idu=2", (1,), 1, FAR, "so it is"))
+        work.hold(WaitingEvent("e:1", "usr", "idu=2", (1,), 1000, 1, FAR, "so it is"))
     for _ in range(2):
         with world.store.snapshot() as snapshot:
             assert head.look(snapshot, choice).cells == []
@@ -272,7 +272,7 @@ def test_rows_that_may_not_go_are_read_no_second_time(world: World, held: bool) 
     choice, head = Selection(driver_user="idm"), BlockedPrefix(clock=Clock())
     with world.elect() as leader, world.store.work(leader.epoch) as work:
         if held:
-            work.hold(WaitingEvent("e:1", "usr", "idu=1", (1,), 1, FAR, "so it is"))
+            work.hold(WaitingEvent("e:1", "usr", "idu=1", (1,), 1000, 1, FAR, "so it is"))
     for _ in range(2):
         with world.store.snapshot() as snapshot:
             found = head.look(snapshot, choice)

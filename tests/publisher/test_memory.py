@@ -45,29 +45,22 @@ def test_neighbours_are_reported_by_their_ends() -> None:
 def test_the_rows_of_a_change_that_was_cut_are_reported_once() -> None:
     rows = tuple(range(1, 2_001, 2))
     parts = [
-        Sending(f"a.{part}", "a", ("usr", "idu=1"), rows, "<modify/>", part, 40) for part in range(1, 41)
+        Sending(f"a.{part}", "a", ("usr", "idu=1"), rows, "<modify/>", 7, part, 40) for part in range(1, 41)
     ]
-    other = Sending("b", "b", ("usr", "idu=2"), (2, 4), "<delete/>")
+    other = Sending("b", "b", ("usr", "idu=2"), (2, 4), "<delete/>", 9)
     drafts = [PlainDraft("2-4", (other,)), *(PlainDraft(f"1.{part.part}-1999", (part,)) for part in parts)]
     content = write_memory(drafts, lambda run_id: GOOD)
     assert len(content) < 40 * 40 + 5 * len(rows)
     facts = [fact for _, found in read_memory(content) for fact in found]
-    assert facts[0] == Remembered("b", (2, 4))
-    assert facts[1:] == [Remembered("a", rows, part, part < 40) for part in range(1, 41)]
+    assert facts[0] == Remembered("b", (2, 4), 9)
+    assert facts[1:] == [Remembered("a", rows, 7, part, part < 40) for part in range(1, 41)]
 
 
 @given(st.integers(0, 4), st.integers(1, 4))
 def test_of_a_change_that_was_cut_goes_what_is_behind_the_last_part_that_is_out(out: int, last: int) -> None:
     """Send what follows the last part that is out; of five parts some are out, and some were remembered."""
-    facts = [Remembered("a", (1, 3), part, part < 5) for part in range(1, 6)][:last]
+    facts = [Remembered("a", (1, 3), 7, part, part < 5) for part in range(1, 6)][:last]
     documents = [(str(fact.part), [fact]) for fact in facts]
     left = still_to_go(documents, {str(part) for part in range(1, out + 1)})
     assert [fact.part for fact in left] == [min(out, last) + 1]
-    assert still_to_go([("5", [Remembered("a", (1, 3), 5)])], {"5"}) == []
-
-
-def test_what_an_earlier_version_remembered_is_read() -> None:
-    before = {"log": "eventlog", "sizes": [1, 2], "rows": [7, 8, 9]}
-    ((name, facts),) = read_memory(json.dumps([["7-9", before]]))
-    assert (name, [fact.settles for fact in facts]) == ("7-9", [(7,), (8, 9)])
-    assert facts == read_memory(json.dumps([["7-9", [before]]]))[0][1]
+    assert still_to_go([("5", [Remembered("a", (1, 3), 7, 5)])], {"5"}) == []

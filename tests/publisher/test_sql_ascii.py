@@ -56,8 +56,7 @@ def published(ascii_world: World) -> Receiver:
         key(6, table_name=ODD),
     )
     receiver = Receiver()
-    cycle = {"tables": ("usr", "été")}
-    with world.publisher(receiver, **cycle) as publisher:
+    with world.publisher(receiver, tables=("usr", "été")) as publisher:
         publisher.cycle()
     return receiver
 

@@ -19,6 +19,7 @@ from eventlog.core.settings import build
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.fold import Reader
 from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
@@ -179,7 +180,13 @@ class World:
         return leader
 
     @contextmanager
-    def publisher(self, sink: Sink, tables: Sequence[str] = ("usr",), **given: Any) -> Iterator[Publisher]:
+    def publisher(
+        self,
+        sink: Sink,
+        tables: Sequence[str] = ("usr",),
+        control: CycleControl | None = None,
+        **given: Any,
+    ) -> Iterator[Publisher]:
         """Return the leader's publisher; by default retries wait longer than any test takes."""
         leader = self.elect()
         rules, xds = build(Rules, given), build(XdsSettings, given)
@@ -188,7 +195,7 @@ class World:
             with self.store.work(leader.epoch) as work:
                 work.agree(settings.delete_from_log)
             make = partial(self.reader, tables, rules, xds)
-            yield Publisher(self.store, make, sink, leader.epoch, xds.batch_size, settings)
+            yield Publisher(self.store, make, sink, leader.epoch, xds.batch_size, settings, control)
 
     def cycle(self, sink: Sink, **given: Any) -> Cycle:
         """Return one cycle of a new leader."""

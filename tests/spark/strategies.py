@@ -57,14 +57,17 @@ COLUMNS = {
         "no",
     ),
     "grp": ("name", "member", "boss", "ghost"),
+    "nowhere": ("x", "y", "z"),
 }
 KEYS = {
     "usr": ("idu=1", "idu=2", "idu= 2", "idu=3", 'idu="3"', "idu=x", "idu", "IDU=1", "idu=4+x=1", "idu=é"),
     "grp": ("org=a+name=b", 'org="a,b"+name=', "name=b+org=a", "org=a", 'org="'),
+    "nowhere": ("x=a+y=1", "z=a", "y=1+x=a"),
 }
 NAMES = {
     "usr": ("usr", "usr", "usr", "USR", "indirect.usr", "usr_phone"),
     "grp": ("grp", "grp", "Grp", "n\u00f6where"),
+    "nowhere": ("nowhere",),
 }
 TIMES = st.sampled_from(
     [
@@ -80,7 +83,7 @@ TIMES = st.sampled_from(
 @st.composite
 def row(draw: st.DrawFn, times: st.SearchStrategy[str], few: bool) -> tuple[object, ...]:
     """Return the ten cells of a row without its record_id."""
-    table = draw(st.sampled_from(("usr", "usr", "grp")))
+    table = draw(st.sampled_from(("usr", "usr", "grp", "nowhere")))
     names, keys = NAMES[table], KEYS[table]
     event_type = draw(st.sampled_from((1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 7, 8, 2 if few else 9)))
     column = draw(st.sampled_from(COLUMNS[table]))

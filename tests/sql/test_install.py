@@ -208,7 +208,7 @@ def test_an_upgrade_keeps_what_waits_and_how_associations_are_written(
     assert store.association() == "canonical"
     migrate.uninstall(engine, log)
     in_client(database, (GOLDEN / f"{database.dialect.name}-0001.sql").read_text())
-    waits = WaitingEvent("eventlog:7", "usr", "idu=1", (7,), 2, datetime(2026, 1, 1), "busy")
+    waits = WaitingEvent("eventlog:7", "usr", "idu=1", (7,), 1000, 2, datetime(2026, 1, 1), "busy")
     values = waits._asdict() | {"record_ids": "[7]", "hash": object_hash("usr", "idu=1")}
     insert = "values (:hash, :event_id, :table_name, :table_key, :record_ids, :tries, :next_at, :reason)"
     with engine.begin() as connection:

@@ -70,6 +70,22 @@ def test_nothing_after_a_statement_that_fails_is_run(connection: Connection) -> 
         assert run(connection, "select count(*) from t") == [[(0,)]]
 
 
+@pytest.mark.parametrize("commits", range(3))
+def test_a_failure_before_the_commit_leaves_later_commits_possible(
+    connection: Connection, commits: int
+) -> None:
+    """Fail when the commit comes for the first time, when it is prepared, and when it is prepared already."""
+    insert = "insert into t values (:n, 'a')"
+    for n in range(commits):
+        run(connection, "begin", insert, commit=True, n=n)
+    with pytest.raises(DatabaseFailed, match="statement timeout"):
+        run(connection, "begin", "set local statement_timeout = 1", "select pg_sleep(10)", commit=True)
+    connection.rollback()
+    for n in range(commits, commits + 3):
+        assert run(connection, "begin", insert, commit=True, n=n) == [0, 1]
+    assert run(connection, "select count(*) from t") == [[(commits + 3,)]]
+
+
 def test_what_comes_again_is_prepared_up_to_a_limit(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,7 +173,7 @@ def test_excluded_rows_do_not_fill_the_limit(store: Store) -> None:
 def test_the_rows_of_a_waiting_object_are_held_and_only_they(store: Store) -> None:
     write(store, *keys(1, 2, 1))
     at = now(store)
-    wait = WaitingEvent("eventlog:1", "usr", "idu=1", (1,), 1, at + timedelta(minutes=1), "busy")
+    wait = WaitingEvent("eventlog:1", "usr", "idu=1", (1,), 1000, 1, at + timedelta(minutes=1), "busy")
     with leading(store) as epoch:
         with store.work(epoch) as work:
             work.hold(wait)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.core import tablesfile
@@ -36,6 +37,9 @@ _NUMBERS = itertools.count()
 CLOCK = "2025-01-01 00:00:00"
 Inputs = Sequence[tuple[str, str]]
 Outcome = tuple[bytes, list[tuple[str, str, bytes | None]]]
+UPDATE = ("N", 2, "2025-03-23 10:57:19", None, "nowhere")
+OF_THE_KEY = [(1, *UPDATE, "x=a+y=1", "x", "b", "c"), (2, *UPDATE, "x=a+y=1", "z", "b", "c")]
+OF_ANOTHER_KEY = [(1, *UPDATE, "x=a", "z", "b", "c"), (2, *UPDATE, "z=a", "x", "b", "c")]
 
 
 def current_rows(folder: Path) -> CurrentFiles:
@@ -93,7 +97,10 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     st.sampled_from(("modify", "add")),
     st.sampled_from(("canonical", "as-logged")),
     st.sampled_from((None, "driver")),
+    st.sampled_from(("error", "string")),
 )
+@example([OF_THE_KEY], "csv", 100, 1, "modify", "as-logged", None, "string")
+@example([OF_ANOTHER_KEY], "parquet", 100, 1, "modify", "as-logged", None, "string")
 def test_both_ways_say_the_same(
     tmp_path: Path,
     several: list[list[tuple[Any, ...]]],
@@ -103,10 +110,17 @@ def test_both_ways_say_the_same(
     insert: str,
     association: str,
     driver: str | None,
+    unknown: str,
 ) -> None:
     folder = tmp_path / str(next(_NUMBERS))
     folder.mkdir()
-    rules = Rules(insert_query_back=insert, association=association, driver_user=driver, max_changes=3)
+    rules = Rules(
+        insert_query_back=insert,
+        association=association,
+        driver_user=driver,
+        max_changes=3,
+        unknown_tables=unknown,
+    )
     wanted = XdsSettings(insert_query_back=insert, batch_size=size)
     inputs = [
         (str(write_log(folder / f"{number}.{container}", rows)), container)
@@ -210,3 +224,14 @@ def test_rows_that_memory_cannot_hold_together_are_reported(
     inputs = [(str(write_log(tmp_path / "log.csv", rows)), "csv")]
     with pytest.raises(ObjectTooLarge, match="98 rows that belong together"):
         by_column(tmp_path, inputs, Rules(), XdsSettings(), 100)
+
+
+@pytest.mark.parametrize("container", ["csv", "jsonl", "parquet"])
+def test_rows_of_key_columns_of_an_unknown_table_send_nothing(tmp_path: Path, container: str) -> None:
+    """Send other columns, also those that are the key of another object."""
+    rules, path = Rules(unknown_tables="string"), tmp_path / f"log.{container}"
+    for rows, columns in ((OF_THE_KEY[:1], []), (OF_THE_KEY, [b"z"]), (OF_ANOTHER_KEY, [b"z", b"x"])):
+        inputs = [(str(write_log(path, rows)), container)]
+        documents, refused = by_row(tmp_path, inputs, rules, XdsSettings())
+        assert re.findall(rb'<modify-attr attr-name="(.)"', documents) == columns
+        assert (documents.count(b"event-id="), refused) == (len(columns), [])

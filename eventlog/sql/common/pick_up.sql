@@ -182,7 +182,7 @@ select batch, epoch, content from {batch} order by batch
 -- retries --
 -- The events whose time to be sent again has come, or is further off than any wait, since the clock was set
 -- back; the oldest of each object.
-select w.event_id, w.object_table, w.object_key, w.record_ids, w.tries, w.next_at, w.reason
+select w.event_id, w.object_table, w.object_key, w.record_ids, w.max_changes, w.tries, w.next_at, w.reason
 from {retry} w
 where (w.next_at <= :until or w.next_at > :beyond)
   and not exists (

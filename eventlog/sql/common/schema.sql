@@ -147,6 +147,7 @@ create table if not exists {retry} (
   object_table {type_text} not null, -- the one name of the object
   object_key {type_key} not null,
   record_ids {type_long} not null,
+  max_changes {type_integer} not null, -- after how many values removed or added the event was cut
   tries {type_integer} not null,
   next_at {type_moment} not null,
   reason {type_long} not null,
@@ -174,8 +175,8 @@ create table if not exists {waiting} (
 ){table_end}
 /
 insert into {retry} (
-  object_hash, first_id, event_id, object_table, object_key, record_ids, tries, next_at, reason)
-select w.object_hash, 0, w.event_id, w.table_name, w.table_key, w.record_ids, w.tries, w.next_at, w.reason
+  object_hash, first_id, event_id, object_table, object_key, record_ids, max_changes, tries, next_at, reason)
+select w.object_hash, 0, w.event_id, w.table_name, w.table_key, w.record_ids, 1000, w.tries, w.next_at, w.reason
 from {waiting} w
 where not exists (select null from {retry} r where r.object_hash = w.object_hash)
 /

@@ -70,8 +70,9 @@ delete from {sent} where record_id >= :former and record_id < :highest
 -- hold --
 -- Keeps an event to be sent again later.
 insert into {retry} (
-  object_hash, first_id, event_id, object_table, object_key, record_ids, tries, next_at, reason)
-values (:object_hash, :first_id, :event_id, :table_name, :table_key, :record_ids, :tries, :next_at, :reason)
+  object_hash, first_id, event_id, object_table, object_key, record_ids, max_changes, tries, next_at, reason)
+values (
+  :object_hash, :first_id, :event_id, :table_name, :table_key, :record_ids, :max_changes, :tries, :next_at, :reason)
 
 -- hold_spelling --
 -- Holds an object under a spelling that its rows have.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy.engine import Connection, Engine
 
@@ -183,10 +183,6 @@ def _waiting(
     table_name: str,
     table_key: str,
     record_ids: str,
-    tries: int,
-    next_at: datetime,
-    reason: str,
+    *facts: Any,
 ) -> WaitingEvent:
-    return WaitingEvent(
-        event_id, table_name, table_key, tuple(json.loads(record_ids)), tries, next_at, reason
-    )
+    return WaitingEvent(event_id, table_name, table_key, tuple(json.loads(record_ids)), *facts)

@@ -44,6 +44,7 @@ class WaitingEvent(NamedTuple):
     table_name: str  # of the object, in its one spelling
     table_key: str
     record_ids: tuple[int, ...]
+    max_changes: int  # after how many values it was cut
     tries: int
     next_at: datetime  # in UTC, as the database counts it
     reason: str

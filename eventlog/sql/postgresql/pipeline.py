@@ -89,18 +89,17 @@ def run_together(connection: Connection, calls: Sequence[Call], *, commit: bool 
     """
     driver: Any = connection.connection.dbapi_connection
     prepared: PreparedStatements = connection.info.setdefault(_PREPARED, PreparedStatements())
-    bounds = [_bound(driver, call) for call in calls]
-    ending = [_bound(driver, _COMMIT)] if commit else []
+    bounds = [_bound(driver, call) for call in ([*calls, _COMMIT] if commit else calls)]
     with driver.lock:
         try:
-            results, failed = driver.wait(_exchange(driver.pgconn, prepared, [*bounds, *ending]))
+            results, failed = driver.wait(_exchange(driver.pgconn, prepared, bounds))
         except BaseException:
             driver.close()  # answers may still come, which would be taken for others
             raise
     if failed is not None:
         prepared.forget(bounds)
         raise errors.error_from_result(failed, driver.info.encoding)
-    return [_rows(bound, result) for bound, result in zip(bounds, results, strict=False)]
+    return [_rows(bound, result) for bound, result in zip(bounds[: len(calls)], results, strict=False)]
 
 
 def _bound(driver: Any, call: Call) -> Bound:

@@ -109,11 +109,13 @@ class Following:
             self._finish(number, state)
         elif state.last is not None and pickups.remembers(state.last.marks):
             return self._again(start, state.last)
-        taken = None if leader.is_paused() or self._exhausted(pickups) else pickups.take()
-        if taken is None:
-            return start
-        self._freeze(number + 1, taken)
-        pickups.remember()
+        is_remembered = False
+        while not is_remembered:
+            taken = None if leader.is_paused() or self._exhausted(pickups) else pickups.take()
+            if taken is None:
+                return start
+            self._freeze(number + 1, taken)
+            is_remembered = pickups.remember()
         self._checked = number + 1
         return {**start, _PICK_UP: number + 1}
 

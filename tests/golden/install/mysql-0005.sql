@@ -151,6 +151,7 @@ create table if not exists `eventlog_retry` (
   object_table text not null, -- the one name of the object
   object_key longtext not null,
   record_ids longtext not null,
+  max_changes integer not null, -- after how many values removed or added the event was cut
   tries integer not null,
   next_at datetime(6) not null,
   reason longtext not null,
@@ -178,8 +179,8 @@ create table if not exists `eventlog_waiting` (
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
 
 insert into `eventlog_retry` (
-  object_hash, first_id, event_id, object_table, object_key, record_ids, tries, next_at, reason)
-select w.object_hash, 0, w.event_id, w.table_name, w.table_key, w.record_ids, w.tries, w.next_at, w.reason
+  object_hash, first_id, event_id, object_table, object_key, record_ids, max_changes, tries, next_at, reason)
+select w.object_hash, 0, w.event_id, w.table_name, w.table_key, w.record_ids, 1000, w.tries, w.next_at, w.reason
 from `eventlog_waiting` w
 where not exists (select null from `eventlog_retry` r where r.object_hash = w.object_hash);
 

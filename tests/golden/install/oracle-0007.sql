@@ -237,6 +237,7 @@ create table "EVENTLOG_RETRY" (
   object_table varchar2(4000) not null, -- the one name of the object
   object_key varchar2(4000) not null,
   record_ids clob not null,
+  max_changes number(10) not null, -- after how many values removed or added the event was cut
   tries number(10) not null,
   next_at timestamp(6) not null,
   reason clob not null,
@@ -286,8 +287,8 @@ end;
 /
 
 insert into "EVENTLOG_RETRY" (
-  object_hash, first_id, event_id, object_table, object_key, record_ids, tries, next_at, reason)
-select w.object_hash, 0, w.event_id, w.table_name, w.table_key, w.record_ids, w.tries, w.next_at, w.reason
+  object_hash, first_id, event_id, object_table, object_key, record_ids, max_changes, tries, next_at, reason)
+select w.object_hash, 0, w.event_id, w.table_name, w.table_key, w.record_ids, 1000, w.tries, w.next_at, w.reason
 from "EVENTLOG_WAITING" w
 where not exists (select null from "EVENTLOG_RETRY" r where r.object_hash = w.object_hash);
 

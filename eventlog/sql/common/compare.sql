@@ -57,44 +57,19 @@ group by k.object_table
 select object_table, row_values from {known} where key_hash = 'base'
 
 -- known_page --
--- The end of a page of the objects whose event is on its way or failed, in the order of these events.
-select max(p.first_id)
-from (select first_id from {known} where first_id > :after order by first_id {first_rows}) p
+-- Objects whose event is on its way or failed, in the order of these events.
+select first_id, object_table, key_hash, failed, next_digest
+from {known}
+where first_id > :after
+order by first_id
+{first_rows}
 
--- known_outcomes --
--- What became of the events of a page of objects; of those that stay as they are nothing. MySQL joins in the written order.
-select o.outcome, o.object_table, o.key_hash
-from (
-  select e.object_table, e.key_hash,
-    case
-      when sum(e.is_new) > 0 then case when e.failed = 1 then 'renewed' end
-      when sum(e.has_failed) > 0 then case when e.failed = 0 then 'failed' end
-      when e.failed = 1 then
-        case when sum(e.was_sent) > 0 and sum(e.was_warned) = 0 then case when e.leads = 1 then 'resent' else 'gone' end end
-      when e.leads = 1 then 'settled'
-      else 'gone'
-    end as outcome
-  from (
-    select l.object_table, l.key_hash, l.failed, l.leads,
-      case when l.letter = 'N' then 1 else 0 end as is_new,
-      case when l.letter in ('E', 'F') then 1 else 0 end as has_failed,
-      case when l.letter = 'S' then 1 else 0 end as was_sent,
-      case when l.letter = 'W' then 1 else 0 end as was_warned
-    from (
-      select k.object_table, k.key_hash, k.failed, case when k.next_digest is null then 0 else 1 end as leads, '-' as letter
-      from {known} k
-      where k.first_id > :after and k.first_id <= :upto
-      union all
-      select /*! straight_join */ k.object_table, k.key_hash, k.failed, case when k.next_digest is null then 0 else 1 end, {letter}
-      from {known} k
-      join {log} r on {record_id} between k.first_id and k.last_id and {table_key} = k.object_key
-      where k.first_id > :after and k.first_id <= :upto
-        and case when {table_name} = k.object_table then 1 else 0 end = 1
-    ) l
-  ) e
-  group by e.object_table, e.key_hash, e.failed, e.leads
-) o
-where o.outcome is not null
+-- known_letters --
+-- The letters of the rows of events. MySQL and MariaDB look up these rows by their ids only in this order of the join.
+select /*! straight_join */ k.first_id, {letter}
+from {known} k
+join {log} r on {record_id} between k.first_id and k.last_id and {table_key} = k.object_key
+where k.first_id > :after and k.first_id <= :upto and case when {table_name} = k.object_table then 1 else 0 end = 1
 
 -- known_renewed --
 -- Marks as on its way what failed and was made new again. What the receiver has of it is unknown from here on.

@@ -136,6 +136,9 @@ class Dialect:
     copies: bool = False  # takes rows by `copy ... from stdin`
     refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
     conflicts: frozenset[str] = frozenset()  # numbers of errors after which a transaction is to be done again
+    cancel: Callable[[Engine, Any], None] | None = (
+        None  # ends what a driver's session runs, if no interrupt does
+    )
     load_together: Callable[[], Together] | None = None  # if its driver can run several in one round trip
     session_options: Mapping[str, str] = field(
         default_factory=dict

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -176,12 +176,18 @@ class ReceiverState:
         """Yield what became of events, with a table and the hashes of its objects."""
         after = 0
         with each_row_looked_up(self._connection, self._queries.log.dialect):
-            while (upto := self._run("known_page", after=after, most=_PAGE).scalar()) is not None:
+            while page := self._run("known_page", after=after, most=_PAGE).all():
+                upto = page[-1].first_id
+                letters = defaultdict[int, set[str]](set)
+                for first_id, letter in self._run("known_letters", after=after, upto=upto):
+                    letters[first_id].add(letter)
                 outcomes = defaultdict[tuple[str, str], list[str]](list)
-                for outcome, table, hashed in self._run("known_outcomes", after=after, upto=upto):
-                    outcomes[outcome, table].append(hashed)
+                for first_id, table, hashed, failed, coming in page:
+                    outcome = _outcome(letters[first_id], bool(failed), leads=coming is not None)
+                    if outcome is not None:
+                        outcomes[outcome, table].append(hashed)
                 yield from ((*place, hashes) for place, hashes in outcomes.items())
-                after = int(upto)
+                after = upto
 
     def _grow(self, growth: Mapping[str, int], bases: dict[str, Base]) -> None:
         """Put on record that tables have more objects in the state, or fewer."""
@@ -379,6 +385,19 @@ def _next(step: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) ->
         "first_id": first,
         "last_id": last,
     }
+
+
+def _outcome(letters: Set[str], failed: bool, *, leads: bool) -> str | None:
+    """Return what became of an event, by the letters of its rows; None if the state stays as it is."""
+    if "N" in letters:
+        return "renewed" if failed else None
+    if letters & {"E", "F"}:
+        return None if failed else "failed"
+    if failed and letters != {"S"}:
+        return None  # it was given up, or purged
+    if not leads:
+        return "gone"
+    return "resent" if failed else "settled"
 
 
 def _renewed(table: str, key: str, state: _Known, event: _Rows) -> dict[str, Any] | None:

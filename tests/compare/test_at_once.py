@@ -44,7 +44,7 @@ def test_statements_do_not_grow_with_what_differs(world: World) -> None:
         try:
             few: list[tuple[str, int]] = []
             many: list[tuple[str, int]] = []
-            for number, reported in ((3, few), (300, many)):
+            for number, reported in ((1, list[tuple[str, int]]()), (3, few), (300, many)):
                 world.change("update usr set fname = :f where idu < :n", f=f"x{number}", n=number)
                 seen.clear()
                 publisher.poll()

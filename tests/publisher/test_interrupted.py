@@ -45,7 +45,7 @@ def publishing(world: World, folder: Path, *words: str) -> Iterator[subprocess.P
 
 @contextmanager
 def locked(world: World, table: str) -> Iterator[Connection]:
-    """Let nobody read a table; the connection that locked it."""
+    """Lock a table against readers; yield the connection that locked it."""
     is_postgres = world.log.dialect.transactional_ddl
     with world.engine.connect() as connection:
         lock = "lock table {} in access exclusive mode" if is_postgres else "lock tables {} write"

@@ -58,17 +58,19 @@ select object_table, row_values from {known} where key_hash = 'base'
 
 -- known_page --
 -- Objects whose event is on its way or failed, in the order of these events.
-select first_id, object_table, key_hash, failed, next_digest
+select first_id, last_id, object_table, key_hash, digest, next_digest, failed
 from {known}
 where first_id > :after
 order by first_id
 {first_rows}
 
 -- known_letters --
--- The letters of the rows of events. MySQL and MariaDB look up these rows by their ids only in this order of the join.
-select /*! straight_join */ k.first_id, {letter}
+-- The letters of the rows of events; of a row that failed alone it is R. MySQL and MariaDB look up rows by their ids only in
+-- this order of the join.
+select /*! straight_join */ k.first_id, case when f.record_id is not null and f.event_id is null then 'R' else {letter} end
 from {known} k
 join {log} r on {record_id} between k.first_id and k.last_id and {table_key} = k.object_key
+left join {failed} f on f.record_id = {record_id}
 where k.first_id > :after and k.first_id <= :upto and case when {table_name} = k.object_table then 1 else 0 end = 1
 
 -- known_renewed --
@@ -82,16 +84,25 @@ where object_table = :object_table and key_hash in :hashes
 -- Marks the objects whose event failed.
 update {known} set failed = 1 where object_table = :object_table and key_hash in :hashes
 
+-- known_partly --
+-- Marks the objects of whose event some rows failed and the others were sent.
+update {known} set digest = '?', row_values = null, failed = 1 where object_table = :object_table and key_hash in :hashes
+
+-- known_absent --
+-- Marks the objects as new that the receiver may lack and of which it refused a change.
+update {known} set digest = null, row_values = null, next_digest = '?', next_values = null, failed = 1
+where object_table = :object_table and key_hash in :hashes
+
 -- known_resent --
 -- Marks the objects as unknown whose event failed, was made new again and sent between two polls.
 update {known}
-set digest = '?', row_values = null, next_digest = null, next_values = null, first_id = null, last_id = null, failed = 0
+set digest = case when digest is null then '??' else '?' end, row_values = null, next_digest = null, next_values = null, first_id = null, last_id = null, failed = 0
 where object_table = :object_table and key_hash in :hashes
 
 -- known_settled --
--- Gives the objects whose event was settled the values to which it led.
+-- Gives the objects whose event was settled the values to which it led. A redriven add may have found no row to send.
 update {known}
-set digest = next_digest, row_values = next_values, next_digest = null, next_values = null, first_id = null, last_id = null
+set digest = case when digest is null and next_digest = '?' then '??' else next_digest end, row_values = next_values, next_digest = null, next_values = null, first_id = null, last_id = null
 where object_table = :object_table and key_hash in :hashes
 
 -- known_gone --

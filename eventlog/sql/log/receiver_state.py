@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ _FORMATS = (1, FORMAT)
 _CHECKSUM = 16  # digits
 _FETCHED = 1_000  # rows at a time
 DOUBT = "?"  # the digest of an object whose values at the receiver are unknown
+UNSURE = "??"  # that of one that the receiver may lack
 BASE = "base"  # replaces a key's digest in the row that counts the objects of a table
 _PAGE = 1_000  # objects whose events are looked at together
 _DELETE = 4
@@ -125,7 +126,7 @@ class Base(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What is known of an object, and the event that is on its way or failed."""
+    """An object in the state, and its event that is on its way or failed."""
 
     digest: str | None = None
     next_digest: str | None = None
@@ -135,7 +136,7 @@ class _Known(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Rows of one object."""
+    """The rows of one object, among some."""
 
     first_id: int
     last_id: int
@@ -178,18 +179,18 @@ class ReceiverState:
         return bases
 
     def _outcomes(self) -> Iterator[tuple[str, str, list[str]]]:
-        """Yield what became of events, with a table and the hashes of its objects."""
+        """Yield outcomes of events, with a table and the hashes of its objects."""
         after = 0
         with each_row_looked_up(self._connection, self._queries.log.dialect):
             while page := self._run("known_page", after=after, most=_PAGE).all():
                 upto = page[-1].first_id
-                letters = defaultdict[int, set[str]](set)
+                letters = defaultdict[int, list[str]](list)
                 for first_id, letter in self._run("known_letters", after=after, upto=upto):
-                    letters[first_id].add(letter)
+                    letters[first_id].append(letter)
                 outcomes = defaultdict[tuple[str, str], list[str]](list)
-                for first_id, table, hashed, failed, coming in page:
-                    outcome = _outcome(letters[first_id], bool(failed), leads=coming is not None)
-                    if outcome is not None:
+                for first_id, last_id, table, hashed, digest, coming, failed in page:
+                    state = _Known(digest, coming, first_id, last_id, failed)
+                    if (outcome := _outcome(letters[first_id], state)) is not None:
                         outcomes[outcome, table].append(hashed)
                 yield from ((*place, hashes) for place, hashes in outcomes.items())
                 after = upto
@@ -202,8 +203,8 @@ class ReceiverState:
                 self.put(table, bases[table])
 
     def renew(self, ids: Iterable[int]) -> None:
-        """Mark what the receiver has of the objects of redriven rows as unknown: what they send need not be
-        what was noted. The next poll clears and sets them, once the outcome shows whether they exist."""
+        """Mark what the receiver has of the objects of redriven rows as unknown, because these rows need not
+        send what was noted. The next poll clears and sets them."""
         growth = Counter[str]()
         bases = self._own_bases()
         for table, events in self._events(ids).items():
@@ -392,17 +393,29 @@ def _next(step: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) ->
     }
 
 
-def _outcome(letters: Set[str], failed: bool, *, leads: bool) -> str | None:
+def _outcome(letters: Sequence[str], state: _Known) -> str | None:
     """Return what became of an event, by the letters of its rows; None if the state stays as it is."""
-    if "N" in letters:
-        return "renewed" if failed else None
-    if letters & {"E", "F"}:
-        return None if failed else "failed"
-    if failed and letters != {"S"}:
+    distinct = set(letters)
+    if "N" in distinct:
+        return "renewed" if state.failed else None
+    if distinct & {"E", "F", "R"}:
+        return None if state.failed else _failure(letters, state)
+    if state.failed and distinct != {"S"}:
         return None  # it was given up, or purged
-    if not leads:
+    if state.next_digest is None:
         return "gone"
-    return "resent" if failed else "settled"
+    return "resent" if state.failed else "settled"
+
+
+def _failure(letters: Sequence[str], state: _Known) -> str:
+    """Return how an event failed: in part, or on an object that the receiver may lack."""
+    width = 1 + (state.last_id or 0) - (state.first_id or 0)
+    sent = "S" in letters or "W" in letters or ("R" in letters and len(letters) < width)  # and then deleted
+    if sent:
+        return "partly"
+    if state.digest == UNSURE:
+        return "gone" if state.next_digest is None else "absent"
+    return "failed"
 
 
 def _renewed(table: str, key: str, state: _Known, event: _Rows) -> dict[str, Any] | None:

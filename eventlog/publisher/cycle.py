@@ -48,7 +48,8 @@ class Publisher:
         control: CycleControl | None = None,
     ) -> None:
         prefix, clock = BlockedPrefix(), DatabaseClock()
-        self._ledger = Ledger(store, epoch, prefix, sink if isinstance(sink, Recording) else None)
+        record = sink if isinstance(sink, Recording) else None
+        self._ledger = Ledger(store, epoch, prefix, record, delete=settings.delete_from_log)
         self._log = LogReader(store, make_reader, settings, self._ledger, prefix, clock)
         self._delivery = DocumentDelivery(sink, self._ledger, clock, control or NoControl())
         self._batch_size = batch_size

@@ -29,7 +29,6 @@ from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.checks.finding import Finding
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.binding import bind
-from eventlog.sql.log.finished_ranges import forget_others
 from eventlog.sql.log.position import advance
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -108,10 +107,7 @@ def check(
                 timedelta(hours=patience),
                 read_tables(engine, log, settings),
             ),
-            *(
-                Finding("post-poll-stmt", str(fault), _MEND)
-                for fault in post_poll_faults(after, log, Store(engine, log).finish_mode())
-            ),
+            *(Finding("post-poll-stmt", str(fault), _MEND) for fault in post_poll_faults(after, log)),
         ]
     with opened(settings) as store:
         found += _failed(store)
@@ -162,8 +158,6 @@ def _deep(settings: Config) -> Iterator[Finding]:
 def _advance(connection: Connection, log: Log, settings: Config) -> None:
     """Set the log's sequence past what went out, also by the record of the files sink."""
     files = settings.build(SessionSettings).sink == "files"
-    if forget_others(connection, log):
-        print_line("what was on record as done is forgotten: what the log holds is new")
     found = advance(connection, log, highest_in(settings.build(FilesSettings)) if files else None)
     print_line("the sequence is past them all" if found is None else f"the next record_id is {found}")
 

@@ -36,7 +36,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "redrive": ("eventlog redrive 17", "eventlog redrive --reason 'time-out'"),
     "skip": ("eventlog skip 17 --reason 'a test row'",),
     "purge": ("eventlog purge --older-than 30d",),
-    "finish-mode": ("eventlog finish-mode", "eventlog finish-mode delete", "eventlog finish-mode ranges"),
     "deliver": ("eventlog deliver --sink http --http-url https://engine.example/xds documents.xml",),
     "receive": ("eventlog receive --port 8780", "eventlog receive --answers rules.toml"),
     "convert": (

@@ -20,7 +20,7 @@ from eventlog.publisher.cleanup import cleaned_rows
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.session import SessionSettings
-from eventlog.sql.log.finishing import FinishMode
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.receiver_state import Base, LogRow, Mark, ReceiverState, StateStep
 from eventlog.sql.log.store import Store
 
@@ -36,7 +36,7 @@ _ROWS = {
 
 class Unexplained(EventlogError):
     """handled rows of this log are deleted, so the differences that they explained cannot be found: \
-`eventlog finish-mode update` or `ranges` keeps handled rows, if no post-poll-stmt deletes them"""
+leave out delete-from-log and every post-poll-stmt that deletes them"""
 
 
 class OthersState(EventlogError):
@@ -55,7 +55,7 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
     """Compare tables with the kept states. With `log`, log what differs and keep the present states."""
     after = statements(config.build(SessionSettings).post_poll_stmt)
     cleaned = any(cleaned_rows(statement, store.log) for statement in after)
-    if cleaned or store.finish_mode() is FinishMode.DELETE:
+    if cleaned or config.build(PublisherSettings).delete_from_log:
         raise Unexplained
     readable = read_readable(store.engine, store.log, tables)
     for table in tables:

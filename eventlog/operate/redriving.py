@@ -21,7 +21,6 @@ from eventlog.publisher.batches import read_memory
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import read_tables, readable_of
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.sql.log.finishing import FinishMode, agreed
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Relative, Upkeep, Which
 
@@ -71,8 +70,7 @@ def how_to_redrive(
         known, answerable = tables()
         return known.find(name) in answerable
 
-    mode = agreed(store.finish_mode(), config.build(PublisherSettings).delete_from_log)
-    return How(readable, as_query_back, as_logged, mode is FinishMode.DELETE)
+    return How(readable, as_query_back, as_logged, config.build(PublisherSettings).delete_from_log)
 
 
 class RedriveReport(NamedTuple):

@@ -118,7 +118,7 @@ PARAMETERS = (
         ("Delete Processed Rows?", "Delete From Log?"),
         "true",
         _bool,
-        "rows with E and F are kept in both cases; on any log `eventlog finish-mode` changes it later",
+        "rows with E and F are kept in both cases",
     ),
     Parameter("allow-loopback", ("Allow Loopback?", "Allow Loopback Publisher"), "false", _bool),
     Parameter("handle-future-events", ("Enable Future Event Processing?",), "false", _bool),

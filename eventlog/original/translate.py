@@ -228,8 +228,7 @@ def _deletion(draft: _Draft) -> None:
     elif "delete-from-log" not in draft.lines.keys() | draft.doubtful:
         reason = (
             "the export leaves it out, which means yes in two editions of the manual, so it is true here. "
-            "To keep handled rows, write false before the first run, or run `eventlog finish-mode update` "
-            "later"
+            "To keep handled rows, write false"
         )
         draft.without.append(LeftOut("delete-from-log", reason))
 

@@ -54,7 +54,7 @@ class PickUps:
     ) -> None:
         prefix = BlockedPrefix()
         self._store = store
-        self._ledger = Ledger(store, epoch, prefix)
+        self._ledger = Ledger(store, epoch, prefix, delete=settings.delete_from_log)
         self._log = LogReader(store, make_reader, settings, self._ledger, prefix, DatabaseClock())
         self._waits = settings.waits
         self._tally = AnswerTally(self._waits)

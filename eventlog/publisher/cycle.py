@@ -49,7 +49,8 @@ class Publisher:
     ) -> None:
         prefix, clock = BlockedPrefix(), DatabaseClock()
         self._control = control or NoControl()
-        self._ledger = Ledger(store, epoch, prefix, sink if isinstance(sink, Recording) else None)
+        record = sink if isinstance(sink, Recording) else None
+        self._ledger = Ledger(store, epoch, prefix, record, delete=settings.delete_from_log)
         self._log = LogReader(store, make_reader, settings, self._ledger, prefix, clock)
         self._delivery = DocumentDelivery(sink, self._ledger, clock, self._control)
         self._batch_size = batch_size

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from eventlog.core.errors import Misuse
 from eventlog.publisher.cleanup import calls_routine, cleaned_rows, cleans_up, names_log
 from eventlog.sql.connect import execute_plain
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.overtaken import OvertakenRows
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -22,26 +21,17 @@ record_id is a number or in a list, status is 'S' or 'W', or in a list, `and` ev
 Or use delete-from-log or `eventlog purge`"""
 
 
-class UnsafeBesideRanges(Misuse):
-    """post-poll-stmt names the log, but finish-mode ranges records finished rows in a table that your \
-statement would not change: {0}; `eventlog purge` clears the log"""
-
-
-def check_safe(statements: Iterable[str], log: Log, mode: FinishMode | None = None) -> None:
+def check_safe(statements: Iterable[str], log: Log) -> None:
     """Raise the fault of the first statement that may not run."""
-    for fault in faults(statements, log, mode):
+    for fault in faults(statements, log):
         raise fault
 
 
-def faults(statements: Iterable[str], log: Log, mode: FinishMode | None = None) -> Iterator[Misuse]:
-    """Yield a fault for each statement that names the log and may not clean it up. None may if letters are
-    kept in ranges."""
+def faults(statements: Iterable[str], log: Log) -> Iterator[Misuse]:
+    """Yield a fault for each statement that names the log and may not clean it up."""
     for statement in statements:
-        if names_log(statement, log):
-            if mode is FinishMode.RANGES:
-                yield UnsafeBesideRanges(statement)
-            elif not cleans_up(statement, log):
-                yield UnsafeStatement(statement)
+        if names_log(statement, log) and not cleans_up(statement, log):
+            yield UnsafeStatement(statement)
 
 
 def unseen(statements: Iterable[str], log: Log) -> Iterator[str]:

@@ -251,9 +251,7 @@ class PublishingSession:
         with ExitStack() as stack:
             stack.callback(leader.close)
             stack.enter_context(store.keep_connection())
-            with store.work(leader.epoch) as work:
-                work.agree(config.build(PublisherSettings).delete_from_log)
-            check_safe(self._after, store.log, store.finish_mode())
+            check_safe(self._after, store.log)
             answers = QueryAnswers(store, partial(read_known, config, store), settings.max_queries)
             sink = open_sink(settings.sink, config.given, answers)
             stack.callback(sink.close)

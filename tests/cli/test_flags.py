@@ -206,7 +206,6 @@ SHOWN = {
     "redrive": "publisher/*.py sql/*.py",
     "skip": "publisher/*.py sql/*.py",
     "purge": "publisher/*.py sql/*.py",
-    "finish-mode": "publisher/*.py sql/*.py",
     "deliver": "publisher/*.py sinks/*.py transfer/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
     "receive": "receiver/*.py",
     "convert": "sequence/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py",

@@ -164,8 +164,9 @@ def test_a_log_that_cannot_explain_is_refused_or_begun_anew(audited: Audited, tm
     settings.write_text("post-poll-stmt = \"delete from eventlog where status = 'S'\"\n")
     assert "handled rows of this log are deleted" in audited.run("resync", "usr", "--compare", code=1)
     settings.unlink()
-    audited.run("finish-mode", "delete")
+    settings.write_text("delete-from-log = true\n")
     assert "handled rows of this log are deleted" in audited.run("resync", "usr", "--compare", code=1)
+    settings.unlink()
     assert "--where takes no part" in audited.run("resync", "usr", "--compare", "--where", "1 = 1", code=2)
 
 

@@ -250,8 +250,7 @@ def letters(world: World, wanted: str) -> set[str]:
     """Return the keys whose last row in the log has one of these letters."""
     names = world.log.names()
     asked = (
-        f"select {names['table_key']}, {names['status']} from {names['rows_view']}"
-        f" order by {names['record_id']}"
+        f"select {names['table_key']}, {names['status']} from {names['log']} order by {names['record_id']}"
     )
     with world.engine.connect() as connection:
         last = {str(key): str(letter) for key, letter in connection.execute(text(asked))}

@@ -415,12 +415,9 @@ def test_deletion_that_an_export_leaves_out_is_assumed_and_reported() -> None:
     found = imported(("batch-size", "1"))
     assert found.settings["delete-from-log"] is True
     assert "delete-from-log: the export leaves it out, which means yes in two editions" in reasons(found)
-    assert "eventlog finish-mode update" in reasons(found)
     kept = imported(("delete-from-log", "no"))
     assert (kept.settings["delete-from-log"], "delete-from-log" in reasons(kept)) == (False, False)
     assert imported(("publication-mode", "2")).settings["delete-from-log"] is False
-    (note,) = (line.note for line in kept.lines if line.name == "delete-from-log")
-    assert "`eventlog finish-mode` changes it" in note
 
 
 def test_an_interval_beside_a_time_of_day_is_reported() -> None:

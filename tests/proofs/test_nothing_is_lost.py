@@ -13,14 +13,11 @@ from typing import Any
 
 import pytest
 
-from eventlog.operate.finishing import change_mode
-from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.store import Store
 from tests.databases import Database
 from tests.killable import KILLABLE
 from tests.proofs.rig import BY_COLUMN, KILLS, PATIENCE, SECONDS, Arrivals, Chain, Rig, events_of, first_row
 
-UPDATE, DELETE, RANGES = FinishMode
+UPDATE, DELETE = False, True  # handled rows
 PAUSE = SECONDS / KILLS / 3  # the longest time between something that comes and a kill
 SMALL = ("--batch-size", "3", "--query-limit", "20")  # so that cycles are full
 HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry-longest", "1")
@@ -29,7 +26,7 @@ HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry
 @pytest.fixture
 def rig(database: Database, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rig]:
     made = Rig(database, tmp_path)
-    change_mode(Store(made.engine, made.log), request.param, "test")
+    made.delete_from_log = request.param
     yield made
     made.close()
 
@@ -69,7 +66,7 @@ def kill_and_restart(rig: Rig, arrived: Callable[[], int], *words: str) -> None:
     [
         (UPDATE, ()),
         pytest.param(DELETE, (), marks=pytest.mark.long),
-        pytest.param(RANGES, ("--files-per-batch",), marks=pytest.mark.long),
+        pytest.param(DELETE, ("--files-per-batch",), marks=pytest.mark.long),
     ],
     indirect=["rig"],
 )
@@ -87,7 +84,7 @@ def test_files_hold_every_event_once(rig: Rig, more: tuple[str, ...]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("rig", "parallel"), [(UPDATE, "1"), (DELETE, "4"), (RANGES, "4")], indirect=["rig"])
+@pytest.mark.parametrize(("rig", "parallel"), [(UPDATE, "1"), (DELETE, "4")], indirect=["rig"])
 def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
     rig: Rig, arrivals: Arrivals, parallel: str
 ) -> None:
@@ -107,7 +104,7 @@ def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rig", [DELETE, RANGES], indirect=True)
+@pytest.mark.parametrize("rig", [UPDATE, DELETE], indirect=True)
 def test_a_backlog_that_is_read_by_column_arrives_in_order(rig: Rig, arrivals: Arrivals) -> None:
     rig.programs = [BY_COLUMN]
     words = (*HTTP, "--http-url", arrivals.url)
@@ -127,7 +124,7 @@ def test_a_backlog_that_is_read_by_column_arrives_in_order(rig: Rig, arrivals: A
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("rig", "parallel"), [(DELETE, "1"), (RANGES, "1"), (UPDATE, "8")], indirect=["rig"])
+@pytest.mark.parametrize(("rig", "parallel"), [(DELETE, "1"), (UPDATE, "8")], indirect=["rig"])
 def test_a_receiver_that_misbehaves_gets_every_event_in_order(
     rig: Rig, arrivals: Arrivals, parallel: str
 ) -> None:

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.quick
 def call(world: World, *words: str, **environment: str) -> Result:
     """Return a command on the world's log."""
     url = world.engine.url.render_as_string(hide_password=False)
-    environment = {"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr"} | environment
+    always = {"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr"}
+    environment = always | {"EVENTLOG_DELETE_FROM_LOG": str(world.delete_from_log)} | environment
     return CliRunner().invoke(cli, words, env=environment)
 
 

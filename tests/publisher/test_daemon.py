@@ -21,7 +21,6 @@ from sqlalchemy import text
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.jobs.signals import Signals
-from eventlog.operate.finishing import change_mode
 from eventlog.publisher import daemon as loop
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
@@ -31,7 +30,6 @@ from eventlog.publisher.monitor import Monitor
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect
-from eventlog.sql.log.finishing import Contradiction, FinishMode
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.server import serving
 from tests.killable import KILLABLE
@@ -521,17 +519,6 @@ def test_a_process_stops_with_0_when_reported_and_with_1_on_fatal(postgres: Any,
         _, words = process.communicate(timeout=20)
         assert process.returncode == code, words
         assert b"geheim" not in words
-
-
-def test_a_setting_that_contradicts_how_the_log_is_finished_ends_the_publisher(
-    world: World, arrivals: Arrivals
-) -> None:
-    change_mode(world.store, FinishMode.DELETE, "test")
-    world.write(key(1, event_type=4))
-    config = configured(world, arrivals, delete_from_log=False)
-    with pytest.raises(Contradiction):
-        Daemon(config, lambda: config, Signals()).run()
-    assert world.counts() == {"N": 1}
 
 
 def test_once_is_one_cycle_and_tells_what_went_wrong(world: World, arrivals: Arrivals) -> None:

@@ -14,11 +14,8 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Letter
-from eventlog.operate.finishing import change_mode
 from eventlog.publisher.blocked_prefix import BlockedPrefix, look_at_all
-from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
-from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.inserts import Ends
+from eventlog.sql.log.blocked_range import NO_RANGE
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
@@ -52,7 +49,6 @@ class History:
         self.clock = Clock(seed % 3)
         self._freed = False  # an object, and not everything was looked at since
         passes = seed % 4 == 3  # rows that went are passed over, though they may be deleted
-        self._modes = (FinishMode.UPDATE, FinishMode.DELETE) if passes else tuple(FinishMode)
         self._sizes = (50, 500) if passes else (1, 3, 50)
         self._bytes = (1 << 20,) if passes else (1, 40, 1 << 20)
         self.head = BlockedPrefix(NO_ROW if passes else 3, self.clock, passed=3 if passes else NO_ROW)
@@ -107,8 +103,7 @@ class History:
         if self.dice.random() < 0.8:
             done = [*(int(str(row[0])) for row in found.cells), *found.loopback]
             with self.world.store.work(self.leader.epoch) as work:
-                work.set_mode(self.dice.choice(self._modes))
-                work.finish({Letter.SUCCESS: done})
+                work.finish({Letter.SUCCESS: done}, delete=self.dice.random() < 0.5)
 
 
 def rows_by_object(cells: Sequence[Cells]) -> dict[object, list[object]]:
@@ -135,19 +130,18 @@ def test_a_look_past_the_known_head_finds_what_a_look_at_all_finds(world: World,
         assert history.stretched > 3
 
 
-@pytest.mark.parametrize("mode", [FinishMode.UPDATE, FinishMode.DELETE])
-def test_a_late_commit_between_rows_that_went_is_found(world: World, mode: FinishMode) -> None:
+@pytest.mark.parametrize("delete", [False, True])
+def test_a_late_commit_between_rows_that_went_is_found(world: World, delete: bool) -> None:
     """Pass over rows that went, also deleted ones, but over no id that was never seen."""
     head, choice = BlockedPrefix(NO_ROW, Clock(), passed=5), Selection()
     row = key(1, event_type=4)
-    change_mode(world.store, mode, "test")
 
     def look(*, finish: bool = True) -> list[int]:
         with world.store.snapshot() as snapshot:
             found = head.look(snapshot, choice).ids
         if finish:
             with world.store.work(leader.epoch) as work:
-                work.finish({Letter.SUCCESS: found})
+                work.finish({Letter.SUCCESS: found}, delete=delete)
         return found
 
     with world.elect() as leader, world.engine.connect() as late:
@@ -164,17 +158,16 @@ def test_a_late_commit_between_rows_that_went_is_found(world: World, mode: Finis
         assert look() == [3, 4]
 
 
-@pytest.mark.parametrize("mode", list(FinishMode))
-def test_what_is_remembered_of_rows_that_went_does_not_grow(world: World, mode: FinishMode) -> None:
+@pytest.mark.parametrize("delete", [False, True])
+def test_what_is_remembered_of_rows_that_went_does_not_grow(world: World, delete: bool) -> None:
     head, sizes = BlockedPrefix(clock=Clock(), passed=20), []
-    change_mode(world.store, mode, "test")
     with world.elect() as leader:
         for _ in range(30):
             many(world, key(1), 10)
             with world.store.snapshot() as snapshot:
                 found = head.look(snapshot, Selection()).ids
             with world.store.work(leader.epoch) as work:
-                work.finish({Letter.SUCCESS: found})
+                work.finish({Letter.SUCCESS: found}, delete=delete)
             sizes.append(sum(map(sys.getsizeof, vars(head).values())))
     assert max(sizes[10:]) <= max(sizes[:10])
 
@@ -285,28 +278,6 @@ def test_rows_that_may_not_go_are_read_no_second_time(world: World, held: bool) 
     assert rows_read(world, lambda snapshot: head.look(snapshot, choice)) < 200
 
 
-@pytest.mark.parametrize("future", [False, True])
-def test_of_a_log_with_ranges_only_the_gaps_are_read(world: World, future: bool) -> None:
-    """Read only the gaps of a log with ranges; one row was committed late, and finished rows stay."""
-    if world.log.dialect.name not in ROWS_READ:
-        pytest.skip(f"{world.log.dialect.title} does not tell everybody how many rows a session read")
-    change_mode(world.store, FinishMode.RANGES, "test")
-    many(world, key(1), BLOCKED)
-    late = BLOCKED // 2
-    with world.elect() as leader, world.store.work(leader.epoch) as work:
-        work.finish({Letter.SUCCESS: [*range(1, late), *range(late + 1, BLOCKED + 1)]})
-    analyze = "analyze" if world.log.dialect.name == "postgresql" else "analyze table"
-    world.change(f"{analyze} {world.log.names()['log']}")
-    seen: list[Any] = []
-
-    def look(snapshot: Snapshot) -> None:
-        """Read from a blocked range whose start alone is known."""
-        seen.extend(row[0] for row in snapshot.pick_up(Selection(future=future), BlockedRange(0), Ends())[0])
-
-    assert rows_read(world, look) < BLOCKED / 10
-    assert seen == [late]
-
-
 def test_long_rows_come_in_several_cycles_and_objects_stay_whole(world: World) -> None:
     long = {"event_type": 1, "column_name": "fname", "new_value": "é" * 500}
     world.write(key(1, **long), key(2, **long), key(1, event_type=4), key(2, **long), key(3, **long))
@@ -318,13 +289,12 @@ def test_long_rows_come_in_several_cycles_and_objects_stay_whole(world: World) -
     assert found == [[1], [1], [1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
 
 
-@pytest.mark.parametrize("mode", list(FinishMode))
+@pytest.mark.parametrize("delete", [False, True])
 def test_rows_of_a_hot_object_are_taken_along_by_every_second_look(
-    world: World, monkeypatch: pytest.MonkeyPatch, mode: FinishMode
+    world: World, monkeypatch: pytest.MonkeyPatch, delete: bool
 ) -> None:
     monkeypatch.setattr("eventlog.sql.log.pending.MANY", 1)
     world.write(*[key(0 if number % 10 == 0 else number, event_type=4) for number in range(1, 96)])
-    change_mode(world.store, mode, "test")
     hot = set(range(10, 96, 10))
     head, found = BlockedPrefix(), []
     with world.elect() as leader:
@@ -335,7 +305,7 @@ def test_rows_of_a_hot_object_are_taken_along_by_every_second_look(
                 break
             found.append(sorted(look.ids))
             with world.store.work(leader.epoch) as work:
-                work.finish({Letter.SUCCESS: look.ids})
+                work.finish({Letter.SUCCESS: look.ids}, delete=delete)
     assert found == [
         sorted({*range(1, 21), 30, 40}),
         sorted({*range(21, 41)} - hot),

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 from eventlog.fold import Rules
-from eventlog.operate.finishing import change_mode
 from eventlog.publisher.confirmed_pickups import PickUps, Taken
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import NoControl
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.test_commands import call, fail
@@ -39,10 +37,10 @@ def crash(document: OutgoingDocument) -> Reply:
     raise Crash
 
 
-@pytest.fixture(params=FinishMode)
+@pytest.fixture(params=["update", "delete"])
 def finishing(world: World, request: pytest.FixtureRequest) -> World:
     """Return a log that finishes its rows in one of the ways."""
-    change_mode(world.store, request.param, "test")
+    world.delete_from_log = request.param == "delete"
     return world
 
 

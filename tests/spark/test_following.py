@@ -25,11 +25,9 @@ from eventlog_spark.stream.pickups import (
 )
 from pyarrow import fs
 
-from eventlog.operate.finishing import change_mode
 from eventlog.publisher import confirmed_pickups as pickups
 from eventlog.publisher.config import Config
 from eventlog.sinks.sink import OutgoingDocument, Reply
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store
 from eventlog.xds.answers import Level, Status
 from tests import storage
@@ -64,10 +62,10 @@ def write_all(world: World) -> int:
     return 11
 
 
-def letters_after(world: World, rows: int, mode: FinishMode) -> dict[int, str]:
+def letters_after(world: World, rows: int, delete: bool) -> dict[int, str]:
     """Return the documents of the publisher for these rows."""
     reported = {number: "E" if number == 4 else "S" for number in range(1, rows + 1)}
-    return {4: "E"} if mode is FinishMode.DELETE else reported
+    return {4: "E"} if delete else reported
 
 
 def expected(world: World, **given: Any) -> Receiver:
@@ -78,12 +76,11 @@ def expected(world: World, **given: Any) -> Receiver:
 
 
 @pytest.mark.usefixtures("either_way")
-@pytest.mark.parametrize("mode", FinishMode)
-def test_the_documents_are_those_of_the_publisher(world: World, spark: Spark, mode: FinishMode) -> None:
-    change_mode(world.store, mode, "test")
+@pytest.mark.parametrize("delete", [False, True])
+def test_the_documents_are_those_of_the_publisher(world: World, spark: Spark, delete: bool) -> None:
     rows = write_all(world)
-    spark.run()
-    assert world.letters() == letters_after(world, rows, mode)
+    spark.run(delete_from_log=delete)
+    assert world.letters() == letters_after(world, rows, delete)
     assert world.remembered() == 0
     assert [failed.record_id for failed in world.failures()] == [4]
     world.clear()
@@ -121,13 +118,12 @@ EVERY = ["freeze", "put", "put it", "commit", "committed", "offset", "batch", "i
 
 
 def killed(
-    world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, mode: FinishMode, doom: Doom
+    world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, delete: bool, doom: Doom
 ) -> str | None:
     """Kill a query and continue it; return the step of the kill, None if the query ended before."""
     monkeypatch.setattr(pickups, "MOST_EVENTS", 2)
     world.clear()
     shutil.rmtree(spark.folder, ignore_errors=True)
-    change_mode(world.store, mode, "test")
     write_all(world)
     query, step = Spark(spark.folder, spark.config), None
 
@@ -139,38 +135,38 @@ def killed(
     with monkeypatch.context() as patched:
         patched.setattr(Store, "work", dying_store(doom))
         try:
-            query.run(doom, query_limit=4)
+            query.run(doom, query_limit=4, delete_from_log=delete)
         except Crash as died:
             step = str(died)
     world.user(9)
     world.write(key(9), key(8, event_type=4))
-    query.run(query_limit=4)
+    query.run(query_limit=4, delete_from_log=delete)
     settled = {number for row in query.rows for number in row["record_ids"]}
     assert settled == {2, 3, 5, 6, 7, 8, 9, 10, 12, 13}
     assert len(set(query.column("event_id"))) == len(query.rows) == 11
-    assert world.letters() == letters_after(world, 13, mode)
+    assert world.letters() == letters_after(world, 13, delete)
     assert world.remembered() == 0
     return step
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("mode", "nth"), list(zip(FinishMode, (1, 2, 3), strict=True)))
+@pytest.mark.parametrize(("delete", "nth"), [(False, 1), (True, 2), (False, 3)])
 def test_killed_at_each_step(
-    world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, mode: FinishMode, nth: int
+    world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, delete: bool, nth: int
 ) -> None:
     for step in EVERY:
-        assert killed(world, spark, monkeypatch, mode, Doom(step, nth)) == step
+        assert killed(world, spark, monkeypatch, delete, Doom(step, nth)) == step
 
 
 @pytest.mark.skipif(
     not os.environ.get("CI_FULL"), reason="CI_FULL=1 kills at each time, not at one of each step"
 )
-@pytest.mark.parametrize("mode", FinishMode)
+@pytest.mark.parametrize("delete", [False, True])
 def test_killed_at_each_time(
-    world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, mode: FinishMode
+    world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, delete: bool
 ) -> None:
     steps, nth = set[str](), 1
-    while step := killed(world, spark, monkeypatch, mode, Doom(nth=nth)):
+    while step := killed(world, spark, monkeypatch, delete, Doom(nth=nth)):
         steps.add(step)
         nth += 1
     assert steps == set(EVERY)

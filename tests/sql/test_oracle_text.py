@@ -8,7 +8,6 @@ import sqlfluff
 from eventlog.sql.common.storage import storage_of
 from eventlog.sql.common.templates import statements
 from eventlog.sql.log.blocked_range import BlockedRange
-from eventlog.sql.log.finished_ranges import FinishedRows
 from eventlog.sql.log.lanes import Lane, between
 from eventlog.sql.log.pending import Selection, pending_statement
 from eventlog.sql.names import Log
@@ -38,7 +37,7 @@ ATTACHED = Queries(
 HOLES = {
     "conditions": QUERIES.pieces("pending", "not_held", "not_loopback", "not_future", "after_row"),
     "order": QUERIES.piece("by_event_time"),
-    "rows": QUERIES.relation("every_row"),
+    "rows": QUERIES.relation(),
     "letters": "'S'",
     "source": '"S"."T"',
     "keys": 't."K"',
@@ -94,9 +93,7 @@ STATEMENTS = (
         "relatives",
         "retype",
     ),
-    *("done", "gap_edges", "done_in_blocks", "first_done", "add_done", "change_done", "drop_done"),
-    *("name_leader", "note_done", "forget_done", "forget_witness", "drop_empty_done", "lock_state"),
-    *("finish_range", "remove_range", "finish_mode", "set_finish_mode", "held"),
+    *("name_leader", "lock_state", "finish_range", "remove_range", "held"),
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_forget", "resync_found", "rows_by_id"),
     *("rows_about", "settle", "share_snapshot", "skip", "state", "stretch_begin", "stretch_edges"),
@@ -125,7 +122,7 @@ def test_a_statement_is_oracles(queries: Queries, name: str) -> None:
 def test_pending_rows_are_summed_up_in_oracles_words(queries: Queries) -> None:
     late = f"case when {queries.piece('not_future')} then 1 else 0 end = 0"
     holes = {"loopback": queries.piece("loopback"), "future": late, "not_held": queries.piece("not_held")}
-    more = {"rows": queries.relation("every_row"), "conditions": queries.piece("pending")}
+    more = {"rows": queries.relation(), "conditions": queries.piece("pending")}
     parse(str(queries.clause("pending_fates", **holes, **more)))
 
 
@@ -134,12 +131,6 @@ def test_the_columns_of_a_log_are_asked_for_in_oracles_words() -> None:
     parse(statement)
 
 
-DONE = FinishedRows(9, 3, 5)  # what is done up to row 9, and rows between it
-BESIDE = [
-    *DONE.lanes(between(1)),
-    *DONE.lanes(between(1), whole=True),
-    *DONE.lanes(Lane(("of_ids",), {"ids": "[1]"})),
-]
 GAPS = BlockedRange(5, (1, 2), ((3, 4),)).gaps(0)
 
 
@@ -149,7 +140,7 @@ def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
 
 
 @pytest.mark.parametrize("future", [True, False])
-@pytest.mark.parametrize("lane", [*GAPS, BlockedRange(5).rest(0), between(5, 9), *BESIDE])
+@pytest.mark.parametrize("lane", [*GAPS, BlockedRange(5).rest(0), between(5, 9), between(1)])
 def test_a_pick_up_is_oracles(future: bool, lane: Lane) -> None:
     clause, _ = pending_statement(QUERIES, "pick_up", Selection(driver_user="idm", future=future), lane)
     parse(str(clause))

@@ -179,4 +179,4 @@ where {record_id} > :after
 
 -- compare_purged --
 -- The last notice that rows were purged or that handled ones may be gone.
-select max(notice_id) from {notice} where kind in ('purge', 'finish mode')
+select max(notice_id) from {notice} where kind = 'purge'

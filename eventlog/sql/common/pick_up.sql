@@ -35,7 +35,7 @@ rollback to savepoint attempt
 -- pick_up --
 -- The rows that may go.
 select
-{new_row}
+{row}
 from {rows}
 where {conditions}
 order by {order}
@@ -199,10 +199,6 @@ select association from {state} where one = 1
 -- Whether the log is one that we did not create.
 select attached from {state}
 
--- finish_mode --
--- How rows of this log are finished.
-select finish_mode from {state} where one = 1
-
 -- highest --
 -- The highest record_id that ever went out.
 select max(record_id) from {sent} where record_id <= :credible
@@ -222,17 +218,3 @@ select max({id}) from {log} r where {usable}
 -- newest_credible --
 -- The highest record_id in the log up to one that a sequence can have given.
 select max({id}) from {log} r where {usable} and {record_id} <= :most
-
--- done --
--- How far what is done reaches beside the log, and whether the row that was noted of it is the same still.
-select
-  s.done_last,
-  (select max(d.last_id) from {done} d where d.block = (select max(o.block) from {done} o)) as reaches,
-  s.done_id, s.done_time,
-  (select {event_time_text} from {log} r where {record_id} = s.done_id) as is_now
-from {state} s
-where s.one = 1
-
--- gap_edges --
--- The first new row between the ranges of what is done, and the last one.
-select min({id}), max({id}) from {gap_rows}

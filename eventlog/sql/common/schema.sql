@@ -17,7 +17,6 @@ create table if not exists {state} (
   one {type_small} not null,
   attached {type_small} not null,
   association {type_word},
-  finish_mode {type_word},
   epoch {type_bigint} not null,
   leader {type_text},
   leader_session {type_text},
@@ -28,9 +27,6 @@ create table if not exists {state} (
   cycle_at {type_moment},
   cycle_facts {type_long},
   heartbeat_at {type_moment},
-  done_id {type_bigint},
-  done_time {type_time_text},
-  done_last {type_bigint},
   constraint {state_key} primary key (one),
   constraint {state_one} check (one = 1)
 ){table_end}
@@ -72,14 +68,6 @@ create table if not exists {held} (
 create table if not exists {sent} (
   record_id {type_bigint} not null, -- the highest that went out
   constraint {sent_key} primary key (record_id)
-){table_end}
-/
-create table if not exists {done} (
-  block {type_bigint} not null, -- of record_ids; no range goes beyond one
-  first_id {type_bigint} not null,
-  last_id {type_bigint} not null,
-  letter char(1) not null,
-  constraint {done_key} primary key (block, first_id)
 ){table_end}
 /
 create table if not exists {resync} (
@@ -144,8 +132,6 @@ drop table if exists {log}
 -- Drops the tables next to the log.
 drop table if exists {known}
 /
-drop table if exists {done}
-/
 drop table if exists {sent}
 /
 drop table if exists {held}
@@ -170,33 +156,6 @@ drop table if exists {state}
 -- drop_lock --
 -- Drops the table that a leader locks, where there is one.
 
--- create_rows --
--- Makes the view of the log's rows with their letters, wherever these stand.
-create or replace view {rows_view} as
-select
-  r.{record_id},
-  case
-    when r.{status} = 'N' then coalesce((
-      select d.letter
-      from {done} d
-      where d.block = {block_of_row} and r.{record_id} between d.first_id and d.last_id
-    ), 'N')
-    else r.{status}
-  end as {status},
-  r.{event_type},
-  r.{event_time},
-  r.{perpetrator},
-  r.{table_name},
-  r.{table_key},
-  r.{column_name},
-  r.{old_value},
-  r.{new_value}
-from {log} r
-
--- drop_rows --
--- Drops the view of the log's rows.
-drop view if exists {rows_view}
-
 -- grants --
 -- What a publisher needs that is not the log's owner.
 grant select, update ({status}, {event_type}), delete on {log} to {role}
@@ -213,8 +172,6 @@ grant select, insert, update, delete on {held} to {role}
 /
 grant select, insert, update, delete on {failed} to {role}
 /
-grant select, insert, update, delete on {done} to {role}
-/
 grant select, insert on {notice} to {role}
 /
 grant select on {tracked} to {role}
@@ -226,12 +183,6 @@ grant insert on {log} to {role}
 /
 grant select, insert, update, delete on {known} to {role}
 /
-
--- drop_pending --
--- Nothing: the pick-up names the index of pending rows, or reads by it.
-
--- make_pending --
--- Nothing, because the index was not dropped.
 
 -- unpublished --
 -- How many rows are not published.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate, chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -18,7 +17,6 @@ from eventlog.core.tables import Tables
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.storage import Storage
 from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
-from eventlog.sql.log.finished_ranges import FinishedRows, read_finished
 from eventlog.sql.log.inserts import BOUNDS, Bounds
 from eventlog.sql.log.lanes import HIGHEST, LOWEST, Lane
 from eventlog.sql.queries import Queries
@@ -99,17 +97,6 @@ class Pending:
         self._connection = connection
         self._queries = queries
 
-    @cached_property
-    def done(self) -> FinishedRows:
-        """Return the finished ranges."""
-        return read_finished(self._connection, self._queries, self.done_record)
-
-    @cached_property
-    def done_record(self) -> Sequence[Any]:
-        """The record of how far rows are finished outside the log."""
-        record: Sequence[Any] = self._queries.run(self._connection, "done").one()
-        return record
-
     def comes_by_column(self, choice: Selection, blocked: BlockedRange) -> bool:
         """Return whether rows can come by column.
 
@@ -125,8 +112,7 @@ class Pending:
         """Return the choice with no more rows than its bytes allow, but at least one; few rows come one by
         one.
         """
-        parts = (*blocked.gaps(LOWEST), blocked.rest(LOWEST))
-        lanes = chain.from_iterable(map(self.done.lanes, parts))
+        lanes = (*blocked.gaps(LOWEST), blocked.rest(LOWEST))
         calls = [pending_statement(self._queries, "pending_bytes", choice, lane) for lane in lanes]
         found = [row for (row,) in self._queries.together(self._connection, calls)]
         if min(choice.limit, sum(int(row[1]) for row in found)) < MANY:
@@ -178,20 +164,12 @@ class Pending:
         texts: Sequence[str],
     ) -> ResultColumns:
         """Return the first rows of a lane, by column; `names` are those of the statement's columns."""
-        from eventlog.sql.columns import in_one, read_columns
+        from eventlog.sql.columns import read_columns
 
-        found, left = [], choice.limit
-        for one in self.done.lanes(lane):
-            clause, values = pending_statement(self._queries, name, replace(choice, limit=left), one)
-            found.append(
-                read_columns(
-                    self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
-                )
-            )
-            left -= found[-1].size
-            if left <= 0:
-                break
-        return in_one(found, numbers, texts)
+        clause, values = pending_statement(self._queries, name, choice, lane)
+        return read_columns(
+            self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
+        )
 
     def columns_by_id(
         self, ids: Sequence[int], names: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
@@ -232,16 +210,13 @@ class Pending:
         upto: int | None = None,
     ) -> list[Any]:
         """Return the first rows that a range does not cover: in its gaps, then after its end."""
-        whole = choice.future or skip > 0
-        lanes = (one for lane in blocked.gaps(after) for one in self.done.lanes(lane, whole=whole))
-        calls = [pending_statement(self._queries, name, choice, lane, skip) for lane in lanes]
+        calls = [pending_statement(self._queries, name, choice, lane, skip) for lane in blocked.gaps(after)]
         found: list[Any] = list(chain.from_iterable(self._queries.together(self._connection, calls)))
         keep_first(found, choice.limit)
-        for lane in self.done.lanes(blocked.rest(after, upto), whole=whole):
-            left = choice.limit - len(found)
-            if left <= 0:
-                break
-            call = pending_statement(self._queries, name, replace(choice, limit=left), lane, skip)
+        left = choice.limit - len(found)
+        if left > 0:
+            rest = blocked.rest(after, upto)
+            call = pending_statement(self._queries, name, replace(choice, limit=left), rest, skip)
             found += self._queries.together(self._connection, [call])[0]
         return found
 
@@ -264,7 +239,7 @@ def pending_statement(
 ) -> Call:
     """Return a statement on pending rows that may go, and its values."""
     among = lane or Lane((), {})
-    conditions = [among.new, *among.conditions]
+    conditions = ["pending", *among.conditions]
     values: dict[str, Any] = among.values | {"most": choice.limit, "skip": skip}
     if choice.driver_user is not None:
         conditions.append("not_loopback")
@@ -275,7 +250,7 @@ def pending_statement(
     holes = {
         "conditions": f"{queries.pieces(*conditions)}{_not_halted(queries, values, choice.halted)}",
         "order": queries.piece("by_event_time" if choice.future else "by_record_id"),
-        "rows": queries.relation(among.rows, in_order=not choice.future),
+        "rows": queries.relation(in_order=not choice.future),
     }
     return queries.call(name, holes, **values)
 

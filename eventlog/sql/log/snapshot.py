@@ -48,10 +48,6 @@ class Fates(NamedTuple):
     rows: int = 0
     first: str | None = None  # the earliest event_time among them
 
-    def and_others(self, rows: int, first: str | None) -> Fates:
-        """Return these and others of the same fate."""
-        return Fates(self.rows + rows, min(filter(None, (self.first, first)), default=None))
-
 
 @dataclass(frozen=True, slots=True)
 class HeldObjects:
@@ -98,17 +94,17 @@ class Snapshot(Pending):
         TablesChanged if tables that are to be locked before are busy.
         """
         dialect = queries.log.dialect
-        begin, *facts = map(queries.call, ("snapshot", "moment", "done"))
+        begin, moment_call = map(queries.call, ("snapshot", "moment"))
         position = queries.calls_of("log_position") if pipeline_of(dialect, connection) else []
         if locked:
             try:
                 queries.together(connection, [begin, *locks(dialect, locked)])
             except DatabaseFailed as fault:
                 raise tables_changed(locked) from fault
-        answers = queries.together(connection, [*(() if locked else (begin,)), *facts, *position])
-        (moment,), (record,), *rest = answers if locked else answers[1:]
+        answers = queries.together(connection, [*(() if locked else (begin,)), moment_call, *position])
+        (moment,), *rest = answers if locked else answers[1:]
         snapshot = cls(connection, queries)
-        snapshot.moment, snapshot.done_record = LogMoment.of(*moment), record
+        snapshot.moment = LogMoment.of(*moment)
         if rest:
             snapshot.bound = position_of(rest[-1], snapshot.is_attached).bound
         return snapshot
@@ -190,7 +186,7 @@ class Snapshot(Pending):
         A new range begins at the row `first`, else at the first pending one. Rows that were seen before are
         no gaps, though they may be deleted now.
         """
-        return grow(self._connection, self._queries, self.done, blocked, upto, enough, first, seen)
+        return grow(self._connection, self._queries, blocked, upto, enough, first, seen)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -244,14 +240,10 @@ class Snapshot(Pending):
 
     def pending_after(self, record_id: int, limit: int) -> list[Cells]:
         """Return pending rows after a record_id, including those that may not go now."""
-        rows: list[Cells] = []
-        for lane in self.done.lanes(between(record_id)):
-            holes = self._holes(lane) | {"order": self._queries.piece("by_record_id")}
-            values = lane.values | {"most": limit - len(rows), "skip": 0}
-            rows += self._queries.run(self._connection, "pick_up", holes, **values)
-            if len(rows) >= limit:
-                break
-        return rows
+        lane = between(record_id)
+        holes = self._holes(lane) | {"order": self._queries.piece("by_record_id")}
+        values = lane.values | {"most": limit, "skip": 0}
+        return list(self._queries.run(self._connection, "pick_up", holes, **values))
 
     def fates(self, choice: Selection) -> dict[str, Fates]:
         """Return why pending rows may not go now: the numbers of loopback, future, held and free rows."""
@@ -263,14 +255,8 @@ class Snapshot(Pending):
             "not_held": self._queries.piece("not_held"),
         }
         values = {} if user is None else {"driver_user": user}
-        fates: dict[str, Fates] = {}
-        for lane in self.done.lanes(between()):
-            bound = values | lane.values
-            for fate, *counts in self._queries.run(
-                self._connection, "pending_fates", holes | self._holes(lane), **bound
-            ):
-                fates[fate] = fates.get(fate, Fates()).and_others(*counts)
-        return fates
+        rows = self._queries.run(self._connection, "pending_fates", holes | self._holes(between()), **values)
+        return {fate: Fates(*counts) for fate, *counts in rows}
 
     def loopback(self, driver_user: str, limit: int, blocked: BlockedRange = NO_RANGE) -> list[int]:
         """Return the pending rows of the driver's own user that are not blocked."""
@@ -290,20 +276,15 @@ class Snapshot(Pending):
         return [row[0] for row in rows]
 
     def _ids_in(self, lane: Lane, limit: int, condition: str, values: dict[str, Any]) -> list[Any]:
-        rows: list[Any] = []
-        for part in self.done.lanes(lane):
-            holes = self._holes(part, condition) | {"order": self._queries.piece("by_record_id")}
-            bound = values | part.values | {"most": limit - len(rows)}
-            rows += self._queries.run(self._connection, "ids", holes, **bound)
-            if len(rows) >= limit:
-                break
-        return rows
+        holes = self._holes(lane, condition) | {"order": self._queries.piece("by_record_id")}
+        bound = values | lane.values | {"most": limit}
+        return list(self._queries.run(self._connection, "ids", holes, **bound))
 
     def _holes(self, lane: Lane, *conditions: str) -> dict[str, str]:
         """Return the texts for a statement on the pending rows of a lane, in the order of their ids."""
         return {
-            "rows": self._queries.relation(lane.rows),
-            "conditions": self._queries.pieces(lane.new, *lane.conditions, *conditions),
+            "rows": self._queries.relation(),
+            "conditions": self._queries.pieces("pending", *lane.conditions, *conditions),
         }
 
     def current_rows(

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.log.finishing import FinishMode, mode_named
 from eventlog.sql.log.leader import Holder, Leader, holder_of
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.log.snapshot import Snapshot
@@ -161,11 +160,6 @@ class Store:
         """Return whether the log is one that we did not create."""
         with self.engine.connect() as connection:
             return bool(self.queries.run(connection, "attached").scalar())
-
-    def finish_mode(self) -> FinishMode | None:
-        """Return how rows are finished, from the record of this log; None if it has none."""
-        with self.engine.connect() as connection:
-            return mode_named(self.queries.run(connection, "finish_mode").scalar())
 
     def position(self) -> IdPosition:
         """Return the position of the record ids."""

@@ -95,7 +95,6 @@ _SCHEMA_WORDS = {
     "type_key": "longtext",
     "type_word": "varchar(9)",
     "type_table": "varchar(255)",
-    "type_time_text": "varchar(40)",
     "type_moment": "datetime(6)",
     "type_written_at": "datetime(6) not null default (utc_timestamp(6))",
     "type_written_by": f"text not null default ({USER})",

@@ -43,7 +43,6 @@ _SCHEMA_WORDS = {
     "type_table": "varchar2(512)",
     "type_name": "varchar2(128)",
     "type_qualified": "varchar2(257)",
-    "type_time_text": "varchar2(40)",
     "type_moment": "timestamp(6)",
     "type_written_at": "timestamp(6) default sys_extract_utc(systimestamp) not null",
     "type_written_by": "varchar2(4000) default sys_context('USERENV', 'SESSION_USER') not null",

@@ -115,8 +115,6 @@ grant select, insert, update, delete on {held} to {role}
 /
 grant select, insert, update, delete on {failed} to {role}
 /
-grant select, insert, update, delete on {done} to {role}
-/
 grant select, insert on {notice} to {role}
 /
 grant select on {tracked} to {role}

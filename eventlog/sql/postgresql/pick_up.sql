@@ -107,14 +107,3 @@ select
 from (
 {statement}
 ) as q ({names})
-
--- gap_edges --
--- The first new row between the ranges of what is done, and where the last gap ends that has some.
-select min(r.found), max(gap.high)
-from {gaps}
-cross join lateral (
-  select l.{raw_record_id} as found from {log} l
-  where l.{raw_record_id} between gap.low and gap.high and l.{raw_status} = 'N'
-  order by l.{raw_record_id}
-  limit 1
-) r

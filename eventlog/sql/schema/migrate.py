@@ -212,8 +212,6 @@ def _refuse_unpublished(connection: Connection, log: Log) -> None:
     names = log.names()
     if not exists(connection, log):
         return
-    if _exists(connection, log, log.beside("done")):
-        names["log"] = names["rows_view"]  # which has the letters from outside the log
     question = templates.statement(log.dialect, "unpublished", **names)
     count = connection.execute(text(question)).scalar()
     if count:

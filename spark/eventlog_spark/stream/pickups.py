@@ -151,8 +151,6 @@ class Following:
             store = stack.enter_context(opened(self._config))
             leader = stack.enter_context(self._elected(store))
             settings = self._config.build(PublisherSettings)
-            with store.work(leader.epoch) as work:
-                work.agree(settings.delete_from_log)
             make = partial(make_reader, self._config, store)
             pickups = PickUps(store, make, leader.epoch, settings)
             state = self._folder.state()

@@ -2,7 +2,6 @@ create table if not exists `eventlog_state` (
   one smallint not null,
   attached smallint not null,
   association varchar(9),
-  finish_mode varchar(9),
   epoch bigint not null,
   leader text,
   leader_session text,
@@ -13,9 +12,6 @@ create table if not exists `eventlog_state` (
   cycle_at datetime(6),
   cycle_facts longtext,
   heartbeat_at datetime(6),
-  done_id bigint,
-  done_time varchar(40),
-  done_last bigint,
   constraint `eventlog_state_key` primary key (one),
   constraint `eventlog_state_one` check (one = 1)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
@@ -69,16 +65,6 @@ create table if not exists `eventlog_sent` (
   record_id bigint not null, -- the highest that went out
   constraint `eventlog_sent_key` primary key (record_id)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
-
-delimiter //
-create table if not exists `eventlog_done` (
-  block bigint not null, -- of record_ids; no range goes beyond one
-  first_id bigint not null,
-  last_id bigint not null,
-  letter char(1) not null,
-  constraint `eventlog_done_key` primary key (block, first_id)
-) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin//
-delimiter ;
 
 create table if not exists `eventlog_resync` (
   table_name varchar(255) not null,
@@ -145,27 +131,6 @@ create table if not exists `eventlog` (
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
 
 create index if not exists `eventlog_pending` on `eventlog` (`status`, `record_id`);
-
-create or replace view `eventlog_rows` as
-select
-  r.`record_id`,
-  case
-    when r.`status` = 'N' then coalesce((
-      select d.letter
-      from `eventlog_done` d
-      where d.block = r.`record_id` div 2048 and r.`record_id` between d.first_id and d.last_id
-    ), 'N')
-    else r.`status`
-  end as `status`,
-  r.`event_type`,
-  r.`event_time`,
-  r.`perpetrator`,
-  r.`table_name`,
-  r.`table_key`,
-  r.`column_name`,
-  r.`old_value`,
-  r.`new_value`
-from `eventlog` r;
 
 create table if not exists `eventlog_version` (
   version_num varchar(32) not null,

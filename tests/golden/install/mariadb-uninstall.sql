@@ -1,10 +1,6 @@
-drop view if exists `eventlog_rows`;
-
 drop table if exists `eventlog`;
 
 drop table if exists `eventlog_known`;
-
-drop table if exists `eventlog_done`;
 
 drop table if exists `eventlog_sent`;
 

@@ -8,7 +8,6 @@ create table "EVENTLOG_STATE" (
   one number(1) not null,
   attached number(1) not null,
   association varchar2(9),
-  finish_mode varchar2(9),
   epoch number(19) not null,
   leader varchar2(4000),
   leader_session varchar2(4000),
@@ -19,9 +18,6 @@ create table "EVENTLOG_STATE" (
   cycle_at timestamp(6),
   cycle_facts clob,
   heartbeat_at timestamp(6),
-  done_id number(19),
-  done_time varchar2(40),
-  done_last number(19),
   constraint "EVENTLOG_STATE_KEY" primary key (one),
   constraint "EVENTLOG_STATE_ONE" check (one = 1)
 )
@@ -139,22 +135,6 @@ begin
 create table "EVENTLOG_SENT" (
   record_id number(19) not null, -- the highest that went out
   constraint "EVENTLOG_SENT_KEY" primary key (record_id)
-)
-  ]';
-exception
-  when others then
-    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
-end;
-/
-
-begin
-  execute immediate q'[
-create table "EVENTLOG_DONE" (
-  block number(19) not null, -- of record_ids; no range goes beyond one
-  first_id number(19) not null,
-  last_id number(19) not null,
-  letter char(1) not null,
-  constraint "EVENTLOG_DONE_KEY" primary key (block, first_id)
 )
   ]';
 exception
@@ -292,27 +272,6 @@ exception
     if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
 end;
 /
-
-create or replace view "EVENTLOG_ROWS" as
-select
-  r."RECORD_ID",
-  case
-    when r."STATUS" = 'N' then coalesce((
-      select d.letter
-      from "EVENTLOG_DONE" d
-      where d.block = trunc(r."RECORD_ID" / 2048) and r."RECORD_ID" between d.first_id and d.last_id
-    ), 'N')
-    else r."STATUS"
-  end as "STATUS",
-  r."EVENT_TYPE",
-  r."EVENT_TIME",
-  r."PERPETRATOR",
-  r."TABLE_NAME",
-  r."TABLE_KEY",
-  r."COLUMN_NAME",
-  r."OLD_VALUE",
-  r."NEW_VALUE"
-from "EVENTLOG" r;
 
 begin
   execute immediate q'[

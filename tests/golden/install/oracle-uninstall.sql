@@ -4,16 +4,6 @@ whenever sqlerror exit failure
 
 begin
   execute immediate q'[
-drop view "EVENTLOG_ROWS"
-  ]';
-exception
-  when others then
-    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
-end;
-/
-
-begin
-  execute immediate q'[
 drop table "EVENTLOG" purge
   ]';
 exception
@@ -35,16 +25,6 @@ end;
 begin
   execute immediate q'[
 drop table "EVENTLOG_KNOWN" purge
-  ]';
-exception
-  when others then
-    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
-end;
-/
-
-begin
-  execute immediate q'[
-drop table "EVENTLOG_DONE" purge
   ]';
 exception
   when others then

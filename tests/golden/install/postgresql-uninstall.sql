@@ -1,13 +1,9 @@
 \set ON_ERROR_STOP on
 begin;
 
-drop view if exists "eventlog_rows";
-
 drop table if exists "eventlog";
 
 drop table if exists "eventlog_known";
-
-drop table if exists "eventlog_done";
 
 drop table if exists "eventlog_sent";
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from eventlog.sql.capture.checks.finding import Checked, Finding
 from eventlog.sql.capture.record import Recorded
 from eventlog.sql.common import templates
-from eventlog.sql.log.finished_ranges import why_of_other
 from eventlog.sql.log.leader import holder_of
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.queries import Queries
@@ -96,15 +95,6 @@ def _beyond(checked: Checked, position: IdPosition) -> Iterator[Finding]:
         )
 
 
-def _done(checked: Checked) -> Iterator[Finding]:
-    if (why := why_of_other(checked.connection, Queries(checked.log))) is not None:
-        yield checked.of_log(
-            why,
-            "see what happened to the log; then have it forgotten:",
-            checked.command("check --advance-sequence"),
-        )
-
-
 def _encoding(checked: Checked) -> Iterator[Finding]:
     for (encoding,) in checked.ask("check_encoding"):
         yield Finding(
@@ -160,7 +150,6 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _unguarded,
     _sequence,
     _position,
-    _done,
     _encoding,
     _made_anew,
     _not_on_record,

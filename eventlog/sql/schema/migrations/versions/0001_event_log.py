@@ -13,10 +13,8 @@ def upgrade(run: RunStatement) -> None:
     run("create_known")
     run("create_log", own_log=True)
     run("create_pending")
-    run("create_rows", own_log=True)
 
 
 def downgrade(run: RunStatement) -> None:
-    run("drop_rows", own_log=True)
     run("drop_log", own_log=True)
     run("drop_companions")

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -17,7 +16,6 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.jobs.signals import Signals
-from eventlog.publisher.answering import KnownTables, QueryAnswers
 from eventlog.publisher.children import describe_children
 from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import ComparingSettings, NoVersions, SourceOfTriggers
@@ -71,9 +69,6 @@ class SessionSettings:
     transaction_isolation_level: str = setting(
         "read committed", "of post-poll statements only", choices=ISOLATION_LEVELS
     )
-    max_queries: int = setting(
-        100, "how often a receiver may ask before it answers a document", metavar="N", within=(0, 1_000_000)
-    )
 
 
 def read_rules(config: Config, store: Store) -> Rules:
@@ -93,14 +88,14 @@ def read_rules(config: Config, store: Store) -> Rules:
     return rules
 
 
-def read_known(config: Config, store: Store) -> KnownTables:
-    """Read the tables from the catalogue, with the settings for writing their values."""
+def make_reader(config: Config, store: Store) -> Reader:
+    """Return a reader by the settings, with the tables as the catalogue has them now."""
     bases = read_former(config, store)
     tables = read_tables(store.engine, store.log, config, bases=bases)
     readable = readable_of(config, store.engine, store.log, tables)
     if config.build(ComparingSettings).on_dropped_table == "delete":
         tables = tables.with_others(former_tables(bases, tables))
-    return KnownTables(tables, readable, read_rules(config, store), config.build(XdsSettings))
+    return Reader(tables, readable, read_rules(config, store), config.build(XdsSettings))
 
 
 def read_former(config: Config, store: Store) -> dict[str, Base]:
@@ -109,11 +104,6 @@ def read_former(config: Config, store: Store) -> dict[str, Base]:
         return {}
     with store.engine.connect() as connection:
         return read_bases(connection, store.log)
-
-
-def make_reader(config: Config, store: Store) -> Reader:
-    """Return a reader that reads and folds rows by the settings."""
-    return Reader(*read_known(config, store))
 
 
 def comparison_of(config: Config, store: Store, epoch: int) -> Comparison | None:
@@ -250,8 +240,7 @@ class PublishingSession:
             with store.work(leader.epoch) as work:
                 work.agree(config.build(PublisherSettings).delete_from_log)
             check_safe(self._after, store.log, store.finish_mode())
-            answers = QueryAnswers(store, partial(read_known, config, store), settings.max_queries)
-            sink = open_sink(settings.sink, config.given, answers)
+            sink = open_sink(settings.sink, config.given)
             stack.callback(sink.close)
             self.sleeper: Sleeper = make_sleeper(
                 signals, store.engine, store.log, settings.wake_up, settings.wake_interval / 1000

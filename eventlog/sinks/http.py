@@ -14,7 +14,6 @@ from eventlog import __version__
 from eventlog.core.address import header_word, http_address
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
-from eventlog.sinks.conversation import Answering, NothingKnown, converse
 from eventlog.sinks.parallel import ParallelSink
 from eventlog.sinks.secured import authorization, tls_context
 from eventlog.sinks.sink import OutgoingDocument, Reply, Sink, SinkKind, answered, unanswered, unreachable
@@ -147,13 +146,12 @@ class Post:
 class HttpSink:
     """A sink that sends documents one after another over one connection."""
 
-    def __init__(self, post: Post, answers: Answering) -> None:
+    def __init__(self, post: Post) -> None:
         self._post = post
-        self._answers = answers
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
-            reply = converse(document.text, self._post.exchange, self._answers)
+            reply = self._post.exchange(document.text)
             yield reply
             if not reply.arrived:
                 return
@@ -171,11 +169,10 @@ def _need_address(settings: HttpSettings) -> SplitResult:
     return http_address(settings.http_url)
 
 
-def open_http(settings: HttpSettings, answers: Answering | None = None) -> Sink:
+def open_http(settings: HttpSettings) -> Sink:
     """Return a sink with as many connections as the settings ask for."""
-    known = answers or NothingKnown()
     posts = [Post(settings) for _ in range(settings.http_parallel)]
-    return HttpSink(posts[0], known) if len(posts) == 1 else ParallelSink(posts, known)
+    return HttpSink(posts[0]) if len(posts) == 1 else ParallelSink(posts)
 
 
 def _is_closed(connection: http.client.HTTPConnection) -> bool:

@@ -12,7 +12,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Protocol
 
-from eventlog.sinks.conversation import Answering, OneByOne, converse
 from eventlog.sinks.sink import OutgoingDocument, Reply
 
 
@@ -26,11 +25,10 @@ class Way(Protocol):
 
 
 class ParallelSink:
-    """A sink with several connections to one receiver; a document and its queries use the same one."""
+    """A sink with several connections to one receiver."""
 
-    def __init__(self, ways: Sequence[Way], answers: Answering) -> None:
+    def __init__(self, ways: Sequence[Way]) -> None:
         self._free = list(ways)
-        self._answers = OneByOne(answers)
         self._pool = ThreadPoolExecutor(len(ways), "sink")
         self._most = len(ways)
         self._halted = False
@@ -69,7 +67,7 @@ class ParallelSink:
         """Return the reply to a document, over a free way: there is one for each thread."""
         way = self._free.pop()
         try:
-            reply = converse(document.text, way.exchange, self._answers)
+            reply = way.exchange(document.text)
         except BaseException:
             self._halted = True
             raise

@@ -13,7 +13,6 @@ import pytest
 
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks import open_sink
-from eventlog.sinks.conversation import Answer, NothingKnown
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unreachable
 from tests.proofs.rig import Arrivals
 from tests.publisher.test_daemon import running, until
@@ -24,7 +23,6 @@ from tests.sinks.receivers import Answering, hang_up, receiver, say
 pytestmark = pytest.mark.quick
 
 YES = b"<nds><output/></nds>"
-QUERY = b'<nds><input><query event-id="q" class-name="usr"/></input></nds>'
 FATAL = b'<nds><output><status level="fatal">enough</status></output></nds>'
 PATIENCE = 20.0
 
@@ -56,11 +54,11 @@ class Crowd:
 
 
 @contextmanager
-def sending(answering: Answering, parallel: int, answers: Any = None, **given: Any) -> Iterator[Any]:
+def sending(answering: Answering, parallel: int, **given: Any) -> Iterator[Any]:
     """The http sink, with a receiver that answers so."""
     with receiver(answering) as url:
         settings = {"http_url": url, "http_timeout": PATIENCE, "http_parallel": parallel} | given
-        sink = open_sink("http", settings, answers)
+        sink = open_sink("http", settings)
         try:
             yield sink
         finally:
@@ -167,44 +165,6 @@ def test_a_sink_is_closed_when_what_is_on_its_way_has_ended() -> None:
         threading.Timer(0.2, closing.set).start()
         sink.close()
         assert sorted(answered) == [1, 2, 3, 4]
-
-
-class OneAtATime(NothingKnown):
-    """A receiver that notices whether two documents are answered at once."""
-
-    def __init__(self) -> None:
-        self.most = self.present = 0
-
-    @contextmanager
-    def conversation(self) -> Iterator[Answer]:
-        self.present += 1
-        self.most = max(self.most, self.present)
-        threading.Event().wait(0.01)
-        with super().conversation() as answer:
-            yield answer
-        self.present -= 1
-
-
-def test_queries_are_answered_over_the_connection_that_asked_and_one_document_after_another() -> None:
-    asked: list[int] = []
-    answered: list[int] = []
-    together = threading.Barrier(4)
-
-    def answer(handler: Any) -> None:
-        if b"<input>" in handler.body:
-            together.wait(PATIENCE)
-            asked.append(handler.client_address[1])
-            say(200, QUERY)(handler)
-        else:
-            answered.append(handler.client_address[1])
-            say(200, YES)(handler)
-
-    answers = OneAtATime()
-    with sending(answer, 4, answers) as sink:
-        assert list(sink.deliver([make(number) for number in range(1, 9)])) == [ACCEPTED] * 8
-    assert sorted(asked) == sorted(answered)
-    assert len(set(asked)) == 4
-    assert answers.most == 1
 
 
 def test_the_events_of_an_object_arrive_in_order_and_never_two_at_once(world: World) -> None:

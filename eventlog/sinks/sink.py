@@ -134,15 +134,6 @@ class Sequential(Protocol):
 
 
 @runtime_checkable
-class Parallel(Protocol):
-    """A sink that has several documents on their way at once. One that did not arrive is not the last to get
-    a reply: all that were begun get theirs. After a reply that halts none is begun."""
-
-    def stop(self) -> None:
-        """Begin no further document of the batch; the replies of those on their way still come."""
-
-
-@runtime_checkable
 class Recording(Protocol):
     """A sink that keeps a record of its own of what is out."""
 

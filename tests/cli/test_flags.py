@@ -94,7 +94,7 @@ TAKEN_ALONG = {
     "uninstall": {"--log-time"},
     "compare": {"--trim-char"},  # of the gbase that is read
     "convert": {"--loopback-rows"},
-    "deliver": {"--http-parallel", "--files-per-batch", "--csv-delimiter", "--csv-quote", "--csv-null"},
+    "deliver": {"--files-per-batch", "--csv-delimiter", "--csv-quote", "--csv-null"},
     "explain": {"--loopback-rows", "--insert-query-back", "--max-changes", "--association"},
 }
 CASES = {

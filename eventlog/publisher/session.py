@@ -17,7 +17,6 @@ from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.jobs.signals import Signals
 from eventlog.publisher.children import describe_children
-from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import ComparingSettings, NoVersions, SourceOfTriggers
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
@@ -43,7 +42,6 @@ logger = logging.getLogger("eventlog.publishing")
 
 ISOLATION_LEVELS = ("read committed", "repeatable read", "serializable")
 _NOTED_EVERY = 1.0  # seconds between two notes of the last cycle
-_READ_EVERY = 5.0  # seconds between two looks whether a withheld column was renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,23 +129,12 @@ class TableReading:
         self._config = config
         self._store = store
         self._leader = leader
-        self._read_at = 0.0
-        self._columns = ColumnRecord()
         self._halted: dict[str, str] = {}  # tables that send nothing for now, and why
         self._children: list[str] = []  # sentences about children that are read
-
-    @property
-    def is_old(self) -> bool:
-        """Return whether a withheld column may have been renamed since the tables were read."""
-        return time.monotonic() > self._read_at + _READ_EVERY
 
     def make_reader(self) -> Reader:
         """Return a reader with the tables as they are now."""
         reader = make_reader(self._config, self._store)
-        self._read_at = time.monotonic()
-        if not self._columns.is_current(reader.tables):
-            with self._store.work(self._leader.epoch) as work:
-                self._columns.write(work, reader.tables)
         self._report_halted(reader.tables)
         children = list(describe_children(reader.tables))
         if children != self._children:
@@ -157,7 +144,7 @@ class TableReading:
         return reader
 
     def _report_halted(self, tables: Tables) -> None:
-        before, self._halted = self._halted, halted(tables)
+        before, self._halted = self._halted, tables.halted()
         for table, why in self._halted.items():
             if before.get(table) != why:
                 logger.warning("%s is not published: %s", table, why, extra={"table": table})
@@ -277,18 +264,15 @@ class PublishingSession:
         publisher, comparing = self.publisher, self._comparing
         if comparing is not None:
             comparing.poll()
-            is_stale = comparing.changed
-        else:
-            is_stale = bool(publisher.tables.sure) and self._tables.is_old
-        if is_stale:
-            publisher.refresh()
+            if comparing.changed:
+                publisher.refresh()
         self._show_unread()
         return True
 
     def _show_unread(self) -> None:
         """Show the tables that publish nothing for now, and why."""
         compared = {} if self._comparing is None else self._comparing.unread
-        self._watch.begin(halted(self.publisher.tables) | compared)
+        self._watch.begin(self.publisher.tables.halted() | compared)
 
     def conclude(self, cycle: Cycle) -> Cycle:
         """Run the operator's statements if documents went out, and note the cycle. Return it complete."""

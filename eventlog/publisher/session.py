@@ -24,7 +24,7 @@ from eventlog.publisher.fold import Reader
 from eventlog.publisher.former_tables import former_tables, read_bases
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.open_log import driver_user, read_tables, readable_of
-from eventlog.publisher.postpoll import check_safe, run_statements
+from eventlog.publisher.postpoll import naming_log, run_statements, why_warned
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.sleep import Sleeper, make_sleeper
 from eventlog.publisher.tally import AnswerTally, Cycle
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("eventlog.publishing")
 
-ISOLATION_LEVELS = ("read committed", "repeatable read", "serializable")
 _NOTED_EVERY = 1.0  # seconds between two notes of the last cycle
 
 
@@ -63,9 +62,6 @@ class SessionSettings:
     )
     post_poll_stmt: str | None = setting(
         None, "SQL after each cycle that published something, `;` between", metavar="SQL"
-    )
-    transaction_isolation_level: str = setting(
-        "read committed", "of post-poll statements only", choices=ISOLATION_LEVELS
     )
 
 
@@ -230,7 +226,8 @@ class PublishingSession:
             stack.enter_context(store.keep_connection())
             with store.work(leader.epoch) as work:
                 work.agree(config.build(PublisherSettings).delete_from_log)
-            check_safe(self._after, store.log, store.finish_mode())
+            for statement in naming_log(self._after, store.log):
+                logger.warning(why_warned(statement))
             sink = open_sink(settings.sink, config.given)
             stack.callback(sink.close)
             self.sleeper: Sleeper = make_sleeper(
@@ -277,7 +274,7 @@ class PublishingSession:
     def conclude(self, cycle: Cycle) -> Cycle:
         """Run the operator's statements if documents went out, and note the cycle. Return it complete."""
         if cycle.documents and self._after:
-            run_statements(self.store, self._after, self._settings.transaction_isolation_level)
+            run_statements(self.store, self._after)
         self._show_unread()
         self._watch.note(self.progress)
         return self._watch.complete(cycle)

@@ -168,6 +168,15 @@ def test_status_tells_how_the_log_stands(world: World) -> None:
     assert "pending" in call(world, "status").output
 
 
+def test_check_warns_of_a_statement_that_names_the_log(world: World) -> None:
+    def warns(statement: str) -> bool:
+        return "names the log" in call(world, "check", EVENTLOG_POST_POLL_STMT=statement).output
+
+    assert warns("call tidy(); truncate EVENTLOG")
+    assert warns('delete from app."eventlog_retry"')
+    assert not warns("insert into archive_of_eventlog values (1)")
+
+
 def test_preview_prints_what_the_next_cycle_would_send_and_changes_nothing(world: World) -> None:
     world.user(1)
     world.write(key(1), key(1, event_type=9))

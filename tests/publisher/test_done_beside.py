@@ -15,7 +15,6 @@ from eventlog.operate import finishing
 from eventlog.operate.finishing import NoRanges, change_mode
 from eventlog.operate.upkeep import Purge, purge, skip
 from eventlog.publisher.cycle import ReceiverFatal
-from eventlog.publisher.postpoll import UnsafeBesideRanges, check_safe
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.finished_ranges import DoneOfOther
 from eventlog.sql.log.finishing import FinishMode
@@ -261,15 +260,6 @@ def test_ranges_that_were_lost_are_recognised(world: World) -> None:
     world.change("delete from eventlog_done")
     with pytest.raises(DoneOfOther, match="it reached up to row 3, and reaches up to 0"):
         world.cycle(Receiver())
-
-
-def test_a_statement_after_the_cycle_may_not_touch_the_log(world: World) -> None:
-    statement = "delete from eventlog where status = 'S'"
-    check_safe([statement], world.log)
-    with pytest.raises(UnsafeBesideRanges, match="eventlog purge"):
-        check_safe([statement], world.log, FinishMode.RANGES)
-    reported = call(world, "run", "--once", EVENTLOG_POST_POLL_STMT=statement)
-    assert isinstance(reported.exception, UnsafeBesideRanges)
 
 
 def test_an_attached_log_and_one_without_integers_are_refused(world: World) -> None:

@@ -11,7 +11,6 @@ from lxml import etree
 from sqlalchemy import text
 
 from eventlog.operate.finishing import change_mode
-from eventlog.publisher.postpoll import run_statements
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.xds.answers import Level, Status
@@ -210,14 +209,12 @@ def test_one_row_that_was_overtaken_keeps_its_event(world: World) -> None:
     assert types(world) == {1: 7, 2: 6, 3: 7, 4: 2}
 
 
-CLEANING = ["delete from eventlog where status in ('S', 'W') -- all of it"]
 WAYS = {
     "update": FinishMode.UPDATE,
     "ranges": FinishMode.RANGES,
     "delete": FinishMode.DELETE,
     "purged": FinishMode.UPDATE,
     "ranges, purged": FinishMode.RANGES,
-    "cleaned up": FinishMode.UPDATE,
 }
 
 
@@ -228,8 +225,7 @@ def handled(world: World, request: pytest.FixtureRequest) -> Callable[[], object
     change_mode(world.store, WAYS[way], "test")
     if "purged" in way:
         return partial(purge_all, world)
-    cleaning = CLEANING if way == "cleaned up" else ()
-    return partial(run_statements, world.store, cleaning, "read committed")
+    return lambda: None
 
 
 def test_a_delete_that_was_overtaken_stays(world: World, handled: Callable[[], object]) -> None:

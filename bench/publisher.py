@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from eventlog.sql.log.blocked_range import NO_RANGE
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
@@ -39,7 +40,6 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect
-from eventlog.sql.log.blocked_range import NO_RANGE
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log

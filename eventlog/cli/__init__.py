@@ -30,7 +30,6 @@ COMMANDS = {
     "resume": "eventlog.cli.pause",
     "preview": "eventlog.cli.preview",
     "explain": "eventlog.cli.explain",
-    "query": "eventlog.cli.query",
     "status": "eventlog.cli.status",
     "errors": "eventlog.cli.errors",
     "redrive": "eventlog.cli.redrive",
@@ -55,7 +54,6 @@ HEADINGS = {
     "Mend": ("redrive", "skip", "pause", "resume", "purge", "resync"),
     "Convert": ("convert", "apply", "capture", "compare", "backlog"),
     "Advanced": (
-        "query",
         "deliver",
         "receive",
         "import-config",

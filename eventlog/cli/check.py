@@ -20,8 +20,7 @@ from eventlog.core.tables import Tables
 from eventlog.operate.comparing import compared
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.open_log import opened, place_of, read_tables
-from eventlog.publisher.postpoll import faults as post_poll_faults
-from eventlog.publisher.postpoll import unseen
+from eventlog.publisher.postpoll import naming_log, why_warned
 from eventlog.publisher.references import among
 from eventlog.publisher.session import SessionSettings
 from eventlog.sinks.files import FilesSettings, highest_in
@@ -33,8 +32,6 @@ from eventlog.sql.log.position import advance
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema.migrate import exists
-
-_MEND = "write it so, or use eventlog purge: no publisher starts with it"
 
 
 @click.command(short_help="Compare the log and its triggers with the catalogue")
@@ -107,17 +104,14 @@ def check(
                 timedelta(hours=patience),
                 read_tables(engine, log, settings),
             ),
-            *(Finding("post-poll-stmt", str(fault), _MEND) for fault in post_poll_faults(after, log)),
         ]
     with opened(settings) as store:
         found += _failed(store)
         found += compared(store, settings, read_tables(store.engine, store.log, settings))
     if deep:
         found += _deep(settings)
-    for one in unseen(after, log):
-        print_sentence(
-            f"post-poll-stmt: what this runs cannot be seen; it must leave rows of the log alone: {one}"
-        )
+    for statement in naming_log(after, log):
+        print_sentence(why_warned(statement))
     faults = [finding for finding in found if finding.fault]
     for finding in found if ways_round else [finding for finding in found if finding.fault or finding.shown]:
         _tell(finding)

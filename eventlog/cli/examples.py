@@ -30,7 +30,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog explain --key idu=1",
         "eventlog explain --from log --tables tables.toml log.csv",
     ),
-    "query": ("eventlog query --class usr --search lname=Frost --read fname",),
     "status": ("eventlog status", "eventlog status --json"),
     "errors": ("eventlog errors --table usr", "eventlog errors 17 --document"),
     "redrive": ("eventlog redrive 17", "eventlog redrive --reason 'time-out'"),

@@ -16,9 +16,9 @@ from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
-from eventlog.publisher.cleanup import cleaned_rows
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.open_log import read_readable
+from eventlog.publisher.postpoll import naming_log
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.receiver_state import Base, LogRow, Mark, ReceiverState, StateStep
@@ -36,7 +36,7 @@ _ROWS = {
 
 class Unexplained(EventlogError):
     """handled rows of this log are deleted, so the differences that they explained cannot be found: \
-leave out delete-from-log and every post-poll-stmt that deletes them"""
+leave out delete-from-log and every post-poll-stmt that names the log"""
 
 
 class OthersState(EventlogError):
@@ -54,8 +54,7 @@ class Audited(NamedTuple):
 def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterator[Audited]:
     """Compare tables with the kept states. With `log`, log what differs and keep the present states."""
     after = statements(config.build(SessionSettings).post_poll_stmt)
-    cleaned = any(cleaned_rows(statement, store.log) for statement in after)
-    if cleaned or config.build(PublisherSettings).delete_from_log:
+    if any(naming_log(after, store.log)) or config.build(PublisherSettings).delete_from_log:
         raise Unexplained
     readable = read_readable(store.engine, store.log, tables)
     for table in tables:

@@ -24,7 +24,6 @@ from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Column, Table, Tables
-from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
 from eventlog.publisher.delete_brake import DeleteBrake, is_stopped
@@ -74,7 +73,6 @@ class Comparison:
         self.changed = False  # whether the last poll found other tables than the one before
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
         self.unread: dict[str, str] = {}  # tables that are not published, and why
-        self._columns = ColumnRecord()
         self._brake = DeleteBrake(DeleteLimit.read(settings.max_deletes))
         self._unchanged = UnchangedRows()
         self._due = 0.0
@@ -93,7 +91,7 @@ class Comparison:
         found = read_tables(
             store.engine, store.log, self._config, lambda *one: absent.append(one), before or {}
         )
-        unread |= halted(found)
+        unread |= found.halted()
         self.changed = not self._begun or list(found) != list(self._found)
         self._found = found
         tables = self._tables = self._keyed(found, unread)
@@ -189,8 +187,6 @@ class Comparison:
         first, resync = not self._begun, self._settings.startup_option == "resync"
         bases = before or {}
         with self._store.work(self._epoch) as work:
-            if not self._columns.is_current(self._found):
-                self._columns.write(work, self._found)
             known = work.known()
             for table in tables:
                 name, base = str(table), bases.get(str(table))

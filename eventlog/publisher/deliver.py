@@ -14,7 +14,7 @@ from eventlog.publisher.batches import Draft
 from eventlog.publisher.finish import Ledger
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.waits import DatabaseClock
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Parallel, Reply, Sequential, Sink
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sequential, Sink
 from eventlog.xds.answers import Level
 from eventlog.xds.documents import HEARTBEAT
 
@@ -112,7 +112,7 @@ class DocumentDelivery:
             self._control.replied(tally, self.down)
             replied += 1
             halted = halted or reply.halts or (self._in_order and reply != ACCEPTED)
-            if self.stopped(tally) and not self._awaits_more():
+            if self.stopped(tally):
                 break
             if time.monotonic() > written + PATIENCE:
                 self._ledger.remember([*left, *batch[replied:]], tally)
@@ -133,13 +133,6 @@ class DocumentDelivery:
             return [draft]
         self._note_answer(draft, reply, tally)
         return []
-
-    def _awaits_more(self) -> bool:
-        """Begin no further document. Return whether some may be on their way."""
-        if not isinstance(self._sink, Parallel):
-            return False
-        self._sink.stop()
-        return True
 
     def _note_answer(self, draft: Draft, reply: Reply, tally: AnswerTally) -> None:
         answer = tally.take(draft, reply, self._clock.now())

@@ -30,7 +30,7 @@ from eventlog.sql.tables_read import TablesChanged
 logger = logging.getLogger("eventlog.publisher")
 
 CATALOGUE_AGE = 60.0  # seconds until tables are read again for columns that they lacked
-HALTED = 10.0  # seconds that rows of a table wait which DDL changes again and again
+HALTED = 10.0  # seconds until the tables are read again, where some are halted
 MOST_AGAIN = 10_000  # events that are tried again in one cycle
 
 
@@ -55,7 +55,7 @@ class LogReader:
         self._clock = clock
         self._limit = settings.query_limit  # rows whose current rows could be held
         self._unknown = frozenset[tuple[str, str]]()  # columns that tables lack, after a warning
-        self._halted_until = inf
+        self._set_halted()
         self._unknown_at = -inf  # when the catalogue was last read for them
 
     @property
@@ -65,8 +65,8 @@ class LogReader:
 
     def refresh(self) -> None:
         """Read the tables again, because they may have changed. Rows of halted ones may go again."""
-        self._halted_until = inf
         before, self._reader = list(self._reader.tables), self._make_reader()
+        self._set_halted()
         if before != list(self._reader.tables):
             self._ledger.rename_holds(self._reader.tables)
             self._prefix.forget_all()  # rows of a table that was halted may go now
@@ -107,11 +107,15 @@ class LogReader:
         reading = reader.fold(snapshot, rows, limit, thorough=thorough)
         return replace(reading, redriven=snapshot.moment.latest_redrive)
 
+    def _set_halted(self) -> None:
+        """Set when the tables are read again because some are halted."""
+        self._halted_until = time.monotonic() + HALTED if self.tables.halted() else inf
+
     def _halt(self, fault: TablesChanged) -> None:
         """Leave out the tables that DDL changed in each of several readings, for a while."""
         logger.warning("%s", fault)
         self._reader = self._reader.halting(fault.places, str(fault))
-        self._halted_until = time.monotonic() + HALTED
+        self._set_halted()
 
     def past_held(self, reading: Reading, tally: AnswerTally) -> Reading:
         """Account for a pick-up.

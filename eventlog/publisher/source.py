@@ -20,7 +20,7 @@ from eventlog.sql import any_database, current
 from eventlog.sql.any_database import AnyCatalogue, AnyTable
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.connect import connect_any, dialect_at
-from eventlog.sql.current import Current, Sought
+from eventlog.sql.current import Current
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
@@ -156,11 +156,6 @@ class _KnownSource:
         self, connection: Connection, table: ReadableTable, keys: Sequence[Sequence[str]]
     ) -> Iterator[Current]:
         yield from current.current_rows(connection, self._queries, _here(table), keys)
-
-    def search(self, table: ReadableTable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
-        """Return the keys of the first objects that have all these values."""
-        with self.engine.connect() as connection:
-            return current.search(connection, self._queries, _here(table), sought, most)
 
 
 def _here(table: ReadableTable) -> ReadableTable:

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.engine.reflection import Inspector
 from sqlalchemy.exc import CompileError, NoSuchTableError, SQLAlchemyError
 
-from eventlog.core.errors import EventlogError, Misuse, NotExpressible, WrongRow
+from eventlog.core.errors import EventlogError, Misuse, WrongRow
 from eventlog.core.meta_identifiers import read_name
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import bounds_of, kind_of, number_of
@@ -26,7 +26,7 @@ from eventlog.core.values import Kind
 from eventlog.sql.catalogue import NoSuchTable, references_of
 from eventlog.sql.common.key_types import KeyType
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import Current, KeyColumn, Sought
+from eventlog.sql.current import Current, KeyColumn
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import ForeignKey
 
@@ -83,14 +83,6 @@ class AnyTable(ReadableTable):
         narrow.table, narrow.columns, narrow.elsewhere = table, table.data, narrow
         narrow.expressions = ("",) * len(table.data)
         return narrow
-
-    def sought(self, column: Column, text: str) -> Sought:
-        """Return nothing, because objects of such a table are found by their keys alone."""
-        raise NotExpressible(f"{self.table}: its objects are found by their keys alone")
-
-    def search(self, table: object, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
-        """Return nothing, because objects of such a table are found by their keys alone."""
-        raise NotExpressible(f"{self.table}: its objects are found by their keys alone")
 
     def _load(self, column: Column, value: str) -> str:
         try:

@@ -17,7 +17,7 @@ from eventlog.core.tables import Column, Table
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.key_types import KeyType, key_type_of
-from eventlog.sql.current import Elsewhere, KeyColumn, Sought
+from eventlog.sql.current import Elsewhere, KeyColumn
 from eventlog.sql.relation import Child, place_of, qualified
 
 if TYPE_CHECKING:
@@ -61,11 +61,6 @@ class ReadableTable:
     def view(self) -> bool:
         """Return whether a view is read, as the catalogue had it."""
         return self.table.view
-
-    def sought(self, column: Column, text: str) -> Sought:
-        """Return a value that the column must have; raise InvalidValue if it is none of its type."""
-        compared, key_type = self._compared(column)
-        return Sought(compared, key_type.sent(text), column.multivalued)
 
     def load_key(self, table_key: str) -> tuple[str, ...]:
         """Return the values of a table_key in key order; raise WrongRow if it is not exactly a key of this

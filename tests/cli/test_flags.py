@@ -94,7 +94,7 @@ TAKEN_ALONG = {
     "uninstall": {"--log-time"},
     "compare": {"--trim-char"},  # of the gbase that is read
     "convert": {"--loopback-rows"},
-    "deliver": {"--http-parallel", "--files-per-batch", "--csv-delimiter", "--csv-quote", "--csv-null"},
+    "deliver": {"--files-per-batch", "--csv-delimiter", "--csv-quote", "--csv-null"},
     "explain": {"--loopback-rows", "--insert-query-back", "--max-changes", "--association"},
 }
 CASES = {
@@ -176,7 +176,6 @@ LIVE = {
     "preview": {
         "--max-value": ("preview", "--max-value 3", "a value of 4 bytes is over the limit of 3"),
     },
-    "query": {"--max-value": ("query --class usr", "--max-value 3", "over the limit of 3")},
     "run": {
         "--max-value": ("preview", "--max-value 3", "a value of 4 bytes is over the limit of 3"),
         "--monitor-port": ("run --once", "--monitor-port PORT", "status page at http://127.0.0.1:"),
@@ -200,7 +199,6 @@ SHOWN = {
     "pause": "publisher/*.py sql/*.py",
     "resume": "publisher/*.py sql/*.py",
     "preview": "compare/*.py publisher/*.py sql/*.py core/*.py xds/*.py",
-    "query": "compare/*.py publisher/*.py sql/*.py xds/*.py",
     "status": "publisher/*.py sql/*.py",
     "errors": "publisher/*.py sql/*.py",
     "redrive": "publisher/*.py sql/*.py",

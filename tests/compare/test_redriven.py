@@ -6,17 +6,17 @@ import contextlib
 from typing import Any
 
 import pytest
+from eventlog.operate.finishing import change_mode
+from eventlog.sql.log.finishing import FinishMode
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 from sqlalchemy import text
 
-from eventlog.operate.finishing import change_mode
 from eventlog.operate.redriving import How, redrive
 from eventlog.operate.upkeep import skip
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.upkeep import Which
 from eventlog.xds.answers import Level, Status
 from tests.compare.rig import Crash, Life, life

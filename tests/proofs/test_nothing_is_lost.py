@@ -84,9 +84,9 @@ def test_files_hold_every_event_once(rig: Rig, more: tuple[str, ...]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("rig", "parallel"), [(UPDATE, "1"), (DELETE, "4")], indirect=["rig"])
+@pytest.mark.parametrize("rig", [UPDATE, DELETE], indirect=True)
 def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
-    rig: Rig, arrivals: Arrivals, parallel: str
+    rig: Rig, arrivals: Arrivals
 ) -> None:
     def accept_late(handler: Any) -> None:
         arrivals.documents.append(handler.document)
@@ -94,7 +94,7 @@ def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
         handler.reply(b"<nds><output/></nds>")
 
     arrivals.behave = accept_late
-    words = (*HTTP, "--http-url", arrivals.url, "--http-parallel", parallel, *SMALL)
+    words = (*HTTP, "--http-url", arrivals.url, *SMALL)
     kill_and_restart(rig, lambda: len(arrivals.documents), *words)
     chain = Chain()
     for document in arrivals.documents:
@@ -124,10 +124,8 @@ def test_a_backlog_that_is_read_by_column_arrives_in_order(rig: Rig, arrivals: A
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("rig", "parallel"), [(DELETE, "1"), (UPDATE, "8")], indirect=["rig"])
-def test_a_receiver_that_misbehaves_gets_every_event_in_order(
-    rig: Rig, arrivals: Arrivals, parallel: str
-) -> None:
+@pytest.mark.parametrize("rig", [DELETE, UPDATE], indirect=True)
+def test_a_receiver_that_misbehaves_gets_every_event_in_order(rig: Rig, arrivals: Arrivals) -> None:
     def misbehave(handler: Any) -> None:
         choice = rig.random.random()
         if choice < 0.06:
@@ -145,7 +143,7 @@ def test_a_receiver_that_misbehaves_gets_every_event_in_order(
             handler.accept()
 
     arrivals.behave = misbehave
-    rig.start(*HTTP, "--http-url", arrivals.url, "--http-parallel", parallel)
+    rig.start(*HTTP, "--http-url", arrivals.url)
     with rig.writing():
         time.sleep(SECONDS)
     rig.drain()

@@ -300,15 +300,13 @@ def test_fatal_ends_it(world: World, arrivals: Arrivals) -> None:
     assert world.letters() == {1: "F", 2: "N"}
 
 
-@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_statements_run_after_a_cycle_that_published(world: World, arrivals: Arrivals, level: str) -> None:
+def test_statements_run_after_a_cycle_that_published(world: World, arrivals: Arrivals) -> None:
     world.change("create table marks (n integer)")
     try:
         with running(
             world,
             arrivals,
             post_poll_stmt="insert into marks values (1); insert into marks values (2)",
-            transaction_isolation_level=level,
         ):
             world.write(key(1, event_type=4))
             until(lambda: _count(world, "marks") == 2)
@@ -316,6 +314,34 @@ def test_statements_run_after_a_cycle_that_published(world: World, arrivals: Arr
         assert _count(world, "marks") == 2
     finally:
         world.change("drop table marks")
+
+
+def test_a_statement_that_fails_is_logged_and_the_publisher_goes_on(
+    world: World, arrivals: Arrivals, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Leave nothing of the statements before it."""
+    world.change("create table marks (n integer)")
+    try:
+        words = "insert into marks values (1); insert into nowhere values (2)"
+        with running(world, arrivals, post_poll_stmt=words) as run:
+            for number in (1, 2):
+                world.write(key(number, event_type=4))
+                until(lambda: f"<association>idu={number}," in "".join(arrivals.documents))  # noqa: B023
+            until(lambda: caplog.text.count("post-poll-stmt failed: insert into nowhere") == 2)
+            assert run.fault is None
+        assert _count(world, "marks") == 0
+    finally:
+        world.change("drop table marks")
+
+
+def test_a_statement_that_names_the_log_is_a_warning(
+    world: World, arrivals: Arrivals, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = "delete from eventlog where status = 'S'"
+    with running(world, arrivals, post_poll_stmt=words):
+        world.write(key(1, event_type=4))
+        until(lambda: world.counts() == {})
+    assert f"post-poll-stmt names the log: {words}" in caplog.text
 
 
 def test_statements_run_after_each_connect(world: World, arrivals: Arrivals) -> None:

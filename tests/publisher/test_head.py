@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from eventlog.publisher.blocked_prefix import BlockedPrefix, look_at_all
+from eventlog.sql.log.blocked_range import NO_RANGE
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Letter
-from eventlog.publisher.blocked_prefix import BlockedPrefix, look_at_all
-from eventlog.sql.log.blocked_range import NO_RANGE
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot

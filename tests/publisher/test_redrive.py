@@ -10,7 +10,6 @@ import pytest
 from lxml import etree
 from sqlalchemy import text
 
-from eventlog.publisher.postpoll import run_statements
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
 from tests.publisher.test_commands import busy, call, fail
@@ -208,18 +207,14 @@ def test_one_row_that_was_overtaken_keeps_its_event(world: World) -> None:
     assert types(world) == {1: 7, 2: 6, 3: 7, 4: 2}
 
 
-CLEANING = ["delete from eventlog where status in ('S', 'W') -- all of it"]
-
-
-@pytest.fixture(params=["update", "delete", "purged", "cleaned up"])
+@pytest.fixture(params=["update", "delete", "purged"])
 def handled(world: World, request: pytest.FixtureRequest) -> Callable[[], object]:
     """A log that is finished in some way, and what then becomes of the rows that are handled."""
     way: str = request.param
     world.delete_from_log = way == "delete"
     if way == "purged":
         return partial(purge_all, world)
-    cleaning = CLEANING if way == "cleaned up" else ()
-    return partial(run_statements, world.store, cleaning, "read committed")
+    return lambda: None
 
 
 def test_a_delete_that_was_overtaken_stays(world: World, handled: Callable[[], object]) -> None:

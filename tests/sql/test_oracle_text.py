@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import sqlfluff
+from eventlog.sql.log.blocked_range import BlockedRange
+from eventlog.sql.log.lanes import Lane, between
 
 from eventlog.sql.common.storage import storage_of
 from eventlog.sql.common.templates import statements
-from eventlog.sql.log.blocked_range import BlockedRange
-from eventlog.sql.log.lanes import Lane, between
 from eventlog.sql.log.pending import Selection, pending_statement
 from eventlog.sql.names import Log
 from eventlog.sql.oracle import ORACLE

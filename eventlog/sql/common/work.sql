@@ -121,7 +121,3 @@ update {state} set heartbeat_at = {utc_now} where one = 1
 -- brake_noted --
 -- Which tables an operator let pass the brake on deletes, and which have passed it; the last notice last.
 select table_name, kind from {notice} where kind in ('resume', 'pass') order by notice_id
-
--- columns_noted --
--- The columns that are on record of each table, the last notice of each last.
-select table_name, words from {notice} where kind = 'columns' order by notice_id

@@ -18,7 +18,7 @@ from eventlog.sql import current
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought, TableKeys
+from eventlog.sql.current import NO_BOUND, Current, Readable, TableKeys
 from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange, grow
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.lanes import LOWEST, Lane, between
@@ -306,9 +306,3 @@ class Snapshot(Pending):
         if all(self._reads(keys.table) for keys in asked):
             self._queries.together(self._connection, self._before(view=asked[0].table.view))
         return current.current_columns(self._connection, self._queries, asked, bound)
-
-    def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
-        """Return the keys, as texts in key order, of the first objects that have all these values."""
-        if self._reads(table):
-            self._queries.together(self._connection, self._before(view=table.view))
-        return current.search(self._connection, self._queries, table, sought, most)

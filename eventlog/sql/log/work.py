@@ -149,10 +149,6 @@ class Work:
         """Leave a notice."""
         self._queries.run(self._connection, "note", kind=kind, table_name=table_name, words=words)
 
-    def noted_columns(self) -> dict[str, str]:
-        """Return the columns that are on record of each table."""
-        return {name: str(words) for name, words in self._queries.run(self._connection, "columns_noted")}
-
     def passing_tables(self) -> set[str]:
         """Return the tables whose next poll may delete any number of objects."""
         last_kinds = dict(self._queries.run(self._connection, "brake_noted").all())

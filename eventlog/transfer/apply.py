@@ -53,7 +53,7 @@ def apply_to_database(
         shown: Advance = (lambda size: None) if going.follow else advance  # what is followed has no end
         full = replace(job, given=all_given(job, clock))
         heard = partial(_advance, rows, shown)
-        source = open_from_state(Opening(full, state, report, advance=heard, by_column=tables.by_column))
+        source = open_from_state(Opening(full, state, report, advance=heard))
         assert source is not None
         with closing(source):
             transfer(

@@ -78,10 +78,6 @@ with no data
 -- Stages rows.
 copy {stage} ({names}) from stdin
 
--- stage_copy_csv --
--- Stages rows that come as CSV.
-copy {stage} ({names}) from stdin with (format csv)
-
 -- stage_empty --
 -- Takes all rows from a stage.
 truncate table {stage}

@@ -11,7 +11,6 @@ source_schema  what a source says of its tables beside changes
 table_target   what a change does to which row; `blocks` does the same for many changes, by column
 cells          what a value becomes in a column; `cell_columns` does the same for many values
 reduction      many changes of a row as one effect
-column_rows    the same for batches by column; `array_cells` makes the cells
 rows           the steps of changes, in tables where each row is there once
 versions       the same in tables with history; `history` says which, `validity` what columns hold
 staging        the effects of a batch, written by few statements; `copying` how they reach PostgreSQL

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
@@ -33,10 +33,6 @@ from eventlog.targets.tables.table_target import Act, Step, TableTarget
 from eventlog.targets.tables.tally import StepsResult, Tally
 from eventlog.targets.tables.validity import check_position
 from eventlog.targets.tables.versions import VersionSteps
-
-if TYPE_CHECKING:
-    from eventlog.columnar.change_batch import ChangeBatch
-    from eventlog.targets.tables.column_rows import ColumnRows
 
 LOGGER = logging.getLogger(__name__)
 PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)  # seconds before a group that met another transaction is done again
@@ -72,8 +68,6 @@ class Database:
         doer: type[RowSteps | VersionSteps] = VersionSteps if settings.history else RowSteps
         self._doer = doer(self._connection, self._dialect, settings)
         self._deleted = DeletedRows(DeleteLimit.read(settings.max_deletes), self._count_rows)
-        by_row = self._deleted.is_limited or not isinstance(self._doer, RowSteps)
-        self.by_column = self._dialect.copies and not by_row  # it writes batches
         self.state, self._rounds = self._begin()
 
     def close(self) -> None:
@@ -93,15 +87,14 @@ class Database:
     def apply(self, group: Group) -> Tally:
         """Make rows of a group, in one transaction with what is then applied; the statements that the tables
         need before run alone. One that met another's transaction is done again."""
-        tables = self._by_column(group)
-        blocks = () if tables else blocks_of(group.changes)
+        blocks = blocks_of(group.changes)
         if group.begins:
             self._deleted.begin()
         self._prepare(blocks)
         pauses = iter(PAUSES)
         while True:
             try:
-                result, deleted = self._write(group, blocks, tables)
+                result, deleted = self._write(group, blocks)
                 break
             except DatabaseFailed as fault:
                 pause = next(pauses, None)
@@ -114,22 +107,19 @@ class Database:
         self.state = group.state if group.state is not None else self.state
         return result.tally
 
-    def _write(
-        self, group: Group, blocks: Sequence[Block], tables: Mapping[TableTarget, ColumnRows]
-    ) -> tuple[StepsResult, Mapping[TableTarget, int]]:
+    def _write(self, group: Group, blocks: Sequence[Block]) -> tuple[StepsResult, Mapping[TableTarget, int]]:
         """Make rows of a group in one transaction. Return what came of it, and the deletes of each table."""
         result = StepsResult(Tally(), [])
         deleted: Mapping[TableTarget, int] = {}
         new = self._new(blocks)
-        steps = None if new or tables else list(self._steps(blocks, result))
-        goals = [*tables, *(goal for goal, _ in new), *(step.goal for step in steps or ())]
-        self._doer.open(dict.fromkeys(goals))
+        steps = None if new else list(self._steps(blocks, result))
+        self._doer.open(dict.fromkeys([*(goal for goal, _ in new), *(step.goal for step in steps or ())]))
         self._connection.commit()
         self._lock()
         if new and self._doer.copy(new):
             result.tally.count_all(change.op for block in blocks for change in block.changes)
-        elif not (tables and isinstance(self._doer, RowSteps) and self._doer.write(tables, result)):
-            steps = list(self._steps(blocks or blocks_of(group.changes), result)) if steps is None else steps
+        else:
+            steps = list(self._steps(blocks, result)) if steps is None else steps
             deleted = self._deleted.count(steps)
             self._doer.begin((step.change for step in steps), self._rounds)
             self._settle(steps, result)
@@ -193,20 +183,6 @@ class Database:
             return ()
         new = [(goal, block) for goal, block in goals if goal is not None and block.op in NEW]
         return new if len(new) == len(goals) else ()
-
-    def _by_column(self, group: Group) -> Mapping[TableTarget, ColumnRows]:
-        """Return the rows of a group of batches by column; none if changes need a closer look."""
-        found: dict[TableTarget, list[ChangeBatch]] = {}
-        for batch in group.batches if self.by_column else ():
-            goal = self._goals.known(batch.schema, batch.table)
-            if goal is None:
-                return {}
-            found.setdefault(goal, []).append(batch)
-        if not found:
-            return {}
-        from eventlog.targets.tables.column_rows import rows_of_batches  # only batches need Arrow
-
-        return rows_of_batches(found, self._dialect)
 
     def _steps(self, blocks: Sequence[Block], result: StepsResult) -> Iterator[Step]:
         """Yield what changes do, in their order; refuse each change that is impossible by itself."""

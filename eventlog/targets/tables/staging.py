@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import TextClause, text
 from sqlalchemy.engine import Connection
@@ -15,15 +15,10 @@ from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.queries import unbound
 from eventlog.targets.tables.cells import Cells
-from eventlog.targets.tables.copying import copy_columns, copy_table
+from eventlog.targets.tables.copying import copy_columns
 from eventlog.targets.tables.errors import FixedNumber
 from eventlog.targets.tables.reduction import ASKED, NOTHING, UNASKED, Effect
 from eventlog.targets.tables.table_target import TableTarget
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from eventlog.targets.tables.column_rows import ColumnEffects
 
 _OWN = ("n", "expected", "gone", "act", "lacks", "mask")
 _FRESH = 16  # batches for which a table whose rows were there already is not taken for an empty one
@@ -82,15 +77,6 @@ class Stage:
         self._load((*_OWN, *self._cells), (*own, *map(_supplied, columns)))
         self._check_keys(len(effects))
 
-    def fill_columns(self, effects: ColumnEffects) -> None:
-        """Stage the effects of batches; raise Collision if two of them are of one row."""
-        self._masks = {"u": {}, "w": {None: NOTHING} if effects.writes else {}}
-        self._empty()
-        names = ", ".join(effects.staged.column_names)
-        statement = self._statement("stage_copy_csv", names=names)
-        copy_table(self._connection, statement.text, effects.staged)
-        self._check_keys(effects.staged.num_rows)
-
     def missing(self) -> list[int]:
         """Return the staged effects whose row must be there and is not."""
         return [int(row[0]) for row in self._run("stage_missing")]
@@ -129,12 +115,6 @@ class Stage:
         copy = self._statement("stage_copy", stage=self.goal.name, names=names)
         copy_columns(self._connection, copy.text, columns)
 
-    def copy_table(self, rows: pa.Table) -> None:
-        """Copy whole rows into the table, as `copy` does."""
-        names = self._names(range(len(self._cells)))
-        copy = self._statement("stage_copy_csv", stage=self.goal.name, names=names)
-        copy_table(self._connection, copy.text, rows)
-
     def _check_keys(self, different: int) -> None:
         """Raise Collision if the staged rows belong to fewer rows of the target than there are different
         keys.
@@ -156,15 +136,11 @@ class Stage:
         """Return whether two keys are the same row exactly if their cells are equal."""
         return all(column.kind.name == "INT" for column in self.goal.table.key_columns)
 
-    def _empty(self) -> None:
-        """Take the rows of an earlier batch out of the stage."""
+    def _load(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
+        """Stage rows, given by column, in place of the earlier ones."""
         if self._used or not self._dialect.copies:
             self._run("stage_empty")
         self._used = True
-
-    def _load(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
-        """Stage rows, given by column, in place of the earlier ones."""
-        self._empty()
         if not columns or not columns[0]:
             return
         if self._dialect.copies:

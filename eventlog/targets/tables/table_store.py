@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from eventlog.core.change import Change
 from eventlog.targets.tables.tally import Tally
-
-if TYPE_CHECKING:
-    from eventlog.columnar.change_batch import ChangeBatch
-
-    Part = Change | ChangeBatch
 
 
 class Group(NamedTuple):
     """A group of whole transactions of the source that become one of the target, and the state after them."""
 
-    parts: Sequence[Part]
+    changes: Sequence[Change]
     state: str | None
     marks: Sequence[str] = ()  # noted one by one, if the source has no states
     begins: bool = False  # it is the first of one look at the source
-
-    @property
-    def changes(self) -> Sequence[Change]:
-        """All changes, one by one."""
-        found: list[Change] = []
-        for part in self.parts:
-            if isinstance(part, Change):
-                found.append(part)
-            else:
-                found.extend(part.changes())
-        return found
-
-    @property
-    def batches(self) -> Sequence[ChangeBatch]:
-        """The batches, if it has nothing else."""
-        found = [part for part in self.parts if not isinstance(part, Change)]
-        return found if len(found) == len(self.parts) else ()
 
 
 class TableStore(Protocol):

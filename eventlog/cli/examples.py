@@ -56,7 +56,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "apply": (
         "eventlog apply --to-url postgresql://owner@localhost/dwh --tables tables.toml changes.jsonl",
-        "eventlog apply --to-delta lake --tables tables.toml changes.jsonl",
         "eventlog apply --from qlik-table --to-url mariadb://owner@localhost/dwh --history usr__ct.csv",
     ),
     "capture": (

@@ -21,7 +21,6 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "mysql": ("pymysql", "cryptography"),
     "kafka": ("confluent_kafka",),
     "avro": ("fastavro",),
-    "delta": ("deltalake",),
     "informix": ("jpype",),
 }
 

@@ -22,7 +22,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Rooms that need an optional package as a whole: they too are imported where they are used.
 ROOMS = {
-    "eventlog.targets.tables.delta",
     "eventlog.sources.kafka",
     "eventlog.targets.kafka_transactions",
     "eventlog.targets.kafka_writing",

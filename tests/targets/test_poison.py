@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy
-from deltalake import DeltaTable
 from sqlalchemy.engine import Engine
 
 from eventlog.core.change import ABSENT, Change, Field, Op
-from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.jobs.report import Report
-from eventlog.sequence.delivery import by_transaction
 from eventlog.sql.dialects import dialect_of
-from eventlog.targets.tables.delta import Delta
 from eventlog.targets.tables.errors import NotMade
-from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.table_writer import TableWriter
 from tests.databases import Database
 from tests.targets.support import apply, places, rows, run
 
@@ -168,23 +159,3 @@ def test_a_missing_right_ends_the_run_and_passes_nothing_over(postgres: Database
         apply(engine, [inserted("new", 1, {"v": 1})], tables=Tables())
     assert rows(engine, "select rounds from eventlog_applied") == [(0,)]
     engine.dispose()
-
-
-@pytest.mark.parametrize("group", [1, 1_000])
-def test_each_poisonous_change_costs_itself_in_delta(tmp_path: Path, group: int) -> None:
-    refused: list[Refused] = []
-    names = ["..", "a/b", "_x", *NAMES.values()]
-    names = [name for name in names if len(name) < 70] + ["t" * 300]
-    poisons = [inserted(name, 1, {"v": 1}) for name in names]
-    poisons += [inserted("good", 7, {name: 1}) for name in ("", "a\0", "\ud800", "t" * 300)]
-    poisons += [inserted("good", 7, {"v": int("9" * 4_000)}), inserted("good", 7, {"cc": 1, "CC": 2})]
-    changes = [inserted("good", 1, {"v": 1}), *poisons, inserted("good", 2, {"v": 2})]
-    numbered = [c._replace(position=f"{n:035}", transaction=str(n)) for n, c in enumerate(changes)]
-    chosen = ApplySettings(group=group)
-    with closing(Delta(tmp_path, "test", Tables(), chosen, refused.append)) as target:
-        writer = TableWriter(target, "test", "changes", chosen, refused.append)
-        writer.write(Report(refused.append).good(by_transaction(numbered)))
-        tally = writer.tally
-    assert (tally.inserted, tally.refused, len(refused)) == (2, len(poisons), len(poisons))
-    found = DeltaTable(tmp_path / "good").to_pyarrow_table().to_pylist()
-    assert sorted((row["id"], row["v"]) for row in found) == [(1, 1), (2, 2)]

@@ -1,9 +1,7 @@
 """Changes become rows of tables, which remember themselves what was applied.
 
-table_writer   groups of whole transactions, which a store takes one by one
-table_store    what a store of tables must do
-database       a database as one: a group in one transaction, with what was applied
-delta          a folder of Delta tables as one
+table_writer   groups of whole transactions, which the database takes one by one
+database       a group in one transaction of the database, with what was applied
 progress       what was applied of a source, and is passed over when it is read again
 late_changes   which rows a late change must leave alone
 catalogue      the tables of a database, found or made; `definitions` the statements that make them

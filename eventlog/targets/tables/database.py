@@ -6,11 +6,12 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.core.change import Change
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
@@ -28,7 +29,6 @@ from eventlog.targets.tables.rows import RowSteps
 from eventlog.targets.tables.settings import ApplySettings
 from eventlog.targets.tables.source_schema import SourceSchema
 from eventlog.targets.tables.staging import Collision
-from eventlog.targets.tables.table_store import Group
 from eventlog.targets.tables.table_target import Act, Step, TableTarget
 from eventlog.targets.tables.tally import StepsResult, Tally
 from eventlog.targets.tables.validity import check_position
@@ -38,10 +38,17 @@ LOGGER = logging.getLogger(__name__)
 PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)  # seconds before a group that met another transaction is done again
 
 
+class Group(NamedTuple):
+    """A group of whole transactions of the source that become one of the target, and the state after them."""
+
+    changes: Sequence[Change]
+    state: str | None
+    marks: Sequence[str] = ()  # noted one by one, if the source has no states
+    begins: bool = False  # it is the first of one look at the source
+
+
 class Database:
     """The target of `--to-url`."""
-
-    until: str | None = None  # a group is applied as a whole
 
     def __init__(
         self,
@@ -73,9 +80,6 @@ class Database:
     def close(self) -> None:
         """Let the connection go."""
         self._connection.close()
-
-    def settle(self) -> None:
-        """Do nothing, because a group is applied as a whole."""
 
     def marked(self, marks: Sequence[str]) -> set[str]:
         """Return those of some marks under which something was applied."""

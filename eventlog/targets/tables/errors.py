@@ -71,22 +71,6 @@ class NoHistory(Misuse):
 it so that apply creates it with them, or apply without history"""
 
 
-class KeepsVersions(Misuse):
-    """{0} keeps versions of its rows: apply to it with history"""
-
-
-class TwoVersions(EventlogError):
-    """its row has a version from {0} already"""
-
-
-class ForgottenState(EventlogError):
-    """the log of {0} no longer records how far the source was applied: its entries were removed"""
-
-
-class HalfDone(EventlogError):
-    """the last group may be in some tables and not in others, and the input no longer has it as it was"""
-
-
 class TwoSchemas(EventlogError):
     """{0} of the schemas {1} and {2} would be one table of the target (--schemas source makes two)"""
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.sequence.delivery import Delivery
-from eventlog.targets.tables.errors import HalfDone, Late, Reload, refuse
+from eventlog.targets.tables.database import Database, Group
+from eventlog.targets.tables.errors import Late, Reload, refuse
 from eventlog.targets.tables.late_changes import LateChanges
 from eventlog.targets.tables.progress import ApplyProgress, progress_of
 from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.table_store import Group, TableStore
 from eventlog.targets.tables.tally import Tally
 
 SECONDS = 1.0  # that a transaction of the target waits for others of the source
@@ -22,37 +22,30 @@ Tell = Callable[[Refused], None]
 
 
 class TableWriter:
-    """A writer that makes rows of deliveries; `refused` receives each change that is left out.
-
-    With `together`, one call writes one group. `forgotten`: the highest position whose row history was
-    discarded.
-    """
+    """A writer that makes rows of deliveries; `refused` receives each change that is left out."""
 
     def __init__(
         self,
-        tables: TableStore,
+        tables: Database,
         source: str,
         format_name: str,
         settings: ApplySettings,
         refused: Tell,
         *,
         has_states: bool = False,
-        together: bool = False,
-        forgotten: str = "",
     ) -> None:
         self.tally = Tally()
         self._held: list[Change] = []  # of whole deliveries, for the next group
         self._last: Delivery | None = None
         self._noted = 0  # refused changes that the tables' state passes over
         self._begins = True  # the next group is the first of one look at the source
-        self._together = together
         self._has_states = has_states
         self._tables = tables
         self._settings = settings
         self._refused = refused
         self._clock = time.monotonic
         # only a source with states reports late changes
-        self._later = LateChanges(forgotten=forgotten) if has_states else None
+        self._later = LateChanges() if has_states else None
         self._progress: ApplyProgress = progress_of(source, format_name, tables.state, has_states=has_states)
 
     def write(self, deliveries: Iterable[Delivery]) -> None:
@@ -63,11 +56,8 @@ class TableWriter:
         self._progress.check_end()
 
     def rest(self) -> None:
-        """Apply what was handed out, for nothing more comes for a moment; to be called while more is awaited.
-
-        A group that is done again ends where it did.
-        """
-        if self._held and not self._together and self._tables.until is None:
+        """Apply what was handed out, because nothing more comes for a moment."""
+        if self._held:
             self._end_group()
 
     def _groups(self, deliveries: Iterable[Delivery]) -> Iterator[None]:
@@ -81,10 +71,8 @@ class TableWriter:
             admitted = self._admitted(delivery)
             self._held += admitted
             characters += _characters(admitted)
-            if self._full(len(self._held), characters, begun, delivery):
+            if self._is_full(characters, begun):
                 yield
-        if self._tables.until is not None and not self._together:
-            raise HalfDone
         noted = self.tally.refused > self._noted  # refused changes are in the state, too
         if self._held or noted or self._is_further():
             yield
@@ -128,13 +116,9 @@ class TableWriter:
             return delivery.overtaken
         return self._later.overtaking(changes)
 
-    def _full(self, held: int, characters: int, begun: float, delivery: Delivery) -> bool:
-        """Return whether a group ends here; a group that is done again ends where it did before."""
-        if self._together:
-            return False
-        if self._tables.until is not None:
-            return self._progress.state(delivery.state) == self._tables.until
-        enough = held >= self._settings.group or characters >= MOST_CHARACTERS
+    def _is_full(self, characters: int, begun: float) -> bool:
+        """Return whether a group ends here."""
+        enough = len(self._held) >= self._settings.group or characters >= MOST_CHARACTERS
         return enough or self._clock() - begun >= SECONDS
 
     def _refuse(self, changes: Sequence[Change], fault: EventlogError) -> None:

@@ -32,13 +32,6 @@ delete t from {stage} as s
 straight_join {table} as t on {same}
 where s.gone = :gone
 
--- history_close --
--- Ends the versions of staged keys.
-update {stage} as s
-straight_join {table} as t on {same}
-set t.{to_seq} = s.to_seq, t.{to_time} = s.to_time
-where s.act = 'c' and s.gone = :gone and t.{to_seq} is null
-
 -- stage_make --
 -- Makes a stage, in which columns have the types of the target's, and take null.
 create temporary table {stage} (

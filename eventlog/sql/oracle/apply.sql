@@ -26,15 +26,6 @@ when matched then update set {settings}
 delete from {table} t
 where exists (select null from {stage} s where s.gone = :gone and {same})
 
--- history_close --
--- Ends the versions of staged keys.
--- what the join names cannot be changed, so that a version is the current one stands behind the change
-merge into {table} t
-using (select * from {stage} where act = 'c' and gone = :gone) s
-on ({same})
-when matched then update set t.{to_seq} = s.to_seq, t.{to_time} = s.to_time
-where t.{to_seq} is null
-
 -- stage_make --
 -- Makes a stage, in which columns have the types of the target's, and take null.
 create private temporary table {stage} on commit preserve definition as

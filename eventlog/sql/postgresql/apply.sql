@@ -52,20 +52,6 @@ from {stage} as s
 where s.act = 'w' and s.lacks = :lacks
   and not exists (select from {table} as t where {same})
 
--- history_close --
--- Ends the versions of staged keys.
-update {table} as t set {to_seq} = s.to_seq, {to_time} = s.to_time
-from {stage} as s
-where s.act = 'c' and s.gone = :gone and {same} and t.{to_seq} is null
-
--- history_insert --
--- Inserts the staged versions; what they lack they have from the version that was closed for them.
-insert into {table} ({names}, {from_seq}, {from_time}, {to_seq}, {to_time}, {op}) overriding system value
-select {cells}, s.from_seq, s.from_time, s.to_seq, s.to_time, s.op
-from {stage} s
-left join {table} t on {same_base} and t.{to_seq} = s.base_seq
-where s.act = 'v'
-
 -- stage_make --
 -- Makes a stage, in which columns have the types of the target's.
 create temporary table {stage} on commit delete rows as

@@ -10,6 +10,5 @@ table_target   what a change does to which row; `blocks` does the same for many 
 cells          what a value becomes in a column; `cell_columns` does the same for many values
 reduction      many changes of a row as one effect
 rows           the steps of changes, in tables where each row is there once
-versions       the same in tables with history; `history` says which, `validity` what columns hold
 staging        the effects of a batch, written by few statements; `copying` how they reach PostgreSQL
 """

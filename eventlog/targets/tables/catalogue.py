@@ -35,7 +35,6 @@ from eventlog.targets.tables.settings import ApplySettings, Named
 from eventlog.targets.tables.source_schema import SourceSchema
 from eventlog.targets.tables.table_target import TableTarget
 from eventlog.targets.tables.type_guesses import guessed_types
-from eventlog.targets.tables.validity import without_validity
 
 OWN = ("eventlog_applied", "eventlog_applied_marks", "eventlog_applied_ddl")
 Shape = tuple[str | None, str, tuple[str, ...]]  # of changes: their table, and the columns that they need
@@ -76,11 +75,6 @@ class TargetTables:
         if goal is None and self._policy != "ignore":
             raise NoTable(named[1])
         return goal
-
-    def known(self, schema: str | None, table: str) -> TableTarget | None:
-        """Return the table for changes of a table, if it was looked up before and takes changes."""
-        named = schema, table
-        return None if named in self._faults else self._found.get(named)
 
     def prepare(self, blocks: Iterable[Block]) -> Iterator[str]:
         """Look up the tables of changes, and make what they lack if that is wanted; yields each statement."""
@@ -206,8 +200,6 @@ class TargetTables:
         if not computed.keys().isdisjoint(relation.table.key):
             raise ComputedKey(name)
         table = replace(relation.table, columns=columns)
-        if self._settings.history:
-            table = without_validity(table, self._dialect)
         return TableTarget(
             table,
             qualified(self._dialect, schema, table.name),

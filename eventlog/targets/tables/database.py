@@ -31,8 +31,6 @@ from eventlog.targets.tables.source_schema import SourceSchema
 from eventlog.targets.tables.staging import Collision
 from eventlog.targets.tables.table_target import Act, Step, TableTarget
 from eventlog.targets.tables.tally import StepsResult, Tally
-from eventlog.targets.tables.validity import check_position
-from eventlog.targets.tables.versions import VersionSteps
 
 LOGGER = logging.getLogger(__name__)
 PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)  # seconds before a group that met another transaction is done again
@@ -72,8 +70,7 @@ class Database:
         self._goals = TargetTables(
             self._connection, self._dialect, tables, settings, described or SourceSchema(), inform
         )
-        doer: type[RowSteps | VersionSteps] = VersionSteps if settings.history else RowSteps
-        self._doer = doer(self._connection, self._dialect, settings)
+        self._doer = RowSteps(self._connection, self._dialect, settings)
         self._deleted = DeletedRows(DeleteLimit.read(settings.max_deletes), self._count_rows)
         self.state, self._rounds = self._begin()
 
@@ -125,7 +122,7 @@ class Database:
         else:
             steps = list(self._steps(blocks, result)) if steps is None else steps
             deleted = self._deleted.count(steps)
-            self._doer.begin((step.change for step in steps), self._rounds)
+            self._doer.begin()
             self._settle(steps, result)
         for refused in result.refused:
             self._refused(refused)
@@ -203,8 +200,6 @@ class Database:
                 continue
             for at, change, act in zip(block.numbers, block.changes, acts_of(goal, block), strict=True):
                 try:
-                    if self._settings.history:
-                        check_position(change)
                     found[at] = goal.steps(change) if act is None else act
                 except EventlogError as fault:
                     refused[at] = refuse(change, fault)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventlog import neutral
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.errors import EventlogError, Refused
 
 
 class NoRow(EventlogError):
@@ -64,11 +64,6 @@ applied: if the deletes are right, run the command again with a larger max-delet
 
 class Reload(EventlogError):
     """a full load of {0} begins, which had changes before (reload = replace takes its rows out first)"""
-
-
-class NoHistory(Misuse):
-    """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key; drop \
-it so that apply creates it with them, or apply without history"""
 
 
 class TwoSchemas(EventlogError):

@@ -1,4 +1,4 @@
-"""The effect of changes on rows, in tables where each row is there once.
+"""The effect of changes on rows.
 
 Steps are done in their order, as many together as possible.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.core.change import ABSENT, Change, Op
+from eventlog.core.change import ABSENT, Op
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed
@@ -41,8 +41,8 @@ class RowSteps:
             if goal not in self._stages:
                 self._stages[goal] = Stage(self._connection, self._dialect, goal, len(self._stages))
 
-    def begin(self, changes: Iterable[Change], rounds: int) -> None:
-        """A transaction of the target begins, in which these changes are applied."""
+    def begin(self) -> None:
+        """A transaction of the target begins."""
         for stage in self._stages.values():
             stage.begin()
 

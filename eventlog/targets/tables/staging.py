@@ -45,13 +45,9 @@ class Stage:
             "same": " and ".join(f"t.{self._name(place)} = s.c{place}" for place in goal.key),
             "keys": ", ".join(f"s.c{place}" for place in goal.key),
         }
-        columns = {f"c{place}": name for place, name in enumerate(goal.columns)} | self._more()
+        columns = {f"c{place}": name for place, name in enumerate(goal.columns)}
         made = ", ".join(f"t.{dialect.quote(column)} as {name}" for name, column in columns.items())
         connection.execute(self._statement("stage_make", columns=made))
-
-    def _more(self) -> dict[str, str]:
-        """Return further columns of the stage, each with the target's column of its type."""
-        return {}
 
     def begin(self) -> None:
         """A transaction of the target begins, and the stage is empty."""

@@ -34,9 +34,6 @@ HOLES = OURS | {
     "key": '"IDU"',
     "schema": '"HR"',
     "column": '"LNAME" varchar2(64 char)',
-    "cell": "c1",
-    "known": '"FNAME"',
-    "at": "2",
     "value": "s.c1",
 }
 MADE = {"apply_create": {"columns": '"IDU" number(10) not null, "FNAME" varchar2(64 char)'}}

@@ -110,12 +110,6 @@ select s.n from {stage} s
 where s.expected = 1
   and not exists (select 1 from {table} t where {same})
 
--- stage_other --
--- A staged row that tells another value of a column than its row has.
-select s.n from {stage} s
-join {table} t on {same}
-where s.{cell} <> t.{known} and (s.mask is null or substr(s.mask, {at}, 1) = '1')
-
 -- stage_keys --
 -- How many rows of the target the staged rows are.
 select count(*) from (select distinct {keys} from {stage} s) d

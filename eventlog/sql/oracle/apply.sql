@@ -9,8 +9,7 @@ where source = :source
 -- which take no other value later.
 select column_name as column_name,
   case virtual_column when 'YES' then 1 else 0 end as computed,
-  case when default_length is not null or identity_column = 'YES' then 1 else 0 end as has_default,
-  0 as fixed
+  case when default_length is not null or identity_column = 'YES' then 1 else 0 end as has_default
 from all_tab_cols
 where owner = :schema and table_name = :table_name and user_generated = 'YES'
 

@@ -16,12 +16,13 @@ set constraints all immediate
 set constraints all deferred
 
 -- apply_columns --
--- The columns of a table: which the database computes, which take more than null where nothing is given, and
--- which take no other value later.
+-- The columns of a table: which the database computes, and which take more than null where nothing is given.
+-- A number that is always generated is computed, unless it is in the key.
 select a.attname as column_name,
-  case when a.attgenerated <> '' then 1 else 0 end as computed,
-  case when a.atthasdef or a.attidentity <> '' or t.typdefault is not null then 1 else 0 end as has_default,
-  case when a.attidentity = 'a' then 1 else 0 end as fixed
+  case when a.attgenerated <> '' or (a.attidentity = 'a' and not exists (
+    select 1 from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisprimary and a.attnum = any (i.indkey)
+  )) then 1 else 0 end as computed,
+  case when a.atthasdef or a.attidentity <> '' or t.typdefault is not null then 1 else 0 end as has_default
 from pg_catalog.pg_attribute a
 join pg_catalog.pg_class c on c.oid = a.attrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace

@@ -23,7 +23,6 @@ from eventlog.targets.tables.cell_columns import to_column
 from eventlog.targets.tables.cells import to_cell
 from eventlog.targets.tables.definitions import Definitions, wanted
 from eventlog.targets.tables.errors import (
-    ComputedKey,
     NoKnownKey,
     NoTable,
     NotMade,
@@ -88,7 +87,7 @@ class TargetTables:
         for named, lacking in by_table.items():
             try:
                 yield from self._prepare(named, lacking)
-            except (NoKnownKey, OwnTable, TwoSchemas, NotTable, ComputedKey, IllegalName) as fault:
+            except (NoKnownKey, OwnTable, TwoSchemas, NotTable, IllegalName) as fault:
                 self._faults[named] = fault
 
     def _prepare(self, named: Named, blocks: Sequence[Block]) -> Iterator[str]:
@@ -197,9 +196,8 @@ class TargetTables:
         facts = {row["column_name"]: row for row in self._facts(schema, relation.table.name)}
         columns = {n: c for n, c in relation.table.columns.items() if not int(facts[n]["computed"])}
         computed = {n: c for n, c in relation.table.columns.items() if n not in columns}
-        if not computed.keys().isdisjoint(relation.table.key):
-            raise ComputedKey(name)
-        table = replace(relation.table, columns=columns)
+        key = relation.table.key if computed.keys().isdisjoint(relation.table.key) else ()
+        table = replace(relation.table, columns=columns, key=key)
         return TableTarget(
             table,
             qualified(self._dialect, schema, table.name),
@@ -208,7 +206,6 @@ class TargetTables:
             self._tables.of(*named),
             self._policy == "ignore",
             tuple(to_column(column, self._dialect) for column in table.columns.values()),
-            frozenset(place for place, n in enumerate(table.columns) if int(facts[n]["fixed"])),
             Table(schema, table.name, computed),
         )
 

@@ -24,7 +24,7 @@ from eventlog.sql.relation import qualified
 from eventlog.targets.tables.blocks import NEW, Block, acts_of, blocks_of
 from eventlog.targets.tables.catalogue import OWN, TargetTables
 from eventlog.targets.tables.deleted_rows import DeletedRows
-from eventlog.targets.tables.errors import FixedNumber, OtherApply, refuse
+from eventlog.targets.tables.errors import OtherApply, refuse
 from eventlog.targets.tables.rows import RowSteps
 from eventlog.targets.tables.settings import ApplySettings
 from eventlog.targets.tables.source_schema import SourceSchema
@@ -254,7 +254,7 @@ class Database:
         point = self._connection.begin_nested()
         try:
             done = work()
-        except (DatabaseFailed, Collision, FixedNumber) as fault:
+        except (DatabaseFailed, Collision) as fault:
             if isinstance(fault, DatabaseFailed) and blames_other_transaction(fault, self._dialect):
                 raise  # it may have taken the savepoint with it
             point.rollback()
@@ -323,7 +323,7 @@ class Database:
         }
 
 
-Blaming = DatabaseFailed | Collision | FixedNumber  # what a row, or several, may be to blame for
+Blaming = DatabaseFailed | Collision  # what a row, or several, may be to blame for
 
 
 def _as_error(fault: Blaming) -> EventlogError:

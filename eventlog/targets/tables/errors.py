@@ -23,14 +23,6 @@ class NotTable(EventlogError):
     """{0} is a {1} in the target: changes go into tables"""
 
 
-class ComputedKey(EventlogError):
-    """the key of {0} has a column that the target computes itself, so changes cannot set it"""
-
-
-class FixedNumber(EventlogError):
-    """the target always generates {0}: its row there keeps its number, but the change has another"""
-
-
 class NotMade(EventlogError):
     """{0} cannot be made as its changes need it: {1}"""
 

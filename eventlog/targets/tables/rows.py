@@ -18,7 +18,6 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.queries import unbound
 from eventlog.targets.tables.blocks import Block, new_rows
 from eventlog.targets.tables.cells import Cells
-from eventlog.targets.tables.errors import FixedNumber
 from eventlog.targets.tables.reduction import Effect, Reduced, by_goal, reduce
 from eventlog.targets.tables.settings import ApplySettings
 from eventlog.targets.tables.staging import Collision, Stage
@@ -74,7 +73,7 @@ class RowSteps:
             work()
             for statement in templates.statements(self._dialect, "apply_check", {}):
                 self._connection.execute(text(statement))
-        except (DatabaseFailed, Collision, FixedNumber):
+        except (DatabaseFailed, Collision):
             point.rollback()
             return False
         point.commit()

@@ -16,7 +16,6 @@ from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.queries import unbound
 from eventlog.targets.tables.cells import Cells
 from eventlog.targets.tables.copying import copy_columns
-from eventlog.targets.tables.errors import FixedNumber
 from eventlog.targets.tables.reduction import ASKED, NOTHING, UNASKED, Effect
 from eventlog.targets.tables.table_target import TableTarget
 
@@ -87,7 +86,6 @@ class Stage:
 
     def write(self) -> None:
         """Change the staged rows that are there, and insert those that are not."""
-        self._check_fixed()
         for act, masks in self._masks.items():
             if settings := self._settings(masks):
                 self._run("apply_update", {"settings": settings}, act=act)
@@ -117,15 +115,6 @@ class Stage:
         """
         if not self._exact and self._run("stage_keys").scalar_one() < different:
             raise Collision
-
-    def _check_fixed(self) -> None:
-        """Raise FixedNumber if a staged row has another number than its row in the target, which keeps its
-        own.
-        """
-        for place in self.goal.fixed.difference(self.goal.key):
-            holes = {"known": self._name(place), "cell": f"c{place}", "at": str(place + 1)}
-            if self._run("stage_other", holes).first() is not None:
-                raise FixedNumber(self.goal.columns[place])
 
     @cached_property
     def _exact(self) -> bool:
@@ -167,7 +156,7 @@ class Stage:
         made = []
         for place in range(len(self.goal.columns)):
             supplied = {mask[place] for mask in masks_of_columns}
-            if place in self.goal.key or place in self.goal.fixed or "1" not in supplied:
+            if place in self.goal.key or "1" not in supplied:
                 continue
             name, new = self._name(place), f"s.c{place}"
             if "0" in supplied:

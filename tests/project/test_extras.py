@@ -23,7 +23,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 # Rooms that need an optional package as a whole: they too are imported where they are used.
 ROOMS = {
     "eventlog.sources.kafka",
-    "eventlog.targets.kafka_transactions",
     "eventlog.targets.kafka_writing",
     "eventlog.targets.topic_state",
     "eventlog_spark",

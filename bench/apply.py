@@ -1,4 +1,4 @@
-"""Changes become rows, one by one and as batches.
+"""Changes become rows.
 
 Inserts are compared with a bare `copy` of the same rows into an empty table; mixed changes follow.
 
@@ -17,16 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-import pyarrow as pa
 from sqlalchemy.engine import Engine
 
-from eventlog.columnar.captures.column_values import ARROW_TYPES
-from eventlog.columnar.change_batch import ChangeBatch
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.demo.embedded import embedded_postgres
 from eventlog.jobs.report import Report
-from eventlog.sequence.delivery import ChangesOfBatches, Delivery, by_transaction
+from eventlog.sequence.delivery import Delivery, by_transaction
 from eventlog.sql.connect import connect
 from eventlog.targets.tables.copying import copy_columns
 from eventlog.targets.tables.database import Database
@@ -35,13 +32,11 @@ from eventlog.targets.tables.table_writer import TableWriter
 
 CHANGES = 200_000
 OF_ONE = 10  # changes of a transaction
-OF_A_BATCH = 10_000
 TABLES = tablesfile.read(
     '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)",'
     ' mail = "varchar(64)", born = "date", paid = "numeric(12,2)" }\n'
 )
 NAMES = tuple(TABLES.get("usr").columns)
-ROWS = pa.struct([(name, ARROW_TYPES[int if name == "idu" else str]) for name in NAMES])
 Row = tuple[Any, ...]
 
 
@@ -59,28 +54,6 @@ def change(op: Op, number: int, values: Sequence[Any], place: int) -> Change:
 
 def inserts(count: int) -> list[Change]:
     return [change(Op.INSERT, number, row(number), number) for number in range(count)]
-
-
-def batches(changes: Sequence[Change]) -> Iterator[Delivery]:
-    """Yield batches of changes as sources of columns hand them out."""
-    for start in range(0, len(changes), OF_A_BATCH):
-        some = changes[start : start + OF_A_BATCH]
-        columns: dict[str, pa.Array] = {
-            "op": pa.array([change.op.value for change in some]).dictionary_encode(),
-            "position": pa.array([change.position for change in some]),
-            "transaction": pa.array([change.transaction for change in some]).dictionary_encode(),
-            "time": pa.nulls(len(some), pa.string()),
-            "user": pa.nulls(len(some), pa.string()),
-            "before": pa.array([whole(change.op is not Op.INSERT, change) for change in some], ROWS),
-            "after": pa.array([whole(change.op is not Op.DELETE, change) for change in some], ROWS),
-        }
-        rows = pa.RecordBatch.from_pydict(columns)
-        yield Delivery(ChangesOfBatches([ChangeBatch(None, "usr", ("idu",), (), rows)]), str(start))
-
-
-def whole(captured: bool, change: Change) -> dict[str, Any] | None:
-    """Return the row of a change, with what a sparse change lacks."""
-    return dict(zip(NAMES, row(int(str(change.key[0][1]))), strict=True)) | change.after if captured else None
 
 
 def mixed(count: int, rows: int) -> Iterator[Change]:
@@ -103,16 +76,14 @@ def mixed(count: int, rows: int) -> Iterator[Change]:
             yield change(Op.UPDATE, number, (*row(number)[:-1], f"{place}.25"), place)
 
 
-def apply(
-    engine: Engine, count: int, source: str, deliveries: Iterable[Delivery], *, has_states: bool
-) -> tuple[float, str]:
+def apply(engine: Engine, count: int, source: str, deliveries: Iterable[Delivery]) -> tuple[float, str]:
     """Return the seconds that it takes to apply so many changes, and what of that our own process works
     at each.
     """
     settings = ApplySettings()
     begun, worked = time.perf_counter(), time.process_time()
     with closing(Database(engine, source, TABLES, settings, print)) as target:
-        rows = TableWriter(target, source, "changes", settings, print, has_states=has_states)
+        rows = TableWriter(target, source, "changes", settings, print)
         rows.write(deliveries)
         tally = rows.tally
     seconds, own = time.perf_counter() - begun, time.process_time() - worked
@@ -125,9 +96,6 @@ def one_by_one(changes: Sequence[Change]) -> Iterator[Delivery]:
     return Report(print).good(by_transaction(changes))
 
 
-WAYS = {"one by one": (one_by_one, False), "by column": (lambda changes: list(batches(changes)), True)}
-
-
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else CHANGES
     with embedded_postgres() as server:
@@ -136,7 +104,7 @@ def main() -> None:
         changes, rows = inserts(count), list(zip(*map(row, range(count)), strict=True))
         more = list(mixed(count, count))
         gc.freeze()
-        apply(engine, 1, "warm", one_by_one(changes[:1]), has_states=False)
+        apply(engine, 1, "warm", one_by_one(changes[:1]))
         for _ in range(3):
             with engine.begin() as connection:
                 connection.exec_driver_sql("drop table if exists bare")
@@ -145,20 +113,13 @@ def main() -> None:
             with engine.begin() as connection:
                 copy_columns(connection, "copy bare from stdin", rows)
             bare = time.perf_counter() - begun
-            for way, (deliveries, has_states) in WAYS.items():
-                with engine.begin() as connection:
-                    connection.exec_driver_sql("truncate usr")
-                given = deliveries(changes)
-                ours, own = apply(engine, count, f"inserts {way} {begun}", given, has_states=has_states)
-                line = f"inserts {way}  {count / ours:>9,.0f} a second   bare copy {count / bare:>9,.0f}"
-                print(f"{line}   {bare / ours:.0%}, {own}")
-        for way, (deliveries, has_states) in WAYS.items():
             with engine.begin() as connection:
                 connection.exec_driver_sql("truncate usr")
-                connection.exec_driver_sql("insert into usr select * from bare")
-            given = deliveries(more)
-            seconds, own = apply(engine, len(more), f"mixed {way}", given, has_states=has_states)
-            print(f"mixed {way}  {count / seconds:>9,.0f} a second, in a table of {count:,} rows, {own}")
+            ours, own = apply(engine, count, f"inserts {begun}", one_by_one(changes))
+            line = f"inserts {count / ours:>10,.0f} a second   bare copy {count / bare:>9,.0f}"
+            print(f"{line}   {bare / ours:.0%}, {own}")
+        seconds, own = apply(engine, len(more), "mixed", one_by_one(more))
+        print(f"mixed {count / seconds:>12,.0f} a second, in a table of {count:,} rows, {own}")
 
 
 if __name__ == "__main__":

@@ -8,14 +8,10 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable, Iterator
-from itertools import chain
 
-from eventlog.columnar.captures import BatchReader
-from eventlog.columnar.change_batch import ChangeBatch
 from eventlog.core.change import Change
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.format import FORMAT
 from eventlog.gbase.records import COMMON, LAYOUTS, ROW_HEAD, ROW_SIZE, ROWS, BeginTx, CommTx, Number, RowHead
@@ -108,14 +104,6 @@ def run_reader(stream: bytes) -> int:
     return sum(isinstance(change, Change) for change in found)
 
 
-def run_batches(stream: bytes) -> int:
-    """Decode the stream to batches of changes."""
-    reader = BatchReader(StreamReader(Tables()))
-    found = chain.from_iterable(map(reader.feed, cut(stream)))
-    items = chain(found, reader.close())
-    return sum(len(item.rows) if isinstance(item, ChangeBatch) else 1 for item in items)
-
-
 def best(work: Callable[[], int]) -> float:
     """Return the processor seconds of the fastest of some rounds."""
     return min(_timed(work) for _ in range(ROUNDS))
@@ -128,7 +116,7 @@ def _timed(work: Callable[[], int]) -> float:
 
 
 def measure() -> Iterator[str]:
-    """Yield two lines of figures for each kind of table."""
+    """Yield a line of figures for each kind of table."""
     rows = TRANSACTIONS * ROWS_EACH
     yield f"{'table':24}{'rows/s':>10}{'MB/s':>7}{'of the floor':>14}{'values only':>13}{'floor rows/s':>14}"
     for name, (text, values) in TABLES.items():
@@ -137,11 +125,8 @@ def measure() -> Iterator[str]:
         floor = best(lambda: run_floor(stream, variable))  # noqa: B023
         only = best(lambda: run_stream(stream))  # noqa: B023
         whole = best(lambda: run_reader(stream))  # noqa: B023
-        columns = best(lambda: run_batches(stream))  # noqa: B023
         speed = f"{rows / whole:10,.0f}{len(stream) / whole / 1e6:7.1f}"
         yield f"{name:24}{speed}{floor / whole:14.0%}{floor / only:13.0%}{rows / floor:14,.0f}"
-        fast = f"{rows / columns:10,.0f}{len(stream) / columns / 1e6:7.1f}"
-        yield f"{name + ', by column':24}{fast}{floor / columns:14.0%}"
 
 
 def main() -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import gc
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import count, islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import eventlog
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
@@ -89,10 +84,8 @@ def _change(i: int) -> Change:
 def main() -> None:
     """Print one line for each direction of each form."""
     made = changes(COUNT)
-    with tempfile.TemporaryDirectory() as folder:
-        columns = _columns(made, Path(folder, "usr__ct.csv"))
-        for name, floor, ours, records in (*_json(made), *_avro(made), *_rows(made), *columns):
-            print(Result(name, records / _best(ours), records / _best(floor)))
+    for name, floor, ours, records in (*_json(made), *_avro(made), *_rows(made)):
+        print(Result(name, records / _best(ours), records / _best(floor)))
 
 
 Case = tuple[str, Callable[[], object], Callable[[], object], int]
@@ -167,20 +160,6 @@ def _rows(made: list[Change]) -> Iterator[Case]:
         lambda: _drain(write()),
         len(lines),
     )
-
-
-def _columns(made: list[Change], path: Path) -> Iterator[Case]:
-    """Yield the reading of a file as batches of changes, compared with the CSV library alone."""
-    eventlog.write(made, path, "qlik-table", tables=KNOWN)
-
-    def floor() -> None:
-        with path.open(newline="") as file:
-            _drain(csv.reader(file))
-
-    with path.open() as file:
-        rows = sum(1 for _ in file) - 1
-    read = partial(eventlog.batches, path, "qlik-table", tables=KNOWN, order="as-is")
-    yield "change table, CSV, read by column", floor, lambda: _drain(read()), rows
 
 
 def _object(names: tuple[str, ...], cells: tuple[Any, ...]) -> dict[str, Any]:

@@ -17,10 +17,9 @@ _OFFERS = {
     "eventlog.core.change": ("ABSENT", "Change", "Field", "Op"),
     "eventlog.core.errors": ("EventlogError", "Refused"),
     "eventlog.core.tables": ("Tables",),
-    "eventlog.columnar.change_batch": ("ChangeBatch",),
     "eventlog.library": (
         *("Document", "Explained", "Record", "RecordRefused"),
-        *("batches", "changes", "documents", "explain", "read", "read_table_key", "records"),
+        *("changes", "documents", "explain", "read", "read_table_key", "records"),
         *("settings_of", "table_key", "tables", "write"),
     ),
 }

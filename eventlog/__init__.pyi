@@ -1,6 +1,5 @@
 """What the package offers, for those who check types; `__init__.py` loads it when it is asked for."""
 
-from eventlog.columnar.change_batch import ChangeBatch as ChangeBatch
 from eventlog.core.change import ABSENT as ABSENT
 from eventlog.core.change import Change as Change
 from eventlog.core.change import Field as Field
@@ -12,7 +11,6 @@ from eventlog.library import Document as Document
 from eventlog.library import Explained as Explained
 from eventlog.library import Record as Record
 from eventlog.library import RecordRefused as RecordRefused
-from eventlog.library import batches as batches
 from eventlog.library import changes as changes
 from eventlog.library import documents as documents
 from eventlog.library import explain as explain

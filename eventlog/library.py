@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from eventlog.columnar.change_batch import ChangeBatch
 from eventlog.core import settings, tablekey, tablesfile
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
@@ -36,7 +35,6 @@ from eventlog.log_files.by_row import PlacedEntry
 from eventlog.log_files.current import CurrentFiles, keyed
 from eventlog.neutral import refuse
 from eventlog.sequence.settings import StreamSettings
-from eventlog.transfer.batches import have_batches, read_batches
 from eventlog.transfer.once import leaving_changes, pick_up
 from eventlog.xds.documents import document, finish
 from eventlog.xds.settings import XdsSettings
@@ -183,28 +181,6 @@ def read(
     report = _report(refused)
     opened = report.good(open_sources([os.fspath(name) for name in names], form.shape, container))
     yield from _changes(form, opened, tables or Tables(), current, report, known)
-
-
-def batches(
-    inputs: FileName | Iterable[FileName],
-    source: str,
-    *,
-    tables: Tables | None = None,
-    refused: OnRefused | None = None,
-    **given: Any,
-) -> Iterator[ChangeBatch | Change]:
-    """Yield the changes in files as batches of Arrow; a change that fits in no batch comes alone.
-
-    Captures (`gbase`) have batches, and change tables (`qlik-table`) in CSV or Parquet if `order` is "as-is".
-    """
-    form, known_tables = format_named(source), tables or Tables()
-    known = read_given(given, Rules, form.settings, StreamSettings)
-    reading: Any = settings.build(form.settings, known)
-    names = [os.fspath(name) for name in ([inputs] if isinstance(inputs, str | os.PathLike) else inputs)]
-    if not have_batches(names, known_tables, reading, settings.build(StreamSettings, known)):
-        yield from read(names, source, tables=tables, refused=refused, **given)
-        return
-    yield from _report(refused).good(read_batches(form, names, known_tables, reading))
 
 
 def records(

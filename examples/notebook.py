@@ -3,15 +3,13 @@
     python examples/notebook.py LAKE OUT
 
 LAKE and OUT are folders, or places as s3a://bucket/path that the session can reach; OUT must be new. It needs
-the extras `spark` and `delta`. deltalake writes the Delta table; where that is on S3 it takes its access
-from AWS_… variables.
+the extra `spark`.
 """
 
 # %% The session: in a notebook it is there.
 import sys
 from pathlib import Path
 
-from deltalake import write_deltalake
 from eventlog_spark import changes, documents
 from pyarrow import csv
 from pyspark.sql import SparkSession
@@ -49,5 +47,5 @@ renamed = spark.sql("""
 """)
 renamed.show()
 
-# %% The changes as a Delta table, for those who have no Spark.
-write_deltalake(f"{out}/usr_changes", told.orderBy("order").toArrow())
+# %% The changes as Parquet.
+told.orderBy("order").coalesce(1).write.parquet(f"{out}/usr_changes")

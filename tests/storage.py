@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import Any
 
 from pyarrow import fs
 
@@ -47,7 +46,7 @@ def conf() -> dict[str, str]:
 
 
 def variables() -> dict[str, str]:
-    """Return the environment in which Spark and deltalake reach the server."""
+    """Return the environment in which Spark reaches the server."""
     few = {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
     reported = " ".join(f"--conf {name}={value}" for name, value in (few | conf()).items())
     return {
@@ -59,8 +58,3 @@ def variables() -> dict[str, str]:
         "AWS_ACCESS_KEY_ID": _KEY,
         "AWS_SECRET_ACCESS_KEY": _KEY,
     }
-
-
-def options() -> dict[str, Any]:
-    """Return the same for deltalake in this process."""
-    return {name: value for name, value in variables().items() if name.startswith("AWS_")}

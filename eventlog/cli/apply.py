@@ -33,14 +33,11 @@ DECLARING = [
 ]
 
 
-@click.command(cls=SettingsCommand, short_help="Make rows of changes, in a database or a Delta table")
+@click.command(cls=SettingsCommand, short_help="Make rows of changes, in a database")
 @click.argument("inputs", nargs=-1)
 @click.option("--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]")
-@click.option("--to-url", help="the database whose tables take the changes, as a SQLAlchemy URL")
 @click.option(
-    "--to-delta",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="the folder of Delta tables that take them",
+    "--to-url", required=True, help="the database whose tables take the changes, as a SQLAlchemy URL"
 )
 @click.option(
     "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet, …"
@@ -61,10 +58,8 @@ DECLARING = [
 @click.option("--strict", is_flag=True, help="stop at the first change that is refused")
 @settings_options(DECLARING)
 @job_options
-def apply(
-    options: JobOptions, to_url: str | None, to_delta: Path | None, keys: tuple[str, ...], follow: bool
-) -> None:
-    """Apply the changes in INPUTS (files, or - for standard input) to tables of a database or of Delta.
+def apply(options: JobOptions, to_url: str, keys: tuple[str, ...], follow: bool) -> None:
+    """Apply the changes in INPUTS (files, or - for standard input) to tables of a database.
 
     Inserts and updates are upserts by the key; deletes delete; columns that a change lacks stay as they are.
     Whole transactions are applied together with the note of what was applied: any repeat is harmless.
@@ -78,9 +73,10 @@ def apply(
 
     Changes that cannot be applied are reported on standard error and left out; the exit code is then 1.
     """
-    from eventlog.transfer.apply import apply_to_database, apply_to_delta
+    from eventlog.transfer.apply import apply_to_database
 
-    _check(options, to_url, to_delta, follow)
+    if options.state is not None:
+        raise Misuse("--state takes no part: the target itself remembers what was applied")
     live = is_live(options.url)
     source = options.source_format or ("gbase" if live else None)
     meant = guess(source, "changes", options.inputs, "-")
@@ -91,21 +87,8 @@ def apply(
     keep = added(options.refused) if options.refused else None
     with reporting(keep, options.strict) as report, ExitStack() as stack:
         advance = stack.enter_context(progress(job.inputs))
-        if to_url is not None:
-            going = stack.enter_context(until_signal()) if follow else ONE_ROUND
-            tally = apply_to_database(job, to_url, chosen, report, clock(), advance, going)
-        elif to_delta is not None:
-            tally = apply_to_delta(job, to_delta, chosen, report, clock(), advance)
+        going = stack.enter_context(until_signal()) if follow else ONE_ROUND
+        tally = apply_to_database(job, to_url, chosen, report, clock(), advance, going)
     print_sentence(str(tally))
     if report.refused:
         sys.exit(1)
-
-
-def _check(options: JobOptions, to_url: str | None, to_delta: Path | None, follow: bool) -> None:
-    """Raise Misuse unless there is one target, which has what the options ask for."""
-    if options.state is not None:
-        raise Misuse("--state takes no part: the target itself remembers what was applied")
-    if (to_url is None) == (to_delta is None):
-        raise Misuse("name the target: --to-url URL, or --to-delta FOLDER")
-    if follow and to_delta is not None:
-        raise Misuse("--follow needs a database: --to-url")

@@ -24,7 +24,7 @@ from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.ordered import SEQUENCERS
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sources.capture_settings import CaptureSettings
-from eventlog.sources.kafka_settings import KafkaSettings, KafkaStates
+from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.transfer.convert import convert as run_convert
 from eventlog.transfer.loop import Going
 
@@ -35,12 +35,10 @@ DECLARING = [
     *((name, known.settings) for name, known in FORMATS.items()),
     ("qlik-message in Kafka", KafkaSettings),
 ]
-_ONCE = "qlik-message in transactions of Kafka"
 _SESSION = "a live capture"
 _DECLARING = [
     *DECLARING,
     ("a stream", StreamSettings),
-    (_ONCE, KafkaStates),
     (_SESSION, CaptureSettings),
 ]
 
@@ -110,8 +108,6 @@ def taking_part(source: str, target: str) -> set[str]:
         parts.add("the log")
     if "qlik-message" in parts:
         parts.add("qlik-message in Kafka")
-    if target == "qlik-message":
-        parts.add(_ONCE)
     if source in SEQUENCERS or source in COMMITS:
         parts.add("a stream")
     return parts

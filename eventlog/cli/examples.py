@@ -54,8 +54,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "apply": (
         "eventlog apply --to-url postgresql://owner@localhost/dwh --tables tables.toml changes.jsonl",
-        "eventlog apply --to-delta lake --tables tables.toml changes.jsonl",
-        "eventlog apply --from qlik-table --to-url mariadb://owner@localhost/dwh --history usr__ct.csv",
+        "eventlog apply --from qlik-table --to-url mariadb://owner@localhost/dwh usr__ct.csv",
     ),
     "capture": (
         "eventlog capture --table hr:owner.usr --jar jdbc.jar,bson.jar 'informix://cdc@db1:9088/hr?server=ol_hr'",

@@ -16,7 +16,6 @@ plain        objects in doubt, the plain way
 engine       all of that, one batch at a time
 packing      events put into documents
 oversized_object   a life larger than memory, by `life_facts` and `cuts`
-change_batch the changes of other formats by column; `captures` and `change_tables` read them
 """
 
 from eventlog.columnar.batch import Rows

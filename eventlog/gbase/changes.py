@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.gbase.change_builder import ChangeBuilder, NamedTable
+from eventlog.gbase.change_builder import ChangeBuilder
 from eventlog.gbase.columns import Text
 from eventlog.gbase.cuts import Cut
 from eventlog.gbase.errorcodes import error_name
@@ -16,7 +16,6 @@ from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.frames import Frames
 from eventlog.gbase.hex_dump import DumpedRead
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
-from eventlog.gbase.schema import Schema
 from eventlog.gbase.settings import MAX_OPEN, MAX_RECORD, MAX_STORED, RecordStore
 from eventlog.gbase.stream import Failed, Fault, Item, RowRecord, Stream
 from eventlog.gbase.transactions import (
@@ -91,40 +90,6 @@ class StreamReader:
     def lost(self) -> bool:
         """Return whether the rest of the input cannot be read."""
         return self._stream.lost
-
-    # --- what a reader by column needs, which reads whole transactions in place of this one
-
-    @property
-    def between(self) -> bool:
-        """Return whether no transaction is open."""
-        return not self._transactions.are_open
-
-    @property
-    def seen(self) -> int:
-        """Return the last commit of an earlier run."""
-        return self._transactions.seen
-
-    @property
-    def max_record(self) -> int:
-        """Return the most bytes of a record."""
-        return self._stream.max_record
-
-    def schema_of(self, table: int) -> Schema | None:
-        """Return the schema of a table; None if no schema explains its rows."""
-        return self._stream.schema_of(table)
-
-    def named(self, table: int, schema: Schema) -> NamedTable:
-        """Return a table as changes name it."""
-        return self._maker.named(table, schema)
-
-    def pass_over(self, transactions: Iterable[int], commit: int) -> None:
-        """Note that whole transactions, up to the last of these commits, were read elsewhere."""
-        self._transactions.pass_over(transactions, commit)
-
-    def skip(self, size: int) -> None:
-        """Pass over bytes that were read elsewhere."""
-        self._idle = False
-        self._stream.offset += size
 
     @property
     def idle(self) -> bool:

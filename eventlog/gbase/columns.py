@@ -6,9 +6,7 @@ size gives it, length prefix included. What `load` gets is what that code unpack
 
 from __future__ import annotations
 
-import codecs
 import datetime as dt
-import enum
 import math
 import struct
 from collections.abc import Callable
@@ -25,19 +23,6 @@ MAX_LENGTH: Final = 32767  # of CHAR and LVARCHAR
 LOCATOR: Final = 76  # bytes in place of a BLOB or CLOB: a prefix of 4 and a locator of 72
 
 
-class ByteForm(enum.Enum):
-    """The forms of bytes that are decoded by column."""
-
-    INTEGER = "a number in network order"
-    DATE = "days since 1899-12-31"
-    BOOLEAN = "a null flag and a value"
-    CHAR = "a text padded with blanks"
-    VARCHAR = "a length of one or two bytes, and a text"
-    LVARCHAR = "a length of two bytes, a null flag, and a text"
-    DECIMAL = "a packed number whose scale is fixed"
-    MOMENT = "a packed date and time of day, to the second"
-
-
 class Text(NamedTuple):
     """The settings for reading the bytes of character columns."""
 
@@ -50,10 +35,6 @@ class Text(NamedTuple):
             return str(data, self.code_set)
         except UnicodeError:
             return Undecoded(bytes(data))
-
-    def form(self, form: ByteForm) -> ByteForm | None:
-        """Return the form of a character column; None where its bytes are not UTF-8."""
-        return form if codecs.lookup(self.code_set).name == "utf-8" else None
 
     def dump(self, value: Scalar) -> bytes:
         if isinstance(value, Undecoded):
@@ -71,9 +52,6 @@ class ColumnType(NamedTuple):
     load: Callable[[Any], Value]
     dump: Callable[[Any], Any]
     null: object = None  # what the code unpacks for null, where the value is else taken as it is
-    holds: type = str  # the type of its values
-    form: ByteForm | None = None  # None: its values are decoded one by one
-    digits: tuple[int, int] = (0, 0)  # of a decimal, before and after the point
 
     @property
     def size(self) -> int | None:
@@ -95,7 +73,7 @@ def _integer(code: str, bits: int) -> Callable[[Declared, Text], ColumnType]:
             )
         return value
 
-    return lambda declared, text: ColumnType(code, load, dump, null, int, ByteForm.INTEGER)
+    return lambda declared, text: ColumnType(code, load, dump, null)
 
 
 _DAY_ZERO: Final = dt.date(1899, 12, 31).toordinal()
@@ -169,7 +147,7 @@ def _float(code: str) -> Callable[[Declared, Text], ColumnType]:
         except (OverflowError, struct.error):
             raise NotExpressible(f"{value!r} is too large for {packing.size} bytes") from None
 
-    return lambda declared, text: ColumnType(f"{packing.size}s", load, dump, holds=float)
+    return lambda declared, text: ColumnType(f"{packing.size}s", load, dump)
 
 
 _STATES: Final[dict[bytes, bool | None]] = {b"\0\0": False, b"\0\1": True, b"\1\0": None}  # null flag, value
@@ -207,7 +185,7 @@ def _char(declared: Declared, text: Text) -> ColumnType:
             raise NotExpressible(f"{value!r} does not fit char({length}) or starts as a null does")
         return data.ljust(length)
 
-    return ColumnType(f"{length}s", load, dump, form=text.form(ByteForm.CHAR) if text.trim else None)
+    return ColumnType(f"{length}s", load, dump)
 
 
 _NULL_TEXT: Final = b"\0"  # a text of one NUL byte and null are the same bytes
@@ -238,7 +216,7 @@ def _varchar(declared: Declared, text: Text) -> ColumnType:
             raise NotExpressible(f"{value!r:.40} is too long, or is what null looks like")
         return len(data).to_bytes(text.prefix, "big") + data
 
-    return ColumnType("", load, dump, form=text.form(ByteForm.VARCHAR))
+    return ColumnType("", load, dump)
 
 
 _NULL_LVARCHAR: Final = b"\0\1\1"
@@ -265,7 +243,7 @@ def _lvarchar(declared: Declared, text: Text) -> ColumnType:
             raise NotExpressible(f"{value!r:.40} is too long for lvarchar")
         return struct.pack(">H?", len(data) + 1, value is None) + data
 
-    return ColumnType("", load, dump, form=text.form(ByteForm.LVARCHAR))
+    return ColumnType("", load, dump)
 
 
 def _decimal(declared: Declared, text: Text) -> ColumnType:
@@ -284,19 +262,15 @@ def _money(declared: Declared, text: Text) -> ColumnType:
 def _fixed(precision: int, scale: int) -> ColumnType:
     size = decimals.fixed_size(precision, scale)
     return ColumnType(
-        f"{size}s",
-        decimals.fixed_load(precision, scale),
-        decimals.fixed_dump(precision, scale),
-        form=ByteForm.DECIMAL,
-        digits=(precision - scale, scale),
+        f"{size}s", decimals.fixed_load(precision, scale), decimals.fixed_dump(precision, scale)
     )
 
 
 def _datetime(declared: Declared, text: Text) -> ColumnType:
     qualifier = declared.qualifier(datetimes.DEFAULT_FIRST, fixed_first=True)
-    whole = qualifier.first == "year" and qualifier.last == "second"
-    load, dump = datetimes.datetime_load(qualifier), datetimes.datetime_dump(qualifier)
-    return ColumnType(f"{qualifier.size}s", load, dump, form=ByteForm.MOMENT if whole else None)
+    return ColumnType(
+        f"{qualifier.size}s", datetimes.datetime_load(qualifier), datetimes.datetime_dump(qualifier)
+    )
 
 
 def _interval(declared: Declared, text: Text) -> ColumnType:
@@ -319,22 +293,18 @@ def _locator(declared: Declared, text: Text) -> ColumnType:
             raise NotExpressible("not the locator of a large object")
         return value
 
-    return ColumnType(f"{LOCATOR}s", load, dump, holds=bytes)
+    return ColumnType(f"{LOCATOR}s", load, dump)
 
 
 def _plain(
-    code: str,
-    load: Callable[[Any], Value],
-    dump: Callable[[Any], Any],
-    holds: type = str,
-    form: ByteForm | None = None,
+    code: str, load: Callable[[Any], Value], dump: Callable[[Any], Any]
 ) -> Callable[[Declared, Text], ColumnType]:
-    return lambda declared, text: ColumnType(code, load, dump, holds=holds, form=form)
+    return lambda declared, text: ColumnType(code, load, dump)
 
 
 _I2, _I4, _I8 = _integer("h", 16), _integer("i", 32), _integer("q", 64)
 _SINGLE, _DOUBLE = _float("f"), _float("d")
-_INT8_TYPE = _plain("10s", _load_int8, _dump_int8, int)
+_INT8_TYPE = _plain("10s", _load_int8, _dump_int8)
 
 TYPES: Final[dict[str, Callable[[Declared, Text], ColumnType]]] = {
     "smallint": _I2,
@@ -345,12 +315,12 @@ TYPES: Final[dict[str, Callable[[Declared, Text], ColumnType]]] = {
     "bigserial": _I8,
     "int8": _INT8_TYPE,
     "serial8": _INT8_TYPE,
-    "date": _plain("i", _load_date, _dump_date, form=ByteForm.DATE),
+    "date": _plain("i", _load_date, _dump_date),
     "smallfloat": _SINGLE,
     "real": _SINGLE,
     "float": _DOUBLE,
     "double precision": _DOUBLE,
-    "boolean": _plain("2s", _load_boolean, _dump_boolean, bool, ByteForm.BOOLEAN),
+    "boolean": _plain("2s", _load_boolean, _dump_boolean),
     "char": _char,
     "character": _char,
     "nchar": _char,

@@ -105,10 +105,6 @@ class Stream:
         """Return whether a length was wrong, so that no further record can be found."""
         return self._lost is not None
 
-    def schema_of(self, table: int) -> Schema | None:
-        """Return the schema of a table; None if no schema explains its rows."""
-        return self._schemas.get(table)
-
     def feed(self, data: bytes | memoryview) -> Iterator[Item]:
         """Yield the records that these bytes make whole, and what is wrong in them."""
         self._pending += data

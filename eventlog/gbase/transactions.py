@@ -97,17 +97,6 @@ class Transactions:
             begun.append(self._pending)
         return Position(min(begun, default=self._last), self._delivered)
 
-    @property
-    def are_open(self) -> bool:
-        """Return whether a transaction is open."""
-        return bool(self._open)
-
-    def pass_over(self, transactions: Iterable[int], commit: int) -> None:
-        """Note that whole transactions, up to the last of these commits, were read elsewhere."""
-        self._strangers.difference_update(transactions)
-        self._pass(commit)
-        self._last, self._delivered = max(self._last, commit), max(self._delivered, commit)
-
     def begin(self, begin: BeginTx) -> Complaint | None:
         """Open a transaction; return a complaint about one of the same number that never ended."""
         self._pass(begin.sequence)

@@ -107,15 +107,6 @@ class Ledger:
         if len(next_batches) < len(coming):
             raise PickedUpBefore
 
-    def settle(self, batch: RememberedBatch, tally: AnswerTally) -> None:
-        """Write what became of the rows of one batch that is out, and forget this batch alone."""
-        self._open = [batch.number]
-        self.write(tally)
-
-    def look_again(self, *, complete: bool) -> None:
-        """Read again what is remembered, unless all of it was settled."""
-        self._open = [] if complete else None
-
     def check_picked(self, record_ids: Sequence[int]) -> None:
         """Raise IdsComeAgain if picked rows have the record_ids of others that went out."""
         if min(record_ids, default=self._highest + 1) <= self._highest:

@@ -51,7 +51,6 @@ class MessageSettings:
     heard: Callable[[Structure], None] | None = None  # is called with each structure that is read
     schema_of: Callable[[int], str] | None = None  # of a registry, by id
     register: Callable[[str, str], int] | None = None  # at a registry: table and schema, for an id
-    register_key: Callable[[str, str], int] | None = None  # likewise, the schema of its keys
 
     def __post_init__(self) -> None:
         if self.framing == "confluent":  # whose wire format holds Avro and nothing else here

@@ -55,20 +55,6 @@ class Finder:
         yield from held
         yield from pairs
 
-    def pass_over(self, rows: int, proof: tuple[MaskOrder, int] | None) -> None:
-        """Note rows that were read elsewhere: how many, and the first order that one proves, with its place.
-
-        Their masks contradict neither each other nor what was known.
-        """
-        if self.order is None and proof is not None:
-            self.order, self._proof = proof
-        self._looked += rows
-
-    @property
-    def undecided(self) -> int:
-        """Return how many more rows may prove the order; 0 if it is known."""
-        return HELD_BACK - self._looked if self.order is None else 0
-
     def see(self, row: ChangeRow) -> None:
         """Note what the mask of a row proves by itself; the first of the sequence counts."""
         data = row.mask

@@ -113,24 +113,6 @@ class RowReader:
         seq = self._sequence(self._seq(cells), letter) if self._sequenced else None
         return _new(ChangeRow, (where, letter, seq, mask, self._data(cells), cells, raw, self))
 
-    def mask_of(self, cell: Any) -> bytes:
-        """Return the mask in a cell."""
-        mask = self._masks.get(cell)
-        return self._load_mask(cell) if mask is None else mask
-
-    def flags_of(self, mask: bytes, order: MaskOrder) -> tuple[bool, ...]:
-        """Return for each data column whether a mask sets its bit."""
-        return self._flags_of(mask, order).set
-
-    def time_of(self, cell: object) -> str | None:
-        """Return the time in a header cell."""
-        return None if cell is None else _time(cell, self._time_form)
-
-    def value(self, place: int, cell: Any) -> Value:
-        """Return the value in a cell of a data column."""
-        found: Value = self._plan.one(place, cell)
-        return found
-
     def transaction(self, row: ChangeRow) -> tuple[str, str] | None:
         """Return the identity of a row's transaction: its id and the time part of its change_seq."""
         found = self._circumstance(row.cells)[0]

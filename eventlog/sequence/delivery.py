@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed
-
-if TYPE_CHECKING:
-    from eventlog.columnar.change_batch import ChangeBatch
 
 
 class Stale(EventlogError):
@@ -71,16 +67,6 @@ class ChangesOf(Sequence[Change]):
     def __getitem__(self, at: int | slice) -> Change | Sequence[Change]:
         found = self._placed[at]
         return found.change if isinstance(found, Placed) else [placed.change for placed in found]
-
-
-class ChangesOfBatches:
-    """The changes of batches, one by one for a target that takes no columns."""
-
-    def __init__(self, batches: Sequence[ChangeBatch]) -> None:
-        self.batches = batches
-
-    def __iter__(self) -> Iterator[Change]:
-        return chain.from_iterable(batch.changes() for batch in self.batches)
 
 
 def by_transaction(changes: Iterable[Change | Refused]) -> Iterator[Delivery | Refused]:

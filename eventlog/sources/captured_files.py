@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Shape, Source
 from eventlog.files.inputs import Advance, open_sources, stem_of
-from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.stream_sources import read_source, reader
 from eventlog.gbase.transactions import START
@@ -19,10 +17,6 @@ from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sources.commits_feed import CommitsFeed
 from eventlog.sources.growing_stream import Growing, load_position
-
-if TYPE_CHECKING:
-    from eventlog.columnar.captures import BatchReader
-    from eventlog.columnar.change_batch import ChangeBatch
 
 
 class CaptureReading:
@@ -37,12 +31,9 @@ class CaptureReading:
         name: str,
         position: Any,
         advance: Advance,
-        *,
-        by_column: bool,
     ) -> None:
         since = START if position is None else load_position(position)
         self._reading = reading
-        self._by_column = by_column
         self._opened = open_sources([name], Shape.BYTES, None, advance, job.limits)
         source: Source[bytes] = Source(name, stem_of(name), (), ())
         self._stream = reader(reading, job.tables, source, since)
@@ -55,7 +46,7 @@ class CaptureReading:
     def close(self) -> None:
         """Do nothing, because no file is open between rounds."""
 
-    def answers(self, growing: bool) -> Iterator[Change | ChangeBatch | Refused | None]:
+    def answers(self, growing: bool) -> Iterator[Change | Refused | None]:
         """Yield the changes of the capture after its position; None where all transactions before it are
         whole.
         """
@@ -67,24 +58,15 @@ class CaptureReading:
             else:
                 yield from self._by_piece(source, growing)
 
-    def _by_piece(
-        self, source: Source[bytes], growing: bool
-    ) -> Iterator[Change | ChangeBatch | Refused | None]:
+    def _by_piece(self, source: Source[bytes], growing: bool) -> Iterator[Change | Refused | None]:
         """Yield the changes of each piece: those of a transaction come with its commit, all of them."""
-        reader = _batch_reader(self._stream) if self._by_column else self._stream
         for piece in source.records:
             if isinstance(piece, Refused):
                 yield piece
                 continue
-            yield from reader.feed(piece)
+            yield from self._stream.feed(piece)
             yield None
-        yield from () if growing else reader.close()
-
-
-def _batch_reader(stream: StreamReader) -> BatchReader:
-    from eventlog.columnar.captures import BatchReader  # only batches need Arrow
-
-    return BatchReader(stream)
+        yield from () if growing else self._stream.close()
 
 
 def captures(
@@ -93,21 +75,14 @@ def captures(
     state: str | None,
     follow: bool,
     advance: Advance,
-    *,
-    by_column: bool = False,
 ) -> CommitsFeed:
-    """Return the captures of a job as one source; those that are followed stay open between rounds.
-
-    `by_column` asks for batches. Only a single regular file has them: several are merged by transaction, and
-    what comes through a pipe may not wait for more.
-    """
+    """Return the captures of a job as one source; those that are followed stay open between rounds."""
     growing: dict[str, Growing] = {}
     since = job.settings(StreamSettings).since
-    batches = by_column and not since and len(job.all_inputs) == 1 and os.path.isfile(job.all_inputs[0])
 
     def opened(name: str, position: Any) -> CaptureReading | Growing:
         if not follow:
-            return CaptureReading(job, reading, name, position, advance, by_column=batches)
+            return CaptureReading(job, reading, name, position, advance)
         if name not in growing:
             start = START if position is None else load_position(position)
             growing[name] = Growing(name, job.tables, reading, start)

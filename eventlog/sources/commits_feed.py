@@ -7,18 +7,15 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed
 from eventlog.files.keyed_store import KeyedStore, StoredItems
 from eventlog.sequence.commits import Commits, number_of, once, place_of, repeats_left_out, sequence_of
-from eventlog.sequence.delivery import ChangesOf, ChangesOfBatches, Delivery, Stale
+from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
 from eventlog.sequence.transactions import size_of
-
-if TYPE_CHECKING:
-    from eventlog.columnar.change_batch import ChangeBatch
 
 _JOINED: Final = object()  # the key of the changes of a transaction in several streams
 
@@ -52,25 +49,22 @@ class CommitReading(Protocol):
     def over(self) -> EventlogError | None:
         """Return why the reading ended, if an error ended it."""
 
-    def answers(self, growing: bool, /) -> Iterator[Change | ChangeBatch | Refused | None]:
+    def answers(self, growing: bool, /) -> Iterator[Change | Refused | None]:
         """Yield its changes; a growing stream may end in the middle of a transaction.
 
-        None means that the transactions of all changes before it are whole. So are those of batches that
-        follow each other; only the single stream of a feed has batches.
+        None means that the transactions of all changes before it are whole.
         """
 
     def close(self) -> None: ...
 
 
 class _Whole(NamedTuple):
-    """A transaction of one stream, or those of batches that follow each other."""
+    """A transaction of one stream."""
 
     order: Order
     stream: str
     changes: StoredItems[Placed]
     position: Callable[[], Any]
-    batches: Sequence[ChangeBatch] = ()  # in place of the changes
-    last: Last = _NONE  # of the batches
 
 
 class CommitsFeed:
@@ -138,11 +132,10 @@ class CommitsFeed:
             refused.clear()
             self._check(wholes)
             self._moved |= {whole.stream: whole.position for whole in wholes}
-            self._last = max(self._last, wholes[0].order[:2], wholes[0].last)
+            self._last = max(self._last, wholes[0].order[:2])
             if wholes[0].order[0] > self._since:
                 changes = self._joined(wholes, repeated) if len(wholes) > 1 else wholes[0].changes
-                batches = wholes[0].batches
-                yield self._delivery(ChangesOfBatches(batches) if batches else ChangesOf(changes))
+                yield self._delivery(ChangesOf(changes))
                 changes.close()
             for whole in wholes:
                 whole.changes.close()
@@ -195,7 +188,7 @@ class CommitsFeed:
         self,
         number: int,
         name: str,
-        answers: Iterable[Change | ChangeBatch | Refused | None],
+        answers: Iterable[Change | Refused | None],
         reading: CommitReading,
         refused: list[Refused],
     ) -> Iterator[_Whole]:
@@ -203,23 +196,13 @@ class CommitsFeed:
         taken.
         """
         open_: tuple[str | None, Order, Callable[[], Any]] | None = None
-        batches: list[ChangeBatch] = []
-        position = reading.position  # after the batches
         for item in answers:
             if isinstance(item, Refused):
                 refused.append(item)
                 continue
-            change = item if isinstance(item, Change) else None
-            if open_ is not None and (change is None or change.transaction != open_[0]):
+            if open_ is not None and (item is None or item.transaction != open_[0]):
                 yield _Whole(open_[1], name, self._held.take(name), open_[2])
                 open_ = None
-            if item is not None and not isinstance(item, Change):
-                batches.append(item)
-                position = reading.position
-                continue
-            if batches:
-                yield self._whole_batches(number, name, batches, position)
-                batches = []
             if item is None:
                 continue
             order = open_[1] if open_ else (*place_of(item, self._commits)[:2], number)
@@ -228,22 +211,6 @@ class CommitsFeed:
             open_ = item.transaction, order, reading.position
         if open_ is not None:
             yield _Whole(open_[1], name, self._held.take(name), open_[2])
-        if batches:
-            yield self._whole_batches(number, name, batches, position)
-
-    def _whole_batches(
-        self, number: int, name: str, batches: Sequence[ChangeBatch], position: Callable[[], Any]
-    ) -> _Whole:
-        """Return the transactions of batches as one."""
-        commits = [commit for batch in batches for commit in self._ends(batch)]
-        order = (*min(commits), number)
-        return _Whole(order, name, self._held.take(name), position, batches, max(commits))
-
-    def _ends(self, batch: ChangeBatch) -> Iterator[Last]:
-        """Yield the first and the last commit of a batch."""
-        commits = batch.rows.column(self._commits.fact).to_numpy()
-        for at in (int(commits.argmin()), int(commits.argmax())):
-            yield int(commits[at]), batch.rows.column("transaction")[at].as_py()
 
 
 def _load(state: str | None) -> tuple[dict[str, Any], Last]:

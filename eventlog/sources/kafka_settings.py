@@ -10,7 +10,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
 from eventlog.files.secret import read_secret
 
-_FLAGS = {"group.id": "--kafka-group", "transactional.id": "--kafka-transactional-id"}
+_FLAGS = {"group.id": "--kafka-group"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,6 @@ class KafkaSettings:
     )
     kafka_key: str = setting(
         "primary-key", "the key of data messages", choices=("none", "primary-key", "table")
-    )
-    kafka_key_encoding: str = setting(
-        "text",
-        "how a primary key is written: as text, or as an Avro KeyRecord, if messages are in Avro",
-        choices=("text", "avro"),
     )
     kafka_group: str = setting("eventlog", "the consumer group whose offsets are kept")
     schema_registry: str = setting(
@@ -76,21 +71,6 @@ class KafkaSettings:
         """Return the configuration of a client."""
         quiet = {"log_level": 0}  # messages of librdkafka come as errors
         return {"bootstrap.servers": self.kafka_brokers} | quiet | _options(self.kafka_options) | own
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaStates:
-    """The settings for writing each change exactly once."""
-
-    kafka_transactional_id: str = setting(
-        "",
-        "write in Kafka transactions under this id, each with the position in the source: the next run "
-        "continues there, and each change is written once",
-        metavar="ID",
-    )
-    kafka_state_topic: str = setting(
-        "eventlog-states", "the topic in which kafka-transactional-id keeps states", metavar="TOPIC"
-    )
 
 
 def _options(text: str) -> dict[str, str]:

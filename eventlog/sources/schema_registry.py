@@ -26,10 +26,6 @@ class RegistryFault(EventlogError):
     """schema registry: {0}"""
 
 
-class UnknownSchema(RegistryFault):
-    """schema registry: {0}"""
-
-
 class RegistryAccess(NamedTuple):
     """The credentials for a registry."""
 
@@ -39,7 +35,7 @@ class RegistryAccess(NamedTuple):
 
 
 class Registry:
-    """A schema registry; its methods fit `MessageSettings.schema_of`, `.register` and `.register_key`."""
+    """A schema registry; its methods fit `MessageSettings.schema_of` and `.register`."""
 
     def __init__(self, url: str, seconds: float = _SECONDS, access: RegistryAccess | None = None) -> None:
         access = access or RegistryAccess()
@@ -59,13 +55,7 @@ class Registry:
 
     def register(self, table: str, schema: str) -> int:
         """Return the id of the schema of a table's messages, which is put there if it is new."""
-        return self._register(f"{table}-value", schema)
-
-    def register_key(self, table: str, schema: str) -> int:
-        """Return the same of the schema of its keys."""
-        return self._register(f"{table}-key", schema)
-
-    def _register(self, name: str, schema: str) -> int:
+        name = f"{table}-value"
         subject = quote(name, safe="")
         answer = self._call(f"/subjects/{subject}/versions", json.dumps({"schema": schema}).encode())
         if not isinstance(answer.get("id"), int):
@@ -92,8 +82,7 @@ class Registry:
             connection.request(method, address.path.rstrip("/") + path, body, self._headers)
             with closing(connection.getresponse()) as answer:
                 if not 200 <= answer.status < 300:
-                    kind = UnknownSchema if answer.status == http.HTTPStatus.NOT_FOUND else RegistryFault
-                    raise kind(f"{path}: it answers {answer.status} {answer.reason}")
+                    raise RegistryFault(f"{path}: it answers {answer.status} {answer.reason}")
                 text = bytearray()
                 while len(text) <= _MAX_ANSWER and (piece := answer.read1(_PIECE)):
                     text += piece

@@ -1,4 +1,4 @@
-"""Parts of a run as transactions of Kafka, which hold the state of the source too."""
+"""Parts of a run as messages in topics, with the state after each in a file: at least once."""
 
 from __future__ import annotations
 
@@ -8,42 +8,41 @@ from dataclasses import replace
 from typing import Any
 
 from eventlog.core.change import Change
-from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
+from eventlog.files.statefile import write_state
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
-from eventlog.sources.kafka_settings import KafkaSettings, KafkaStates
-from eventlog.targets.records import TransferState, state_of
+from eventlog.qlik.message_writer import MessageWriter
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.targets.records import TransferState
 
 
 class TopicParts:
-    """Each part is one transaction, with the state after it."""
+    """Each part is in the topics before the state after it is kept.
+
+    A part that a failure repeats has the same change sequences as before.
+    """
 
     last, seconds = None, 1.0  # no file
 
-    def __init__(self, job: Job, report: Report) -> None:
+    def __init__(self, job: Job, kept: TransferState, report: Report) -> None:
         with extra("kafka", "--kafka"):
-            from eventlog.targets.kafka_transactions import KafkaTransactions
+            from eventlog.targets.kafka_writing import Sender
             from eventlog.targets.topic_state import read_topic_state
-        from eventlog.qlik.message_writer import MessageWriter
 
-        if job.state is not None:
-            raise Misuse("--state: with kafka-transactional-id the state is in Kafka")
+        self._job = job
         self._report = report
-        kafka = job.settings(KafkaSettings)
-        writing: Any = job.settings(job.target.settings)
-        self._transactions = KafkaTransactions(kafka, job.settings(KafkaStates))
-        self._transactions.begin(writing)
-        self.kept: TransferState = self._transactions.state(
-            state_of(job.source_format), TransferState(job.source_format)
-        )
+        kafka, writing = job.settings(KafkaSettings), job.settings(job.target.settings)
         assert job.target.remember is not None
         self._memory: Any = (
             read_topic_state(job.tables, writing, kafka)
-            if self.kept.written is None
-            else job.target.remember(writing, self.kept.written)
+            if kept.written is None
+            else job.target.remember(writing, kept.written)
         )
         self._writer = MessageWriter(job.tables, replace(writing, memory=self._memory))
+        self._sender = Sender(kafka)
+        if kept.written is None:
+            self.keep(kept._replace(written=self.written))
 
     @property
     def written(self) -> Any:
@@ -52,19 +51,17 @@ class TopicParts:
 
     @contextmanager
     def part(self) -> Iterator[Callable[[Iterable[Change]], None]]:
-        """Return a function that writes to the topics; the transaction stays open for the state."""
+        """Return a function that writes to the topics; the brokers have all of it when the block ends."""
 
         def write(changes: Iterable[Change]) -> None:
-            for refused in self._transactions.write(changes, self._writer):
+            for refused in self._sender.write(self._writer.write(changes)):
                 self._report.refuse(refused)
 
         yield write
+        self._sender.flush()
 
     def keep(self, state: TransferState) -> None:
-        """Commit what was written, with the state after it."""
-        self._report.flush()
-        self._transactions.commit(state._asdict())
-
-    def close(self) -> None:
-        """Give up what is not committed."""
-        self._transactions.close()
+        """Keep a state in its file, if there is one, when all that was refused is on disk."""
+        if self._job.state is not None:
+            self._report.flush()
+            write_state(self._job.state, state._asdict())

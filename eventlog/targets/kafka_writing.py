@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.errors import EventlogError, NotExpressible, Refused
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.qlik import message_writer
-from eventlog.qlik.keys import KeyWriter
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.message_writer import MessageWriter, WrittenMessage
 from eventlog.qlik.structure import Structure
@@ -29,17 +28,9 @@ def publish(
     changes: Iterable[Change], tables: Tables, settings: MessageSettings, kafka: KafkaSettings
 ) -> Iterator[Refused]:
     """Writes the messages of the changes; ends when the brokers have all of them."""
-    sender = Sender(kafka, keys_of(settings, kafka))
+    sender = Sender(kafka)
     yield from sender.write(MessageWriter(tables, settings).write(changes))
     sender.flush()
-
-
-def keys_of(settings: MessageSettings, kafka: KafkaSettings) -> KeyWriter:
-    """Return the writer of the keys of messages in Avro."""
-    if kafka.kafka_key_encoding == "avro" and (settings.encoding, kafka.kafka_key) != ("avro", "primary-key"):
-        raise Misuse("kafka-key-encoding avro is of encoding avro and kafka-key primary-key")
-    register_key = settings.register_key if settings.framing == "confluent" else None
-    return KeyWriter(settings.logical_types, register_key)
 
 
 # A new or moved partition may refuse a producer's first messages and accept later ones. The first ones then
@@ -50,13 +41,10 @@ _IN_ORDER = MappingProxyType({"enable.idempotence": True, "max.in.flight": 1})
 class Sender:
     """Sends messages to their topics; a failure of one is raised by the next call, at last by `flush`."""
 
-    def __init__(
-        self, settings: KafkaSettings, keys: KeyWriter, more: Mapping[str, str] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
-        self._keys = keys
         self._fault: KafkaError | None = None
-        client = settings.client(**_IN_ORDER, **{"partitioner": "murmur2_random", **more})
+        client = settings.client(**_IN_ORDER, partitioner="murmur2_random")
         self.producer = opened(Producer, client)
 
     def write(self, messages: Iterable[WrittenMessage | Refused]) -> Iterator[Refused]:
@@ -133,8 +121,6 @@ class Sender:
 
     def _key(self, written: WrittenMessage) -> bytes | None:
         assert written.change is not None
-        if self._settings.kafka_key_encoding == "avro":
-            return self._keys.write(written.change, written.structure)
         return KEYS[self._settings.kafka_key](written.change, written.structure)
 
 

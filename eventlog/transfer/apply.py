@@ -5,10 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from eventlog.core.errors import Misuse
-from eventlog.core.extras import extra
 from eventlog.files.inputs import Advance
 from eventlog.jobs.filters import leaving
 from eventlog.jobs.job import Job, load_current
@@ -18,7 +16,6 @@ from eventlog.targets.tables.database import Database
 from eventlog.targets.tables.progress import read_state
 from eventlog.targets.tables.settings import ApplySettings
 from eventlog.targets.tables.source_schema import SourceSchema
-from eventlog.targets.tables.table_store import TableStore
 from eventlog.targets.tables.table_writer import TableWriter
 from eventlog.targets.tables.tally import Tally
 from eventlog.transfer.given import all_given
@@ -53,7 +50,7 @@ def apply_to_database(
         shown: Advance = (lambda size: None) if going.follow else advance  # what is followed has no end
         full = replace(job, given=all_given(job, clock))
         heard = partial(_advance, rows, shown)
-        source = open_from_state(Opening(full, state, report, advance=heard, by_column=tables.by_column))
+        source = open_from_state(Opening(full, state, report, advance=heard))
         assert source is not None
         with closing(source):
             transfer(
@@ -66,20 +63,6 @@ def apply_to_database(
                 copy=job.place,
             )
         return rows.tally
-
-
-def apply_to_delta(
-    job: Job, folder: Path, chosen: ApplySettings, report: Report, clock: str, advance: Advance
-) -> Tally:
-    """Apply the changes of a job to the Delta tables of a folder."""
-    with extra("delta", "--to-delta"):
-        from eventlog.targets.tables.delta import Delta
-
-    described, job = _described(job)
-    name = _name(job, chosen)
-    tables = Delta(folder, name, job.tables, chosen, report.refuse, described, report.flush, report.inform)
-    with closing(tables):
-        return _apply_once(job, tables, chosen, report, clock, advance)
 
 
 def _name(job: Job, chosen: ApplySettings) -> str:
@@ -97,7 +80,7 @@ def _described(job: Job) -> tuple[SourceSchema, Job]:
 
 
 def _apply_once(
-    job: Job, tables: TableStore, chosen: ApplySettings, report: Report, clock: str, advance: Advance
+    job: Job, tables: Database, chosen: ApplySettings, report: Report, clock: str, advance: Advance
 ) -> Tally:
     """Apply the changes of a source that is read from its beginning, without those that were applied."""
     if job.place and place_of(job.source_format, job.place).read is None:

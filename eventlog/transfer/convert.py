@@ -83,7 +83,7 @@ def reads_on(job: Job, follow: bool) -> bool:
 
     What only knows one reading, and keeps itself how far it was read, goes into one whole output.
     """
-    if follow or job.given.get("kafka_transactional_id"):
+    if follow:
         return True
     if job.state is None:
         return is_live(job.url)
@@ -100,15 +100,15 @@ def _open_with_state(
 ) -> tuple[ChangeSource, ChangeTarget]:
     """Return the source of a job, read on from its state, and the parts to which it goes."""
     kept = TransferState(job.source_format)
-    if job.given.get("kafka_transactional_id"):
-        topics = _topics(job, report)
-        stack.callback(topics.close)
-        source = _source(job, topics.kept, follow, report, stack, growing=False)
-        return source, InParts(topics, topics.kept, report)
-    if place_of(job.target_format, job.place).write and not _is_at_source(job):
-        raise Misuse(f"--state: write to files, not to --{job.place}")
     if job.state is not None:
         kept = read_state(job.state, state_of(job.source_format), kept)
+    if job.place == "kafka" and place_of(job.source_format, "kafka").read is None:
+        if place_of(job.target_format, "kafka").write is None:
+            raise Misuse(f"--kafka is no place for {job.source_format} or {job.target_format}")
+        source = _source(job, kept, follow, report, stack, growing=False)
+        return source, InParts(TopicParts(job, kept, report), kept, report)
+    if place_of(job.target_format, job.place).write and not _is_at_source(job):
+        raise Misuse(f"--state: write to files or to --kafka, not to --{job.place}")
     source = _source(job, kept, follow, report, stack, growing=not is_folder(job.output))
     job = replace(job, tables=source.tables or job.tables)
     parts = stack.enter_context(open_parts(job, kept, report))
@@ -126,15 +126,6 @@ def _source(
         raise Misuse(f"--follow and --state: {job.source_format} there has no positions to continue from")
     stack.callback(source.close)
     return source
-
-
-def _topics(job: Job, report: Report) -> TopicParts:
-    """Return the topics of a job, which are written in transactions."""
-    if job.place != "kafka" or place_of(job.target_format, "kafka").write is None:
-        raise Misuse("kafka-transactional-id is for what is written to --kafka")
-    if place_of(job.source_format, "kafka").read is not None:
-        raise Misuse("kafka-transactional-id: what is read from --kafka is not written there")
-    return TopicParts(job, report)
 
 
 def _whole_target(job: Job, report: Report) -> ChangeTarget:

@@ -36,5 +36,4 @@ def connected(given: Mapping[str, Any]) -> dict[str, Any]:
         "store": partial(KeyedStore, 0),
         "schema_of": registry.schema_of,
         "register": registry.register,
-        "register_key": registry.register_key,
     }

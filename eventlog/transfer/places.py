@@ -39,7 +39,6 @@ class Opening:
     report: Report
     follow: bool = False  # it is read round after round
     growing: bool = False  # it is written to one output, as it comes
-    by_column: bool = False  # the target takes batches
     advance: Advance = lambda size: None  # hears how far the files are read
 
 
@@ -216,8 +215,7 @@ def _read_on_stream(opening: Opening) -> ChangeSource:
 
     job, reading = opening.job, opening.job.settings(GbaseSettings)
     if not opening.growing:
-        advance, by_column = opening.advance, opening.by_column
-        return captures(job, reading, opening.state, opening.follow, advance, by_column=by_column)
+        return captures(job, reading, opening.state, opening.follow, opening.advance)
     if job.target_format not in _PIECES or len(job.inputs) != 1:
         raise Misuse("--follow and --state read one gbase stream, and write xds or changes")
     return FollowedStream(job.inputs[0], job.tables, reading, opening.state, opening.report.refuse)

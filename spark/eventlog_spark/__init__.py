@@ -4,7 +4,6 @@ library       DataFrames in, DataFrames out: what `import eventlog_spark` offers
 data_sources  spark.read.format("eventlog"), and one for each format
 backlog       a folder of documents or changes, made of a log or of other inputs
 sequence      change tables, messages and captures, whose records say something of each other
-stream        logs and topics as streams of Spark
 comparison    what changed between two states
 io            files and DataFrames, in and out, and how rows travel between
 cluster       Spark itself
@@ -20,7 +19,6 @@ _OFFERS = {
     "eventlog_spark.comparison.state_frames": ("compare",),
     "eventlog_spark.library": ("changes", "current", "documents", "log"),
     "eventlog_spark.data_sources": ("register",),
-    "eventlog_spark.stream.table_stream": ("into_tables",),
 }
 _HOME_OF = {name: home for home, names in _OFFERS.items() for name in names}
 

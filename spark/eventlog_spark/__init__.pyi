@@ -6,4 +6,3 @@ from eventlog_spark.library import changes as changes
 from eventlog_spark.library import current as current
 from eventlog_spark.library import documents as documents
 from eventlog_spark.library import log as log
-from eventlog_spark.stream.table_stream import into_tables as into_tables

@@ -1,7 +1,6 @@
 """Data sources of Spark: `spark.read.format("eventlog")`, and one for each format whose files one task reads.
 
 Options are the settings of `convert`. Files lie in a store, or under one path for driver and workers.
-`spark.readStream.format("eventlog")` follows a live log; its options are the settings of the publisher.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog import library
@@ -38,7 +37,6 @@ from eventlog_spark.io.frame_rows import Changes, FrameRow, batches_of_changes, 
 from eventlog_spark.io.pieces import PieceReader
 from eventlog_spark.io.storage import File, expand
 from eventlog_spark.sequence.captures import Captures, CaptureStretch, between
-from eventlog_spark.stream.pickup_folder import EVENTS
 
 _TYPES = {"record_id": pa.int64(), "event_type": pa.int32()}
 LOG = pa.schema(
@@ -127,8 +125,7 @@ class _Source(DataSource):
 
 
 class LogSource(_Source):
-    """The rows of a log in files, as `convert` reads them; a file is a partition. As a stream, the documents
-    of a log in a database."""
+    """The rows of a log in files, as `convert` reads them; a file is a partition."""
 
     form = "log"
 
@@ -137,20 +134,13 @@ class LogSource(_Source):
         return "eventlog"
 
     def schema(self) -> Any:
-        return from_arrow_schema(LOG if "path" in self.options else EVENTS)
+        return from_arrow_schema(LOG)
 
     def reader(self, schema: Any) -> DataSourceReader:
         options = self._options
         given = options.settings
         clock, limits = library.clock_of(given), settings.build(Limits, given)
         return PieceReader(options.files, _ReadLog(clock, limits, options.stores))
-
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
-        try:
-            from eventlog_spark.stream.log_reader import LogStreamReader
-        except ImportError as fault:
-            raise Misuse(f"a stream over a live log needs PySpark 4.2 or later: {fault}") from fault
-        return LogStreamReader(dict(self.options), self.store_settings)
 
 
 @dataclass(frozen=True)

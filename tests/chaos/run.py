@@ -3,8 +3,8 @@
 Writers change a tracked table with savepoints and changes of keys. Two publishers send what they do to a
 receiver that misbehaves; what it takes is applied to a second database. Meanwhile processes are killed, the
 server is stopped hard, connections are cut and clocks are wrong. Operators redrive, skip, purge and pause,
-the table is altered, and Spark publishes the backlog. The disk of Spark and of the Delta table is full from
-time to time. At the end every committed change is in the replica, in the second database and in Delta.
+the table is altered, and Spark publishes the backlog. The disk of Spark is full from
+time to time. At the end every committed change is in the replica and in the second database.
 Changes whose event was refused, skipped or purged are missing, and they are counted.
 """
 
@@ -28,7 +28,7 @@ from eventlog.core.errors import EventlogError
 from tests.chaos.audit import Audit
 from tests.chaos.commands import Commands
 from tests.chaos.receiver import Holes, Moody, Witness, object_of
-from tests.chaos.targets import rows_in, rows_of
+from tests.chaos.targets import rows_of
 from tests.databases import Database, fresh
 from tests.killable import KILLABLE, Killable
 from tests.proofs.replica import COLUMNS, WritersOfRows
@@ -139,8 +139,7 @@ class Chaos:
 
     @property
     def _troubles(self) -> list[Callable[[], None]]:
-        disk = [] if self._disk is None else [self._fill_disk]
-        return [*[self._kill_publisher, self._apply] * 2, self._cut_connections, self._kill_server, *disk]
+        return [*[self._kill_publisher, self._apply] * 2, self._cut_connections, self._kill_server]
 
     def _once(self, trouble: Callable[[], None]) -> None:
         self._counts[trouble.__name__.strip("_").replace("_", " ")] += 1
@@ -211,16 +210,6 @@ class Chaos:
         """Kill who applies what the receiver took, and begin another."""
         self._stop_applying()
         self._applying = [self._start_applying(self._dice.choice((1, 3, 1000)))]
-        if self._disk is not None:
-            self._applying.append(self._start_filling(self._disk))
-
-    def _fill_disk(self) -> None:
-        """The disk is full for a while; who applies there ends, and others begin again."""
-        assert self._disk is not None
-        self._disk.fill(self._dice.randrange(8))
-        self._apply()
-        time.sleep(self._dice.uniform(1, 4))
-        self._disk.make_room()
 
     def _backlog(self) -> None:
         """Stop all publishers; Spark is killed on its way, then publishes the backlog."""
@@ -278,9 +267,6 @@ class Chaos:
         for process in self._applying:
             process.wait()
         self._applying = [self._start_applying(1000)]
-        if self._disk is not None:
-            self._disk.make_room()
-            self._applying.append(self._start_filling(self._disk))
         for process in self._applying:
             process.wait()
         said = self._commands.said(4000)
@@ -297,13 +283,12 @@ class Chaos:
         holes = {key for key in keys if self._holes.open_at(key)}
         sound = keys - holes
         second = truth if self._faults else rows_of(self._second)
-        third = truth if self._faults or self._disk is None else rows_in(self._disk, self._folder)
         self._faults += (
             f"{words}; the log had of it: {self._audit.near(key, last, self._skipped)}"
             for key, (_, last), words in self._witness.contradictions()
         )
         for key in sorted(sound, key=int):
-            replicas = {"the receiver": self._witness.rows, "the second database": second, "Delta": third}
+            replicas = {"the receiver": self._witness.rows, "the second database": second}
             for name, rows in replicas.items():
                 if rows.get(key) != truth.get(key):
                     self._faults.append(f"{key}: {name} has {rows.get(key)}, the table {truth.get(key)}")
@@ -351,11 +336,6 @@ class Chaos:
     def _start_applying(self, group: int) -> subprocess.Popen[bytes]:
         target = self._second.url.render_as_string(hide_password=False)
         return self._commands.start("apply", "--to-url", target, "--group", str(group), *self._taken())
-
-    def _start_filling(self, disk: SmallDisk) -> subprocess.Popen[bytes]:
-        """Apply to Delta on the small disk, in groups that each take some of it."""
-        words = ("apply", "--to-delta", str(disk.path / "lake"), "--group", "300", *self._taken())
-        return self._commands.start(*words, within=disk.within)
 
     def _taken(self) -> Sequence[str]:
         """Return what the receiver took, as `apply` reads it."""

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 
 from tests.commands import Done, Shell
 from tests.smalldisk import NoSmallDisk, SmallDisk, small_disk
@@ -65,13 +62,6 @@ def kept(disk: Path, runs: list[Done]) -> None:
     assert sorted(path.name for path in disk.iterdir()) == ["kept.parquet", "out.jsonl"]
 
 
-def in_delta(disk: Path, runs: list[Done]) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # deltalake looks for links in paths
-        shutil.copytree(disk / "lake", folder, dirs_exist_ok=True)
-        rows = DeltaTable(f"{folder}/usr").to_pyarrow_table().to_pylist()
-    assert sorted(str(row["idu"]) for row in rows) == KEYS
-
-
 def delivered(disk: Path, runs: list[Done]) -> None:
     """Each event went out; at most the one whose answer could not be kept went out twice."""
     sent = [line for done in runs for line in done.stdout.splitlines()]
@@ -99,7 +89,6 @@ WORKS = {
     "a kept state": Work(
         "compare kept.parquet {src}/usr.csv --rows-of usr --keep kept.parquet -o out.jsonl", kept
     ),
-    "Delta": Work("apply --from changes --to-delta lake --group 40 {src}/changes.jsonl", in_delta),
     "the memory of a delivery": Work("deliver {src}/documents.xml --memory memory --sink stdout", delivered),
 }
 

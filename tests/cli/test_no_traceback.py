@@ -191,7 +191,11 @@ SITUATIONS = [
     Situation(f"{STREAM} log.csv --state /dev/zero", 2, "/dev/zero is no regular file"),
     Situation(f"{STREAM} log.csv --state ghost/state", 2, "there is no folder ghost"),
     Situation("compare log.csv log.csv --to changes -o log.csv", 2, "-o log.csv: the command reads it too"),
-    Situation("apply log.csv --to-delta lake --refused log.csv", 2, "--refused log.csv: the command reads"),
+    Situation(
+        "apply log.csv --to-url postgresql://127.0.0.1:1/none --refused log.csv",
+        2,
+        "--refused log.csv: the command reads",
+    ),
     Situation("receive --port 0 --host=", 1, "the address is empty"),
     Situation(f"{NO_DATABASE} --monitor-port 65535 --monitor-host=", 2, "the address is empty"),
     Situation("receive --port 0 --answers junk", 1, "junk: byte 1 is 0x8B"),

@@ -42,7 +42,6 @@ ROOMS = {
     "sequence": "Runs with a state",
     "qlik": "Qlik",
     "gbase": "GBase and Informix",
-    "columnar": "By column",
     "compare": "Comparing",
     "eventlog_spark": "Spark",
     "library": "Library",

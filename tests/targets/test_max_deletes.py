@@ -152,7 +152,5 @@ def test_the_command_stops_and_goes_on_with_a_larger_limit(tmp_path: Path, postg
     done = shell.run(*words, "6")
     assert (done.code, "6 deleted" in done.stderr, count(engine)) == (0, True, 3)
     assert shell.run(*words, "some").code == 2
-    done = shell.run("apply", "changes.jsonl", "--to-delta", "lake", "--max-deletes", "5")
-    assert (done.code, "max-deletes needs a database" in done.stderr) == (2, True)
     shell.close()
     engine.dispose()

@@ -22,7 +22,6 @@ HOLES = OURS | {
     "table": '"HR"."USR"',
     "stage": '"ORA$PTT_EVENTLOG_0"',
     "same": 't."IDU" = s.c0',
-    "same_base": 't."IDU" = s.b0',
     "keys": "s.c0",
     "cells": "s.c0, case when substr(s.mask, 2, 1) = '1' then s.c1 else t.\"FNAME\" end",
     "names": '"IDU", "FNAME"',
@@ -35,18 +34,14 @@ HOLES = OURS | {
     "key": '"IDU"',
     "schema": '"HR"',
     "column": '"LNAME" varchar2(64 char)',
-    "cell": "c1",
-    "known": '"FNAME"',
-    "at": "2",
     "value": "s.c1",
-    **{name: f'"_{name.upper()}"' for name in ("from_seq", "to_seq", "from_time", "to_time", "op")},
 }
 MADE = {"apply_create": {"columns": '"IDU" number(10) not null, "FNAME" varchar2(64 char)'}}
 # The parser knows tables that are temporary for everybody only.
 UNKNOWN_TO_THE_PARSER = {"private temporary": "global temporary", "preserve definition": "preserve rows"}
 PIECES = {"apply_setting"}
-OF_APPLY = ("applied", "apply_", "stage_", "history_")
-COPIES = {"stage_copy", "stage_copy_csv"}  # of databases that take rows by copy
+OF_APPLY = ("applied", "apply_", "stage_")
+COPIES = {"stage_copy"}  # of databases that take rows by copy
 FOLDERS = {folder for dialect in DIALECTS.values() for folder in dialect.folders}
 EVERYWHERE = sorted({name for folder in FOLDERS for name in read(folder) if name.startswith(OF_APPLY)})
 

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy
-from deltalake import DeltaTable
 from sqlalchemy.engine import Engine
 
 from eventlog.core.change import ABSENT, Change, Field, Op
-from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.jobs.report import Report
-from eventlog.sequence.delivery import by_transaction
 from eventlog.sql.dialects import dialect_of
-from eventlog.targets.tables.delta import Delta
 from eventlog.targets.tables.errors import NotMade
-from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.table_writer import TableWriter
 from tests.databases import Database
 from tests.targets.support import apply, places, rows, run
 
@@ -79,27 +70,17 @@ def mixed(engine: Engine) -> Iterator[tuple[str, Change]]:
 
 
 def text_columns(engine: Engine) -> set[str]:
-    """Return the text columns of the good table, without those of versions."""
+    """Return the text columns of the good table."""
     columns = sqlalchemy.inspect(engine).get_columns("good")
-    return {c["name"] for c in columns if isinstance(c["type"], sqlalchemy.String) and c["name"][0] != "_"}
-
-
-@pytest.mark.parametrize("position", ["7\0", "8" * 101, "\ud800"])
-def test_a_position_that_no_version_can_have_costs_its_change(engine: Engine, position: str) -> None:
-    changes = [inserted("good", n, {"v": n}) for n in (1, 2, 3)]
-    changes = [c._replace(position=p) for c, p in zip(changes, ("1", position, "9"), strict=True)]
-    tally, refused = apply(engine, changes, tables=Tables(), history=True)
-    assert (tally.inserted, len(refused)) == (2, 1)
-    assert rows(engine, "select id from good order by id") == [(1,), (3,)]
+    return {c["name"] for c in columns if isinstance(c["type"], sqlalchemy.String)}
 
 
 @pytest.mark.parametrize("group", [1, 1_000])
-@pytest.mark.parametrize("history", [False, True])
-def test_each_poisonous_change_costs_itself(engine: Engine, group: int, history: bool) -> None:
+def test_each_poisonous_change_costs_itself(engine: Engine, group: int) -> None:
     """Apply the good ones, in one group or each in its own."""
     reported = list(mixed(engine))
     changes = [c._replace(position=f"{n:035}", transaction=str(n)) for n, (_, c) in enumerate(reported)]
-    tally, refused = apply(engine, changes, tables=Tables(), history=history, group=group)
+    tally, refused = apply(engine, changes, tables=Tables(), group=group)
     assert text_columns(engine) == {"w"}
     numbers = {one.where.rpartition(":")[2]: one.reason for one in refused}
     poisons = {c.position: kind for c, (kind, _) in zip(changes, reported, strict=True) if kind}
@@ -168,23 +149,3 @@ def test_a_missing_right_ends_the_run_and_passes_nothing_over(postgres: Database
         apply(engine, [inserted("new", 1, {"v": 1})], tables=Tables())
     assert rows(engine, "select rounds from eventlog_applied") == [(0,)]
     engine.dispose()
-
-
-@pytest.mark.parametrize("group", [1, 1_000])
-def test_each_poisonous_change_costs_itself_in_delta(tmp_path: Path, group: int) -> None:
-    refused: list[Refused] = []
-    names = ["..", "a/b", "_x", *NAMES.values()]
-    names = [name for name in names if len(name) < 70] + ["t" * 300]
-    poisons = [inserted(name, 1, {"v": 1}) for name in names]
-    poisons += [inserted("good", 7, {name: 1}) for name in ("", "a\0", "\ud800", "t" * 300)]
-    poisons += [inserted("good", 7, {"v": int("9" * 4_000)}), inserted("good", 7, {"cc": 1, "CC": 2})]
-    changes = [inserted("good", 1, {"v": 1}), *poisons, inserted("good", 2, {"v": 2})]
-    numbered = [c._replace(position=f"{n:035}", transaction=str(n)) for n, c in enumerate(changes)]
-    chosen = ApplySettings(group=group)
-    with closing(Delta(tmp_path, "test", Tables(), chosen, refused.append)) as target:
-        writer = TableWriter(target, "test", "changes", chosen, refused.append)
-        writer.write(Report(refused.append).good(by_transaction(numbered)))
-        tally = writer.tally
-    assert (tally.inserted, tally.refused, len(refused)) == (2, len(poisons), len(poisons))
-    found = DeltaTable(tmp_path / "good").to_pyarrow_table().to_pylist()
-    assert sorted((row["id"], row["v"]) for row in found) == [(1, 1), (2, 2)]

@@ -220,7 +220,7 @@ def test_a_key_that_the_target_computes_takes_no_changes(engine: Engine) -> None
         pytest.skip("there no column of a primary key is computed")
     run(engine, "create table t (a integer, id integer generated always as (a + 1) stored primary key)")
     (refused,) = together(engine, changed(Op.INSERT, "t", 1, a=0))
-    assert refused.startswith("1: the key of t has a column that the target computes itself")
+    assert "t has no known key" in refused
 
 
 def moved(table: str, old: int, new: int, **after: Any) -> Change:
@@ -262,24 +262,16 @@ def test_rows_that_come_before_those_to_which_they_refer_do_not_pay_for_another(
     assert rows(engine, "select id from p") == [(1,)]
 
 
-def test_a_number_that_is_always_generated_stays_with_its_row(engine: Engine) -> None:
-    """Keep the number that PostgreSQL gave at the insert; a change with the same number changes the rest."""
+def test_a_number_that_is_always_generated_is_left_to_the_target(engine: Engine) -> None:
     if engine.dialect.name != "postgresql":
         pytest.skip("elsewhere such a number can be changed")
     run(engine, "create table t (id integer primary key, g integer generated always as identity, v integer)")
     first = [changed(Op.INSERT, "t", 1, g=70, v=1), changed(Op.INSERT, "t", 2, g=80, v=1)]
     assert together(engine, *first) == []
-    later = [
-        changed(Op.UPDATE, "t", 1, g=70, v=2),
-        changed(Op.UPDATE, "t", 2, g=81),
-        changed(Op.INSERT, "t", 3, g=9, v=3),
-    ]
-    kept, unmoved = together(engine, *later, moved("t", 2, 4, g=80), source="later")
-    assert kept == (
-        "2: the target always generates g: its row there keeps its number, but the change has another"
-    )
-    assert unmoved.startswith('4: the database refused: column "g" can only be updated to DEFAULT')
-    assert rows(engine, "select * from t order by id") == [(1, 70, 2), (2, 80, 1), (3, 9, 3)]
+    later = [changed(Op.UPDATE, "t", 1, g=71, v=2), changed(Op.INSERT, "t", 3, g=9, v=3)]
+    assert together(engine, *later, moved("t", 2, 4, g=5), source="later") == []
+    assert rows(engine, "select id, v from t order by id") == [(1, 2), (3, 3), (4, 1)]
+    assert rows(engine, "select count(distinct g) from t where g < 10") == [(3,)]
 
 
 def test_a_number_0_is_no_wish_for_another(engine: Engine) -> None:

@@ -96,24 +96,6 @@ from {stage} s
 where s.act = 'w' and s.lacks = :lacks
   and not exists (select 1 from {table} t where {same})
 
--- history_missing --
--- The staged versions for which a row must be there, and is not.
-select s.n from {stage} s
-where s.expected = 1
-  and not exists (select 1 from {table} t where {same_base} and t.{to_seq} is null)
-
--- history_insert --
--- Inserts the staged versions; what they lack they have from the version that was closed for them.
-insert into {table} ({names}, {from_seq}, {from_time}, {to_seq}, {to_time}, {op})
-select {cells}, s.from_seq, s.from_time, s.to_seq, s.to_time, s.op
-from {stage} s
-left join {table} t on {same_base} and t.{to_seq} = s.base_seq
-where s.act = 'v'
-
--- history_empty --
--- Ends every version.
-update {table} set {to_seq} = :to_seq, {to_time} = :to_time where {to_seq} is null
-
 -- stage_fill --
 -- Stages a row.
 insert into {stage} ({names}) values ({values})
@@ -127,12 +109,6 @@ delete from {stage}
 select s.n from {stage} s
 where s.expected = 1
   and not exists (select 1 from {table} t where {same})
-
--- stage_other --
--- A staged row that tells another value of a column than its row has.
-select s.n from {stage} s
-join {table} t on {same}
-where s.{cell} <> t.{known} and (s.mask is null or substr(s.mask, {at}, 1) = '1')
 
 -- stage_keys --
 -- How many rows of the target the staged rows are.

@@ -14,8 +14,7 @@ set sql_mode = concat(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')
 select column_name as column_name,
   case when generation_expression <> '' then 1 else 0 end as computed,
   case when column_default is not null and column_default <> 'NULL' or extra like '%auto_increment%'
-    then 1 else 0 end as has_default,
-  0 as fixed
+    then 1 else 0 end as has_default
 from information_schema.columns
 where table_schema = :schema and table_name = :table_name
 
@@ -31,13 +30,6 @@ where s.act = :act
 delete t from {stage} as s
 straight_join {table} as t on {same}
 where s.gone = :gone
-
--- history_close --
--- Ends the versions of staged keys.
-update {stage} as s
-straight_join {table} as t on {same}
-set t.{to_seq} = s.to_seq, t.{to_time} = s.to_time
-where s.act = 'c' and s.gone = :gone and t.{to_seq} is null
 
 -- stage_make --
 -- Makes a stage, in which columns have the types of the target's, and take null.

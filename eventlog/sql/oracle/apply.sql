@@ -9,8 +9,7 @@ where source = :source
 -- which take no other value later.
 select column_name as column_name,
   case virtual_column when 'YES' then 1 else 0 end as computed,
-  case when default_length is not null or identity_column = 'YES' then 1 else 0 end as has_default,
-  0 as fixed
+  case when default_length is not null or identity_column = 'YES' then 1 else 0 end as has_default
 from all_tab_cols
 where owner = :schema and table_name = :table_name and user_generated = 'YES'
 
@@ -25,15 +24,6 @@ when matched then update set {settings}
 -- Takes the staged rows that leave from a table.
 delete from {table} t
 where exists (select null from {stage} s where s.gone = :gone and {same})
-
--- history_close --
--- Ends the versions of staged keys.
--- what the join names cannot be changed, so that a version is the current one stands behind the change
-merge into {table} t
-using (select * from {stage} where act = 'c' and gone = :gone) s
-on ({same})
-when matched then update set t.{to_seq} = s.to_seq, t.{to_time} = s.to_time
-where t.{to_seq} is null
 
 -- stage_make --
 -- Makes a stage, in which columns have the types of the target's, and take null.

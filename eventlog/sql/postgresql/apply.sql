@@ -16,12 +16,13 @@ set constraints all immediate
 set constraints all deferred
 
 -- apply_columns --
--- The columns of a table: which the database computes, which take more than null where nothing is given, and
--- which take no other value later.
+-- The columns of a table: which the database computes, and which take more than null where nothing is given.
+-- A number that is always generated is computed, unless it is in the key.
 select a.attname as column_name,
-  case when a.attgenerated <> '' then 1 else 0 end as computed,
-  case when a.atthasdef or a.attidentity <> '' or t.typdefault is not null then 1 else 0 end as has_default,
-  case when a.attidentity = 'a' then 1 else 0 end as fixed
+  case when a.attgenerated <> '' or (a.attidentity = 'a' and not exists (
+    select 1 from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisprimary and a.attnum = any (i.indkey)
+  )) then 1 else 0 end as computed,
+  case when a.atthasdef or a.attidentity <> '' or t.typdefault is not null then 1 else 0 end as has_default
 from pg_catalog.pg_attribute a
 join pg_catalog.pg_class c on c.oid = a.attrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -52,20 +53,6 @@ from {stage} as s
 where s.act = 'w' and s.lacks = :lacks
   and not exists (select from {table} as t where {same})
 
--- history_close --
--- Ends the versions of staged keys.
-update {table} as t set {to_seq} = s.to_seq, {to_time} = s.to_time
-from {stage} as s
-where s.act = 'c' and s.gone = :gone and {same} and t.{to_seq} is null
-
--- history_insert --
--- Inserts the staged versions; what they lack they have from the version that was closed for them.
-insert into {table} ({names}, {from_seq}, {from_time}, {to_seq}, {to_time}, {op}) overriding system value
-select {cells}, s.from_seq, s.from_time, s.to_seq, s.to_time, s.op
-from {stage} s
-left join {table} t on {same_base} and t.{to_seq} = s.base_seq
-where s.act = 'v'
-
 -- stage_make --
 -- Makes a stage, in which columns have the types of the target's.
 create temporary table {stage} on commit delete rows as
@@ -77,10 +64,6 @@ with no data
 -- stage_copy --
 -- Stages rows.
 copy {stage} ({names}) from stdin
-
--- stage_copy_csv --
--- Stages rows that come as CSV.
-copy {stage} ({names}) from stdin with (format csv)
 
 -- stage_empty --
 -- Takes all rows from a stage.

@@ -1,9 +1,7 @@
 """Changes become rows of tables, which remember themselves what was applied.
 
-table_writer   groups of whole transactions, which a store takes one by one
-table_store    what a store of tables must do
-database       a database as one: a group in one transaction, with what was applied
-delta          a folder of Delta tables as one
+table_writer   groups of whole transactions, which the database takes one by one
+database       a group in one transaction of the database, with what was applied
 progress       what was applied of a source, and is passed over when it is read again
 late_changes   which rows a late change must leave alone
 catalogue      the tables of a database, found or made; `definitions` the statements that make them
@@ -11,8 +9,6 @@ source_schema  what a source says of its tables beside changes
 table_target   what a change does to which row; `blocks` does the same for many changes, by column
 cells          what a value becomes in a column; `cell_columns` does the same for many values
 reduction      many changes of a row as one effect
-column_rows    the same for batches by column; `array_cells` makes the cells
 rows           the steps of changes, in tables where each row is there once
-versions       the same in tables with history; `history` says which, `validity` what columns hold
 staging        the effects of a batch, written by few statements; `copying` how they reach PostgreSQL
 """

@@ -23,7 +23,6 @@ from eventlog.targets.tables.cell_columns import to_column
 from eventlog.targets.tables.cells import to_cell
 from eventlog.targets.tables.definitions import Definitions, wanted
 from eventlog.targets.tables.errors import (
-    ComputedKey,
     NoKnownKey,
     NoTable,
     NotMade,
@@ -35,7 +34,6 @@ from eventlog.targets.tables.settings import ApplySettings, Named
 from eventlog.targets.tables.source_schema import SourceSchema
 from eventlog.targets.tables.table_target import TableTarget
 from eventlog.targets.tables.type_guesses import guessed_types
-from eventlog.targets.tables.validity import without_validity
 
 OWN = ("eventlog_applied", "eventlog_applied_marks", "eventlog_applied_ddl")
 Shape = tuple[str | None, str, tuple[str, ...]]  # of changes: their table, and the columns that they need
@@ -77,11 +75,6 @@ class TargetTables:
             raise NoTable(named[1])
         return goal
 
-    def known(self, schema: str | None, table: str) -> TableTarget | None:
-        """Return the table for changes of a table, if it was looked up before and takes changes."""
-        named = schema, table
-        return None if named in self._faults else self._found.get(named)
-
     def prepare(self, blocks: Iterable[Block]) -> Iterator[str]:
         """Look up the tables of changes, and make what they lack if that is wanted; yields each statement."""
         by_table: dict[Named, list[Block]] = {}
@@ -94,7 +87,7 @@ class TargetTables:
         for named, lacking in by_table.items():
             try:
                 yield from self._prepare(named, lacking)
-            except (NoKnownKey, OwnTable, TwoSchemas, NotTable, ComputedKey, IllegalName) as fault:
+            except (NoKnownKey, OwnTable, TwoSchemas, NotTable, IllegalName) as fault:
                 self._faults[named] = fault
 
     def _prepare(self, named: Named, blocks: Sequence[Block]) -> Iterator[str]:
@@ -203,11 +196,8 @@ class TargetTables:
         facts = {row["column_name"]: row for row in self._facts(schema, relation.table.name)}
         columns = {n: c for n, c in relation.table.columns.items() if not int(facts[n]["computed"])}
         computed = {n: c for n, c in relation.table.columns.items() if n not in columns}
-        if not computed.keys().isdisjoint(relation.table.key):
-            raise ComputedKey(name)
-        table = replace(relation.table, columns=columns)
-        if self._settings.history:
-            table = without_validity(table, self._dialect)
+        key = relation.table.key if computed.keys().isdisjoint(relation.table.key) else ()
+        table = replace(relation.table, columns=columns, key=key)
         return TableTarget(
             table,
             qualified(self._dialect, schema, table.name),
@@ -216,7 +206,6 @@ class TargetTables:
             self._tables.of(*named),
             self._policy == "ignore",
             tuple(to_column(column, self._dialect) for column in table.columns.values()),
-            frozenset(place for place, n in enumerate(table.columns) if int(facts[n]["fixed"])),
             Table(schema, table.name, computed),
         )
 

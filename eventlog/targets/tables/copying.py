@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from sqlalchemy.engine import Connection
 
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _PIECE = 2_000  # rows that are put together: the server works on one while the next is made
 _ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -22,33 +18,11 @@ _NULL = "\\N"
 
 def copy_columns(connection: Connection, statement: str, columns: Sequence[Sequence[Any]]) -> None:
     """Send rows, given by column, by `copy`; raise DatabaseFailed if the server refuses them."""
-    with _copying(connection, statement) as copy:
-        for data in copy_text(columns):
-            copy.write(data)
-
-
-def copy_table(connection: Connection, statement: str, table: pa.Table) -> None:
-    """Send the rows of a table of Arrow by `copy` of CSV; raise DatabaseFailed if the server refuses them.
-
-    Arrow quotes every text and no null, as `copy` wants it.
-    """
-    import pyarrow as pa
-    import pyarrow.csv as pv
-
-    with _copying(connection, statement) as copy:
-        for piece in table.to_batches(max_chunksize=_PIECE):
-            buffer = pa.BufferOutputStream()
-            pv.write_csv(piece, buffer, pv.WriteOptions(include_header=False))
-            copy.write(buffer.getvalue().to_pybytes())
-
-
-@contextmanager
-def _copying(connection: Connection, statement: str) -> Iterator[psycopg.Copy]:
-    """Return an open `copy`."""
     driver: Any = connection.connection.driver_connection
     try:
         with driver.cursor() as cursor, cursor.copy(statement) as copy:
-            yield copy
+            for data in copy_text(columns):
+                copy.write(data)
     except psycopg.Error as fault:
         kind = ConnectionLost if driver.closed else DatabaseFailed
         raise kind(" ".join(str(fault.diag.message_primary or fault).split())) from fault

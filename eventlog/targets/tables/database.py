@@ -6,11 +6,12 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.core.change import Change
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
@@ -23,29 +24,29 @@ from eventlog.sql.relation import qualified
 from eventlog.targets.tables.blocks import NEW, Block, acts_of, blocks_of
 from eventlog.targets.tables.catalogue import OWN, TargetTables
 from eventlog.targets.tables.deleted_rows import DeletedRows
-from eventlog.targets.tables.errors import FixedNumber, OtherApply, refuse
+from eventlog.targets.tables.errors import OtherApply, refuse
 from eventlog.targets.tables.rows import RowSteps
 from eventlog.targets.tables.settings import ApplySettings
 from eventlog.targets.tables.source_schema import SourceSchema
 from eventlog.targets.tables.staging import Collision
-from eventlog.targets.tables.table_store import Group
 from eventlog.targets.tables.table_target import Act, Step, TableTarget
 from eventlog.targets.tables.tally import StepsResult, Tally
-from eventlog.targets.tables.validity import check_position
-from eventlog.targets.tables.versions import VersionSteps
-
-if TYPE_CHECKING:
-    from eventlog.columnar.change_batch import ChangeBatch
-    from eventlog.targets.tables.column_rows import ColumnRows
 
 LOGGER = logging.getLogger(__name__)
 PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)  # seconds before a group that met another transaction is done again
 
 
+class Group(NamedTuple):
+    """A group of whole transactions of the source that become one of the target, and the state after them."""
+
+    changes: Sequence[Change]
+    state: str | None
+    marks: Sequence[str] = ()  # noted one by one, if the source has no states
+    begins: bool = False  # it is the first of one look at the source
+
+
 class Database:
     """The target of `--to-url`."""
-
-    until: str | None = None  # a group is applied as a whole
 
     def __init__(
         self,
@@ -69,19 +70,13 @@ class Database:
         self._goals = TargetTables(
             self._connection, self._dialect, tables, settings, described or SourceSchema(), inform
         )
-        doer: type[RowSteps | VersionSteps] = VersionSteps if settings.history else RowSteps
-        self._doer = doer(self._connection, self._dialect, settings)
+        self._doer = RowSteps(self._connection, self._dialect, settings)
         self._deleted = DeletedRows(DeleteLimit.read(settings.max_deletes), self._count_rows)
-        by_row = self._deleted.is_limited or not isinstance(self._doer, RowSteps)
-        self.by_column = self._dialect.copies and not by_row  # it writes batches
         self.state, self._rounds = self._begin()
 
     def close(self) -> None:
         """Let the connection go."""
         self._connection.close()
-
-    def settle(self) -> None:
-        """Do nothing, because a group is applied as a whole."""
 
     def marked(self, marks: Sequence[str]) -> set[str]:
         """Return those of some marks under which something was applied."""
@@ -93,15 +88,14 @@ class Database:
     def apply(self, group: Group) -> Tally:
         """Make rows of a group, in one transaction with what is then applied; the statements that the tables
         need before run alone. One that met another's transaction is done again."""
-        tables = self._by_column(group)
-        blocks = () if tables else blocks_of(group.changes)
+        blocks = blocks_of(group.changes)
         if group.begins:
             self._deleted.begin()
         self._prepare(blocks)
         pauses = iter(PAUSES)
         while True:
             try:
-                result, deleted = self._write(group, blocks, tables)
+                result, deleted = self._write(group, blocks)
                 break
             except DatabaseFailed as fault:
                 pause = next(pauses, None)
@@ -114,24 +108,21 @@ class Database:
         self.state = group.state if group.state is not None else self.state
         return result.tally
 
-    def _write(
-        self, group: Group, blocks: Sequence[Block], tables: Mapping[TableTarget, ColumnRows]
-    ) -> tuple[StepsResult, Mapping[TableTarget, int]]:
+    def _write(self, group: Group, blocks: Sequence[Block]) -> tuple[StepsResult, Mapping[TableTarget, int]]:
         """Make rows of a group in one transaction. Return what came of it, and the deletes of each table."""
         result = StepsResult(Tally(), [])
         deleted: Mapping[TableTarget, int] = {}
         new = self._new(blocks)
-        steps = None if new or tables else list(self._steps(blocks, result))
-        goals = [*tables, *(goal for goal, _ in new), *(step.goal for step in steps or ())]
-        self._doer.open(dict.fromkeys(goals))
+        steps = None if new else list(self._steps(blocks, result))
+        self._doer.open(dict.fromkeys([*(goal for goal, _ in new), *(step.goal for step in steps or ())]))
         self._connection.commit()
         self._lock()
         if new and self._doer.copy(new):
             result.tally.count_all(change.op for block in blocks for change in block.changes)
-        elif not (tables and isinstance(self._doer, RowSteps) and self._doer.write(tables, result)):
-            steps = list(self._steps(blocks or blocks_of(group.changes), result)) if steps is None else steps
+        else:
+            steps = list(self._steps(blocks, result)) if steps is None else steps
             deleted = self._deleted.count(steps)
-            self._doer.begin((step.change for step in steps), self._rounds)
+            self._doer.begin()
             self._settle(steps, result)
         for refused in result.refused:
             self._refused(refused)
@@ -194,20 +185,6 @@ class Database:
         new = [(goal, block) for goal, block in goals if goal is not None and block.op in NEW]
         return new if len(new) == len(goals) else ()
 
-    def _by_column(self, group: Group) -> Mapping[TableTarget, ColumnRows]:
-        """Return the rows of a group of batches by column; none if changes need a closer look."""
-        found: dict[TableTarget, list[ChangeBatch]] = {}
-        for batch in group.batches if self.by_column else ():
-            goal = self._goals.known(batch.schema, batch.table)
-            if goal is None:
-                return {}
-            found.setdefault(goal, []).append(batch)
-        if not found:
-            return {}
-        from eventlog.targets.tables.column_rows import rows_of_batches  # only batches need Arrow
-
-        return rows_of_batches(found, self._dialect)
-
     def _steps(self, blocks: Sequence[Block], result: StepsResult) -> Iterator[Step]:
         """Yield what changes do, in their order; refuse each change that is impossible by itself."""
         found: list[Act | tuple[Step, ...]] = [()] * sum(len(block.changes) for block in blocks)
@@ -223,8 +200,6 @@ class Database:
                 continue
             for at, change, act in zip(block.numbers, block.changes, acts_of(goal, block), strict=True):
                 try:
-                    if self._settings.history:
-                        check_position(change)
                     found[at] = goal.steps(change) if act is None else act
                 except EventlogError as fault:
                     refused[at] = refuse(change, fault)
@@ -279,7 +254,7 @@ class Database:
         point = self._connection.begin_nested()
         try:
             done = work()
-        except (DatabaseFailed, Collision, FixedNumber) as fault:
+        except (DatabaseFailed, Collision) as fault:
             if isinstance(fault, DatabaseFailed) and blames_other_transaction(fault, self._dialect):
                 raise  # it may have taken the savepoint with it
             point.rollback()
@@ -348,7 +323,7 @@ class Database:
         }
 
 
-Blaming = DatabaseFailed | Collision | FixedNumber  # what a row, or several, may be to blame for
+Blaming = DatabaseFailed | Collision  # what a row, or several, may be to blame for
 
 
 def _as_error(fault: Blaming) -> EventlogError:

@@ -20,11 +20,10 @@ from eventlog.targets.tables.settings import ApplySettings, Named
 from eventlog.targets.tables.source_schema import SourceSchema
 from eventlog.targets.tables.table_target import TableTarget
 from eventlog.targets.tables.type_guesses import guessed, values_of
-from eventlog.targets.tables.validity import FROM_SEQ, FROM_TIME, OP, SEQ_LENGTH, TO_SEQ, TO_TIME
 
 _LONGEST_KEY = 250  # characters of a text in a key that no source declared
 _UNBOUNDED = frozenset(("STRING", "WSTRING", "CLOB", "NCLOB", "BYTES"))
-_STAGED, _STAGED_VERSIONS = 8, 20  # columns that a table of the session has more than its goal
+_STAGED = 8  # columns that a table of the session has more than its goal
 
 
 class Definitions:
@@ -50,7 +49,7 @@ class Definitions:
         fresh = {capacity.same(self._dialect.fold(name)) for name in names}
         for name in names:
             capacity.check_column(self._dialect.fold(name))
-        room = capacity.columns - (_STAGED_VERSIONS if self._settings.history else _STAGED)
+        room = capacity.columns - _STAGED
         if there + len(fresh) > room:
             raise TooManyColumns(named[1], there + len(fresh), capacity.title, room)
 
@@ -70,8 +69,6 @@ class Definitions:
             f"{self._quoted(name)} {made}" + (" not null" if name in key else "")
             for name, made in types.items()
         ]
-        if self._settings.history:
-            columns += self._span()
         table = place[1]
         statement = templates.statement(
             self._dialect,
@@ -79,7 +76,7 @@ class Definitions:
             table=qualified(self._dialect, *place),
             columns=",\n  ".join(columns),
             key_name=self._quoted(_shortened(f"{table}_key", self._dialect.max_name)),
-            key=", ".join(map(self._quoted, (*key, FROM_SEQ) if self._settings.history else key)),
+            key=", ".join(map(self._quoted, key)),
             table_options=self._dialect.table_options,
         )
         return statement, _undescribed(specs, types)
@@ -107,15 +104,6 @@ class Definitions:
         for name in names:
             found.setdefault(capacity.same(self._dialect.fold(name)), name)
         return list(found.values())
-
-    def _span(self) -> list[str]:
-        """Return the columns that hold from where to where a version is valid."""
-        specs = {FROM_SEQ: "", TO_SEQ: "", FROM_TIME: "DATETIME", TO_TIME: "DATETIME", OP: ""}
-        made = [
-            f"{self._quoted(name)} {self._made(Spec(kind, 0, 0, 6) if kind else Spec('STRING', SEQ_LENGTH))}"
-            for name, kind in specs.items()
-        ]
-        return [f"{made[0]} not null", *made[1:]]
 
     def _quoted(self, name: str) -> str:
         return self._dialect.quote(self._dialect.fold(name))

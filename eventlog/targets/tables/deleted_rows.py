@@ -17,7 +17,6 @@ class DeletedRows:
     def __init__(self, limit: DeleteLimit, count_rows: Callable[[TableTarget], int]) -> None:
         self._limit = limit
         self._count_rows = count_rows
-        self.is_limited = not limit.is_unlimited
         self.begin()
 
     def begin(self) -> None:
@@ -27,7 +26,7 @@ class DeletedRows:
 
     def count(self, steps: Iterable[Step]) -> Mapping[TableTarget, int]:
         """Return how many rows of each table some steps delete; raise TooManyDeletes beyond the limit."""
-        if not self.is_limited:
+        if self._limit.is_unlimited:
             return {}
         numbers = self._numbers(steps)
         for goal, number in numbers.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventlog import neutral
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.errors import EventlogError, Refused
 
 
 class NoRow(EventlogError):
@@ -21,14 +21,6 @@ class NoColumn(EventlogError):
 
 class NotTable(EventlogError):
     """{0} is a {1} in the target: changes go into tables"""
-
-
-class ComputedKey(EventlogError):
-    """the key of {0} has a column that the target computes itself, so changes cannot set it"""
-
-
-class FixedNumber(EventlogError):
-    """the target always generates {0}: its row there keeps its number, but the change has another"""
 
 
 class NotMade(EventlogError):
@@ -64,27 +56,6 @@ applied: if the deletes are right, run the command again with a larger max-delet
 
 class Reload(EventlogError):
     """a full load of {0} begins, which had changes before (reload = replace takes its rows out first)"""
-
-
-class NoHistory(Misuse):
-    """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key; drop \
-it so that apply creates it with them, or apply without history"""
-
-
-class KeepsVersions(Misuse):
-    """{0} keeps versions of its rows: apply to it with history"""
-
-
-class TwoVersions(EventlogError):
-    """its row has a version from {0} already"""
-
-
-class ForgottenState(EventlogError):
-    """the log of {0} no longer records how far the source was applied: its entries were removed"""
-
-
-class HalfDone(EventlogError):
-    """the last group may be in some tables and not in others, and the input no longer has it as it was"""
 
 
 class TwoSchemas(EventlogError):

@@ -13,12 +13,12 @@ _MOST = 1_000_000  # rows that are remembered
 class LateChanges:
     """The rows that a run changed, each with the last position at which it did."""
 
-    def __init__(self, most: int = _MOST, forgotten: str = "") -> None:
+    def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._rows: dict[tuple[_Named, Key], str] = {}
         self._tables: dict[_Named, str] = {}  # tables in which any row may have changed
         self._newest: dict[_Named, str] = {}  # of any row
-        self._forgotten = forgotten  # to which position rows are no longer remembered
+        self._forgotten = ""  # to which position rows are no longer remembered
 
     def note(self, changes: Iterable[Change]) -> None:
         """Note that these changes are applied."""

@@ -1,32 +1,28 @@
-"""The effect of changes on rows, in tables where each row is there once.
+"""The effect of changes on rows.
 
 Steps are done in their order, as many together as possible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.core.change import ABSENT, Change, Op
+from eventlog.core.change import ABSENT, Op
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.queries import unbound
 from eventlog.targets.tables.blocks import Block, new_rows
 from eventlog.targets.tables.cells import Cells
-from eventlog.targets.tables.errors import FixedNumber
 from eventlog.targets.tables.reduction import Effect, Reduced, by_goal, reduce
 from eventlog.targets.tables.settings import ApplySettings
 from eventlog.targets.tables.staging import Collision, Stage
 from eventlog.targets.tables.table_target import Act, Emptied, Moved, RowAction, RowKey, Step, TableTarget
 from eventlog.targets.tables.tally import StepsResult, Tally, unmet
-
-if TYPE_CHECKING:
-    from eventlog.targets.tables.column_rows import ColumnRows
 
 
 class RowSteps:
@@ -44,8 +40,8 @@ class RowSteps:
             if goal not in self._stages:
                 self._stages[goal] = Stage(self._connection, self._dialect, goal, len(self._stages))
 
-    def begin(self, changes: Iterable[Change], rounds: int) -> None:
-        """A transaction of the target begins, in which these changes are applied."""
+    def begin(self) -> None:
+        """A transaction of the target begins."""
         for stage in self._stages.values():
             stage.begin()
 
@@ -70,27 +66,6 @@ class RowSteps:
             stage.crowd()
         return False
 
-    def write(self, tables: Mapping[TableTarget, ColumnRows], result: StepsResult) -> bool:
-        """Write the rows of tables by column; whether that was done, with all of them."""
-        stages = [(self._stages[goal], rows) for goal, rows in tables.items()]
-        copied = all(rows.new for _, rows in stages) and all(stage.may_copy() for stage, _ in stages)
-
-        def copy() -> None:
-            for stage, rows in stages:
-                stage.copy_table(rows.cells)
-
-        if copied and not self._whole(copy):
-            copied = False
-            for stage, _ in stages:
-                stage.crowd()
-        absent: list[int] = []
-        if not copied and not self._whole(lambda: absent.append(_stage_columns(stages))):
-            return False
-        for _, rows in stages:
-            result.tally.count_all(rows.counts)
-        result.tally.absent(sum(absent))
-        return True
-
     def _whole(self, work: Callable[[], None]) -> bool:
         """Do some work, or nothing of it if the database refuses a part; return whether it was done."""
         point = self._connection.begin_nested()
@@ -98,7 +73,7 @@ class RowSteps:
             work()
             for statement in templates.statements(self._dialect, "apply_check", {}):
                 self._connection.execute(text(statement))
-        except (DatabaseFailed, Collision, FixedNumber):
+        except (DatabaseFailed, Collision):
             point.rollback()
             return False
         point.commit()
@@ -188,21 +163,3 @@ class RowSteps:
     def _run(self, name: str, holes: dict[str, str], **values: object) -> Any:
         statement = templates.statement(self._dialect, name, **holes)
         return self._connection.execute(text(statement), values)
-
-
-def _stage_columns(stages: Sequence[tuple[Stage, ColumnRows]]) -> int:
-    """Write rows by their stages: in each table first the deletes, then the writes.
-
-    Return how many deletes met no row.
-    """
-    from eventlog.targets.tables.column_rows import effects_of
-
-    absent = 0
-    for stage, rows in stages:
-        effects = effects_of(rows)
-        stage.begin()
-        stage.fill_columns(effects)
-        absent += effects.absent + stage.delete(effects.gone)
-    for stage, _ in stages:
-        stage.write()
-    return absent

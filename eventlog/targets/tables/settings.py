@@ -13,7 +13,6 @@ Named = tuple[str | None, str]  # a table of the source, with its schema
 
 @dataclass(frozen=True, slots=True)
 class ApplySettings:
-    history: bool = setting(False, "keep every version of every row, with its beginning and its end")
     schema_changes: str = setting(
         "apply",
         "create tables and columns that are missing, refuse the changes that need them, or leave them out",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import TextClause, text
 from sqlalchemy.engine import Connection
@@ -15,15 +15,9 @@ from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.queries import unbound
 from eventlog.targets.tables.cells import Cells
-from eventlog.targets.tables.copying import copy_columns, copy_table
-from eventlog.targets.tables.errors import FixedNumber
+from eventlog.targets.tables.copying import copy_columns
 from eventlog.targets.tables.reduction import ASKED, NOTHING, UNASKED, Effect
 from eventlog.targets.tables.table_target import TableTarget
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from eventlog.targets.tables.column_rows import ColumnEffects
 
 _OWN = ("n", "expected", "gone", "act", "lacks", "mask")
 _FRESH = 16  # batches for which a table whose rows were there already is not taken for an empty one
@@ -50,13 +44,9 @@ class Stage:
             "same": " and ".join(f"t.{self._name(place)} = s.c{place}" for place in goal.key),
             "keys": ", ".join(f"s.c{place}" for place in goal.key),
         }
-        columns = {f"c{place}": name for place, name in enumerate(goal.columns)} | self._more()
+        columns = {f"c{place}": name for place, name in enumerate(goal.columns)}
         made = ", ".join(f"t.{dialect.quote(column)} as {name}" for name, column in columns.items())
         connection.execute(self._statement("stage_make", columns=made))
-
-    def _more(self) -> dict[str, str]:
-        """Return further columns of the stage, each with the target's column of its type."""
-        return {}
 
     def begin(self) -> None:
         """A transaction of the target begins, and the stage is empty."""
@@ -82,15 +72,6 @@ class Stage:
         self._load((*_OWN, *self._cells), (*own, *map(_supplied, columns)))
         self._check_keys(len(effects))
 
-    def fill_columns(self, effects: ColumnEffects) -> None:
-        """Stage the effects of batches; raise Collision if two of them are of one row."""
-        self._masks = {"u": {}, "w": {None: NOTHING} if effects.writes else {}}
-        self._empty()
-        names = ", ".join(effects.staged.column_names)
-        statement = self._statement("stage_copy_csv", names=names)
-        copy_table(self._connection, statement.text, effects.staged)
-        self._check_keys(effects.staged.num_rows)
-
     def missing(self) -> list[int]:
         """Return the staged effects whose row must be there and is not."""
         return [int(row[0]) for row in self._run("stage_missing")]
@@ -105,7 +86,6 @@ class Stage:
 
     def write(self) -> None:
         """Change the staged rows that are there, and insert those that are not."""
-        self._check_fixed()
         for act, masks in self._masks.items():
             if settings := self._settings(masks):
                 self._run("apply_update", {"settings": settings}, act=act)
@@ -129,12 +109,6 @@ class Stage:
         copy = self._statement("stage_copy", stage=self.goal.name, names=names)
         copy_columns(self._connection, copy.text, columns)
 
-    def copy_table(self, rows: pa.Table) -> None:
-        """Copy whole rows into the table, as `copy` does."""
-        names = self._names(range(len(self._cells)))
-        copy = self._statement("stage_copy_csv", stage=self.goal.name, names=names)
-        copy_table(self._connection, copy.text, rows)
-
     def _check_keys(self, different: int) -> None:
         """Raise Collision if the staged rows belong to fewer rows of the target than there are different
         keys.
@@ -142,29 +116,16 @@ class Stage:
         if not self._exact and self._run("stage_keys").scalar_one() < different:
             raise Collision
 
-    def _check_fixed(self) -> None:
-        """Raise FixedNumber if a staged row has another number than its row in the target, which keeps its
-        own.
-        """
-        for place in self.goal.fixed.difference(self.goal.key):
-            holes = {"known": self._name(place), "cell": f"c{place}", "at": str(place + 1)}
-            if self._run("stage_other", holes).first() is not None:
-                raise FixedNumber(self.goal.columns[place])
-
     @cached_property
     def _exact(self) -> bool:
         """Return whether two keys are the same row exactly if their cells are equal."""
         return all(column.kind.name == "INT" for column in self.goal.table.key_columns)
 
-    def _empty(self) -> None:
-        """Take the rows of an earlier batch out of the stage."""
+    def _load(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
+        """Stage rows, given by column, in place of the earlier ones."""
         if self._used or not self._dialect.copies:
             self._run("stage_empty")
         self._used = True
-
-    def _load(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
-        """Stage rows, given by column, in place of the earlier ones."""
-        self._empty()
         if not columns or not columns[0]:
             return
         if self._dialect.copies:
@@ -195,7 +156,7 @@ class Stage:
         made = []
         for place in range(len(self.goal.columns)):
             supplied = {mask[place] for mask in masks_of_columns}
-            if place in self.goal.key or place in self.goal.fixed or "1" not in supplied:
+            if place in self.goal.key or "1" not in supplied:
                 continue
             name, new = self._name(place), f"s.c{place}"
             if "0" in supplied:

@@ -69,7 +69,6 @@ class TableTarget:
     source: Table | None = None  # the tables file's, or what else describes the source
     lenient: bool = False  # columns that the target lacks are left out of changes
     to_columns: tuple[ToColumn, ...] = ()  # of each column, for many values at once
-    fixed: frozenset[int] = frozenset()  # columns that take a value when a row is made, and no other later
     computed: Table | None = None  # the columns that the target computes itself; changes of them are ignored
 
     def __str__(self) -> str:

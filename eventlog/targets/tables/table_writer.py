@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.sequence.delivery import ChangesOfBatches, Delivery
-from eventlog.targets.tables.errors import HalfDone, Late, Reload, refuse
+from eventlog.sequence.delivery import Delivery
+from eventlog.targets.tables.database import Database, Group
+from eventlog.targets.tables.errors import Late, Reload, refuse
 from eventlog.targets.tables.late_changes import LateChanges
 from eventlog.targets.tables.progress import ApplyProgress, progress_of
 from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.table_store import Group, TableStore
 from eventlog.targets.tables.tally import Tally
-
-if TYPE_CHECKING:
-    from eventlog.columnar.change_batch import ChangeBatch
-    from eventlog.targets.tables.table_store import Part
 
 SECONDS = 1.0  # that a transaction of the target waits for others of the source
 MOST_CHARACTERS = 16 << 20  # of the values after which it waits for no more
@@ -27,37 +22,30 @@ Tell = Callable[[Refused], None]
 
 
 class TableWriter:
-    """A writer that makes rows of deliveries; `refused` receives each change that is left out.
-
-    With `together`, one call writes one group. `forgotten`: the highest position whose row history was
-    discarded.
-    """
+    """A writer that makes rows of deliveries; `refused` receives each change that is left out."""
 
     def __init__(
         self,
-        tables: TableStore,
+        tables: Database,
         source: str,
         format_name: str,
         settings: ApplySettings,
         refused: Tell,
         *,
         has_states: bool = False,
-        together: bool = False,
-        forgotten: str = "",
     ) -> None:
         self.tally = Tally()
-        self._held: list[Part] = []  # of whole deliveries, for the next group
+        self._held: list[Change] = []  # of whole deliveries, for the next group
         self._last: Delivery | None = None
         self._noted = 0  # refused changes that the tables' state passes over
         self._begins = True  # the next group is the first of one look at the source
-        self._together = together
         self._has_states = has_states
         self._tables = tables
         self._settings = settings
         self._refused = refused
         self._clock = time.monotonic
         # only a source with states reports late changes
-        self._later = LateChanges(forgotten=forgotten) if has_states else None
+        self._later = LateChanges() if has_states else None
         self._progress: ApplyProgress = progress_of(source, format_name, tables.state, has_states=has_states)
 
     def write(self, deliveries: Iterable[Delivery]) -> None:
@@ -68,29 +56,23 @@ class TableWriter:
         self._progress.check_end()
 
     def rest(self) -> None:
-        """Apply what was handed out, for nothing more comes for a moment; to be called while more is awaited.
-
-        A group that is done again ends where it did.
-        """
-        if self._held and not self._together and self._tables.until is None:
+        """Apply what was handed out, because nothing more comes for a moment."""
+        if self._held:
             self._end_group()
 
     def _groups(self, deliveries: Iterable[Delivery]) -> Iterator[None]:
         """Hold whole deliveries, as many as may share a transaction; stop at the end of each group."""
-        changes = characters = 0
+        characters = 0
         begun = self._clock()
         for delivery in deliveries:
             self._last = delivery
             if not self._held:
-                begun, changes, characters = self._clock(), 0, 0
+                begun, characters = self._clock(), 0
             admitted = self._admitted(delivery)
             self._held += admitted
-            number, length = _size(admitted)
-            changes, characters = changes + number, characters + length
-            if self._full(changes, characters, begun, delivery):
+            characters += _characters(admitted)
+            if self._is_full(characters, begun):
                 yield
-        if self._tables.until is not None and not self._together:
-            raise HalfDone
         noted = self.tally.refused > self._noted  # refused changes are in the state, too
         if self._held or noted or self._is_further():
             yield
@@ -109,12 +91,10 @@ class TableWriter:
         self.tally.add(self._tables.apply(group._replace(begins=self._begins)))
         self._held, self._noted, self._begins = [], self.tally.refused, False
 
-    def _admitted(self, delivery: Delivery) -> Sequence[Part]:
+    def _admitted(self, delivery: Delivery) -> Sequence[Change]:
         """Return the changes of a delivery that are to be applied; a table that is loaded anew is emptied
         first.
         """
-        if isinstance(delivery.changes, ChangesOfBatches) and self._later is not None:
-            return self._admitted_batches(delivery.changes.batches)
         changes = list(delivery.changes)
         new, loaded, begun = self._progress.fresh(changes)
         self.tally.skipped += len(changes) - len(new)
@@ -130,27 +110,15 @@ class TableWriter:
                 self._refuse([change], Reload(change.table))
         return [change for change in new if change.op is not Op.SNAPSHOT]
 
-    def _admitted_batches(self, batches: Sequence[ChangeBatch]) -> Sequence[ChangeBatch]:
-        """Return batches, which hold no full loads and are never late; their tables count as changed."""
-        assert self._later is not None
-        named = [Change(Op.UPDATE, *one[:2], position=one.last_position) for one in batches]
-        self._progress.fresh(named)
-        self._later.note(named)
-        return batches
-
     def _overtaking(self, delivery: Delivery, changes: Sequence[Change]) -> str | None:
         """Return where a later change of the rows of late changes was applied; None if there is none."""
         if delivery.overtaken or self._later is None:
             return delivery.overtaken
         return self._later.overtaking(changes)
 
-    def _full(self, held: int, characters: int, begun: float, delivery: Delivery) -> bool:
-        """Return whether a group ends here; a group that is done again ends where it did before."""
-        if self._together:
-            return False
-        if self._tables.until is not None:
-            return self._progress.state(delivery.state) == self._tables.until
-        enough = held >= self._settings.group or characters >= MOST_CHARACTERS
+    def _is_full(self, characters: int, begun: float) -> bool:
+        """Return whether a group ends here."""
+        enough = len(self._held) >= self._settings.group or characters >= MOST_CHARACTERS
         return enough or self._clock() - begun >= SECONDS
 
     def _refuse(self, changes: Sequence[Change], fault: EventlogError) -> None:
@@ -158,10 +126,10 @@ class TableWriter:
         for change in changes:
             self._refused(refuse(change, fault))
 
-    def _group(self, parts: list[Part], state: str) -> Group:
+    def _group(self, changes: list[Change], state: str) -> Group:
         if self._has_states:
-            return Group(parts, state)
-        kept, marks = self._unmarked([part for part in parts if isinstance(part, Change)])
+            return Group(changes, state)
+        kept, marks = self._unmarked(changes)
         return Group(kept, state, marks)
 
     def _unmarked(self, changes: list[Change]) -> tuple[list[Change], list[str]]:
@@ -183,17 +151,13 @@ class TableWriter:
         return [c for name, c in named.items() if name not in known], [n for n in named if n not in known]
 
 
-def _size(parts: Sequence[Part]) -> tuple[int, int]:
-    """Return how many changes these are, and how long their values."""
-    number, length = len(parts), 0
-    for part in parts:
-        if not isinstance(part, Change):
-            number += part.rows.num_rows - 1
-            length += part.rows.nbytes
-            continue
-        for _, before, after in part.fields:
+def _characters(changes: Iterable[Change]) -> int:
+    """Return how long the values of changes are together."""
+    length = 0
+    for change in changes:
+        for _, before, after in change.fields:
             if type(after) is str or type(after) is bytes:
                 length += len(after)
             if before is not ABSENT and (type(before) is str or type(before) is bytes):
                 length += len(before)
-    return number, length
+    return length

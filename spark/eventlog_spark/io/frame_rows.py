@@ -18,9 +18,9 @@ from eventlog.fold import Event
 from eventlog.library import document_of
 from eventlog.neutral import dumps, refuse
 from eventlog.targets.tables.cells import ToCell
-from eventlog.targets.tables.delta_types import type_of, value_maker
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
+from eventlog_spark.io.arrow_values import type_of, value_maker
 from eventlog_spark.io.batches import bounded
 
 FrameRow = tuple[Any, ...]

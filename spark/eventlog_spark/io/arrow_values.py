@@ -1,33 +1,28 @@
-"""The column types of Delta tables: what a source's become, and what makes their cells."""
+"""The Arrow types of typed changes, and what makes their values."""
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from eventlog.core.change import Change, Op, Value
+from eventlog.core.change import Value
 from eventlog.core.errors import NotExpressible
-from eventlog.core.tables import Column, Table
+from eventlog.core.tables import Column
 from eventlog.core.typenames import kind_of, number_of
 from eventlog.qlik.sqltypes import spec_of
 from eventlog.qlik.types import Spec
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.targets.tables.cells import Cell, ToCell, to_cell
-from eventlog.targets.tables.errors import KeepsVersions, NoHistory
-from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.table_target import TableTarget
-from eventlog.targets.tables.type_guesses import guessed, values_of
-from eventlog.targets.tables.validity import SPAN
 
-_WITH_ZERO = replace(POSTGRESQL, holds_zero=True)  # what to_cell asks of a dialect, as Delta has it
+_WITH_ZERO = replace(POSTGRESQL, holds_zero=True)  # what to_cell asks of a dialect, as Arrow has it
 _DIGITS = 38
 
-ARROW_TYPES: dict[str, Callable[[Spec], pa.DataType]] = {
+_ARROW_TYPES: dict[str, Callable[[Spec], pa.DataType]] = {
     "BOOLEAN": lambda spec: pa.bool_(),
     "BYTES": lambda spec: pa.binary(),
     "BLOB": lambda spec: pa.binary(),
@@ -45,62 +40,14 @@ ARROW_TYPES: dict[str, Callable[[Spec], pa.DataType]] = {
 
 
 def _decimal_type(spec: Spec) -> pa.DataType:
-    """Return the type for decimals; Delta stores wider ones, and those without a size, as text."""
+    """Return the type for decimals; wider ones, and those without a size, are texts."""
     return pa.decimal128(spec.precision, spec.scale) if 0 < spec.precision <= _DIGITS else pa.string()
-
-
-def fields_for(
-    changes: Sequence[Change], source: Table | None, key: Iterable[str], described: Mapping[str, Spec]
-) -> Iterator[pa.Field]:
-    """Yield the columns that changes need: those of the tables file, or else those that the source described,
-    with their types, others by their values.
-    """
-    known = {name: ARROW_TYPES[spec.name](spec) for name, spec in described.items()}
-    if source is not None and source.columns:
-        known = {name: type_of(column) for name, column in source.columns.items()}
-    names = [
-        *known,
-        *key,
-        *(f.column for change in changes if change.op is not Op.DELETE for f in change.fields),
-    ]
-    columns = dict[str, str]()
-    for name in names:
-        columns.setdefault(name.lower(), name)  # Delta takes no twins by case
-    for name in columns.values():
-        if name not in known:
-            spec = guessed(values_of(name, changes))
-            known[name] = ARROW_TYPES[spec.name](spec)
-        yield pa.field(name, known[name], nullable=name not in key)
 
 
 def type_of(column: Column) -> pa.DataType:
     """Return the type that holds the values of a column of the tables file."""
     spec = spec_of(column)
-    return ARROW_TYPES[spec.name](spec)
-
-
-def goal_of(
-    table: Any, named: tuple[str | None, str], source: Table | None, key: Sequence[str], chosen: ApplySettings
-) -> TableTarget:
-    """Return a Delta table as changes see it."""
-    fields = list(pa.schema(table.schema().to_arrow()))
-    spanned = {field.name for field in fields}.intersection(SPAN)
-    if chosen.history and spanned != set(SPAN):
-        raise NoHistory(named[1])
-    if not chosen.history and spanned == set(SPAN):
-        raise KeepsVersions(named[1])
-    if chosen.history:
-        fields = [field for field in fields if field.name not in SPAN]
-    columns = {field.name: _column(field) for field in fields}
-    described = Table(*named, columns)
-    found = [column.name for name in key if (column := described.column(name)) is not None]
-    return TableTarget(
-        replace(described, key=tuple(found)),
-        described.name,
-        tuple(value_maker(field) for field in fields),
-        source=source,
-        lenient=chosen.schema_changes == "ignore",
-    )
+    return _ARROW_TYPES[spec.name](spec)
 
 
 def _column(field: pa.Field) -> Column:

@@ -1,0 +1,139 @@
+"""Parts in topics with their state in a file: nothing is lost, and what is repeated is the same message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.formats import Object
+from eventlog.jobs.job import Job
+from eventlog.jobs.report import Report
+from eventlog.sources import capture_feed
+from eventlog.sources.kafka import Topics
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.targets import records
+from eventlog.transfer.convert import convert
+from tests.brokers import own_name
+from tests.gbase.world import World
+from tests.sequence.test_states import Line, task, written
+from tests.support import CLOCK
+
+pytestmark = pytest.mark.quick
+
+
+class Interrupted(Report):
+    """A report of a run that somebody interrupts after so many records."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__(lambda refused: None)
+        self._left = left
+
+    def good(self, records: Iterable[Any]) -> Iterator[Any]:
+        for record in super().good(records):
+            self._left -= 1
+            if self._left < 0:
+                raise KeyboardInterrupt
+            yield record
+
+
+@pytest.fixture
+def given(brokers: str) -> dict[str, Any]:
+    """Return settings with a topic of the test's own."""
+    name = own_name("written")
+    Producer({"bootstrap.servers": brokers, "log_level": 0}).list_topics(name, timeout=10)  # makes it
+    return {"kafka": name, "kafka_brokers": brokers, "kafka_options": "log_level=0"}
+
+
+def job(folder: Path, given: dict[str, Any], inputs: list[str]) -> Job:
+    return Job("qlik-table", "qlik-message", tuple(inputs), given=given, state=folder / "state")
+
+
+def run(one: Job) -> list[Refused]:
+    refused: list[Refused] = []
+    convert(one, Report(refused.append), CLOCK)
+    return refused
+
+
+def messages(given: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the data messages of a topic, with repeats."""
+    settings = {**given, "kafka_group": own_name("reader"), "kafka_timeout": 10.0}
+    topics = Topics(KafkaSettings(**settings))
+    objects = [record for source in topics.sources() for record in source.records]
+    topics.close()
+    bodies = [one.value["message"] for one in objects if isinstance(one, Object)]
+    return [body for body in bodies if body.get("headers")]
+
+
+def positions(given: dict[str, Any]) -> list[str]:
+    return sorted(body["headers"]["changeSequence"] for body in messages(given))
+
+
+def test_each_change_is_written_once_over_runs(tmp_path: Path, given: dict[str, Any]) -> None:
+    lines = task([0, 1, 2, 60, 61, 300])
+    for upto in (3, 3, 6):
+        inputs = [
+            written(
+                tmp_path, f"{upto}.{table}", [line for line in lines[:upto] if line.table == table], 9_000
+            )
+            for table in ("usr", "grp")
+        ]
+        assert not run(job(tmp_path, given, inputs))
+        assert positions(given) == [line.seq for line in lines[:upto]]
+
+
+def test_a_run_that_is_interrupted_anywhere_loses_nothing_and_repeats_the_same(
+    tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "CHANGES", 2)
+    lines = [Line(n, n, f"{n:X}", "usr") for n in range(1, 8)]
+    one = job(tmp_path, given, [written(tmp_path, "a", lines, 9_000)])
+    for taken in (1, 3, 2, 0, 5):
+        with suppress(KeyboardInterrupt):
+            convert(one, Interrupted(taken), CLOCK)
+        reached = sorted(set(positions(given)))
+        assert reached == [line.seq for line in lines[: len(reached)]]
+    run(one)
+    assert sorted(set(positions(given))) == [line.seq for line in lines]
+    assert len({json.dumps(body, sort_keys=True) for body in messages(given)}) == len(lines)
+    assert not run(one)
+
+
+def test_a_live_capture_goes_on_in_a_topic_over_runs(
+    tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Write the rows of the table first, then its changes; made sequences of a repeated part are the same."""
+    world = World(("shop:own.t1",), 5, steps=0)
+    monkeypatch.setitem(capture_feed.TRANSPORTS, "informix", lambda address, settings: world)
+    address = "informix://cdc@localhost:9088/shop?server=ol1"
+    one = Job("gbase", "qlik-message", ("own.t1",), url=address, given=given, state=tmp_path / "state")
+    for key in (1, 2, 3):
+        transaction = world.begin()
+        world.change(transaction, key=key)
+        world.end(transaction, keep=True)
+        before = (tmp_path / "state").read_bytes() if key == 3 else b""
+        assert not run(one)
+        if before:  # the last run failed before its state was kept
+            (tmp_path / "state").write_bytes(before)
+            assert not run(one)
+    assert not run(one)
+    bodies = sorted(messages(given), key=lambda body: str(body["data"]["k"]))
+    changes = [(body["headers"]["operation"], body["data"]["k"]) for body in bodies]
+    assert changes == [("REFRESH", 1), ("INSERT", 2), ("INSERT", 3), ("INSERT", 3)]
+    assert bodies[2] == bodies[3]
+
+
+def test_misuse(tmp_path: Path, given: dict[str, Any]) -> None:
+    lines = written(tmp_path, "a", [Line(1, 0, "A", "usr")], 9_000)
+    away = {**given, "kafka_brokers": "127.0.0.1:1", "kafka_timeout": 1.0}
+    with pytest.raises(EventlogError, match="Kafka: "):
+        run(job(tmp_path, away, [lines]))
+    into_tables = Job("gbase", "qlik-table", (lines,), url="sqlite://", state=tmp_path / "state")
+    with pytest.raises(Misuse, match="write to files or to --kafka, not to --url"):
+        run(into_tables)

@@ -14,7 +14,7 @@ import click
 
 from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, taking_part
 from eventlog.cli.database import database_options
-from eventlog.cli.format_names import refuse_strangers
+from eventlog.cli.format_names import refuse_flags, refuse_strangers
 from eventlog.cli.job import JobOptions, job_options
 from eventlog.cli.log_options import ALL
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
@@ -104,8 +104,8 @@ def backlog(
 ) -> None:
     """Read INPUTS and write them in another format, as `convert` would, on Spark.
 
-    INPUTS are files, folders or globs, also of a store (s3a://…); without any, the log of --url is read, or
-    --kafka. The folder that is written holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused
+    INPUTS are files, folders or globs, also of a store (s3a://…); without any, the log of --url is read.
+    The folder that is written holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused
     records in `_refused`. The same inputs and settings again change nothing.
     """
     with extra("spark", "a backlog"):
@@ -132,6 +132,7 @@ def backlog(
 def _check(options: JobOptions, order: str) -> None:
     """Raise Misuse for a setting or an order that the source does not have."""
     source = str(options.source_format)
+    refuse_flags({"kafka"}, "is for apply and convert; Spark's Kafka source feeds eventlog_spark.changes")
     refuse_strangers(DECLARING, taking_part(source, str(options.target_format)))
     if order in _OF_SEQUENCES and source not in SEQUENCERS:
         raise Misuse(f"--order {order} is of change tables and messages, and what is read is {source}")
@@ -144,7 +145,7 @@ def _live_log(
 ) -> tuple[Live | None, dict[str, Any]]:
     """Return the log of a database, if no files are read, and the settings with those of the log."""
     given = dict(options.given)
-    if options.inputs or given.get("kafka"):
+    if options.inputs:
         if finish:
             raise Misuse("--finish is for a live log: name --url and no files")
         return None, given

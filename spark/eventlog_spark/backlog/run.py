@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from eventlog.core.extras import extra
 from eventlog.core.plurals import quantity
 from eventlog_spark.backlog.job import Backlog, Result, run_job
 from eventlog_spark.backlog.live_log import Live, run_live
@@ -25,21 +24,13 @@ def run(
     say: Say,
 ) -> int:
     """Do the job; return how many records were left out. Their bytes are also kept in the file `refused`."""
-    if backlog.job.given.get("kafka"):
-        with extra("kafka", "--kafka"):
-            from eventlog_spark.backlog.frozen_topics import run_topics
     with translated(), session(master, conf) as spark:
         begun = time.monotonic()  # Spark's own start is no part of the job
 
         def stage(name: str) -> None:
             say(f"{name} ({time.monotonic() - begun:.0f} s)")
 
-        if live is not None:
-            result = run_live(spark, backlog, live, stage)
-        elif backlog.job.given.get("kafka"):
-            result = run_topics(spark, backlog, stage)
-        else:
-            result = run_job(spark, backlog, stage)
+        result = run_job(spark, backlog, stage) if live is None else run_live(spark, backlog, live, stage)
         if refused is not None:
             keep(result.folder.refused(), refused)
         seconds = time.monotonic() - begun

@@ -24,13 +24,12 @@ from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import ColumnType, Text
-from eventlog.gbase.records import Number, RbTx, Timeout
+from eventlog.gbase.records import CommTx, Discard, Number, RbTx, Timeout, Truncate
 from eventlog.gbase.schema import read_schema
 from eventlog.gbase.settings import GbaseSettings
 from tests.gbase import typed
 from tests.gbase.helpers import T1, StreamBuilder, cut, read_all
 from tests.gbase.mutants import sound_stream
-from tests.gbase.test_cuts import Step, steps, stream_of
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -38,6 +37,37 @@ pytestmark = pytest.mark.quick
 USR = read_tables(
     '[tables.usr]\nnumber = 1\nkey = ["c1"]\ncolumns = { c1 = "integer", c2 = "varchar(20)" }\n'
 )
+
+
+_ROWS = {"I": Number.INSERT, "U": Number.UPDBEF, "D": Number.DELETE}
+Step = tuple[str, int, int, int]
+steps = st.lists(
+    st.tuples(st.sampled_from("TBIIUDCCRXNt"), st.integers(1, 3), st.integers(1, 2), st.integers(0, 3)),
+    max_size=40,
+)
+
+
+def stream_of(said: list[Step]) -> bytes:
+    """Return a stream of steps, in which transactions may overlap, lack their ends and begin twice."""
+    built = StreamBuilder()
+    for table in (1, 2):
+        built.table(table, T1)
+    described, built.data = built.data, b""
+    for sequence, (step, slot, table, more) in enumerate(said, 100):
+        if step == "T":
+            built.table(table, T1 if more else "c1 integer, c3 varchar(20,0)")
+        elif step == "B":
+            built.begin(sequence, slot)
+        elif step in _ROWS:
+            built.row(_ROWS[step], sequence, slot, table, (sequence, "a"))
+        elif step == "C":
+            built.say(CommTx(sequence, slot, 1 << 60 if more == 3 else 1_750_000_000))
+        elif step == "N":
+            built.data += b"\0\0\0\x10\0\0\0\0\0\0\0\x42\0\0\0\x63"  # of an unknown number
+        else:
+            built.say({"R": RbTx(sequence, slot), "X": Discard(sequence - more, slot)}.get(step)
+                     or Truncate(sequence, slot, table))  # fmt: skip
+    return (described if said and said[0][3] else b"") + built.data
 
 
 def by_column(

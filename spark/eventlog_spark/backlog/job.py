@@ -136,7 +136,6 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
         task,
         job if job.expand_truncate else None,
         backlog.order == "sequence",
-        backlog.partitions,
     )
     return total(summaries)
 

@@ -71,7 +71,6 @@ SIZES: dict[
         "full": "--most 1000000 --by-hand 10000",
         "scale": "--most 100000000 --by-hand 1000000",
     },
-    "sequences": {"quick": "20000 1", "full": "60000 1"},
 }
 BY_COMMANDS: dict[str, Sequence[str]] = {  # drive another version's publisher, which follows these words
     "latency": (),

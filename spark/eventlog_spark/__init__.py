@@ -1,10 +1,8 @@
 """The same fold and formats on a backlog of any size: Spark carries rows, `eventlog` gives them meaning.
 
 library       DataFrames in, DataFrames out: what `import eventlog_spark` offers
-data_sources  spark.read.format("eventlog"), and one for each format
 backlog       a folder of documents or changes, made of a log or of other inputs
-sequence      change tables, messages and captures, whose records say something of each other
-comparison    what changed between two states
+sequence      change tables and messages, whose records depend on each other
 io            files and DataFrames, in and out, and how rows travel between
 cluster       Spark itself
 """
@@ -16,9 +14,7 @@ from importlib import import_module
 from eventlog.core.extras import extra
 
 _OFFERS = {
-    "eventlog_spark.comparison.state_frames": ("compare",),
     "eventlog_spark.library": ("changes", "current", "documents", "log"),
-    "eventlog_spark.data_sources": ("register",),
 }
 _HOME_OF = {name: home for home, names in _OFFERS.items() for name in names}
 

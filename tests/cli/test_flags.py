@@ -193,7 +193,7 @@ SHOWN = {
     "untrack": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "resync": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "check": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
-    "compare": "compare/*.py spark/*.py transfer/*.py core/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
+    "compare": "compare/*.py transfer/*.py core/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
     "run": "publisher/*.py sinks/*.py compare/*.py people/*.py receiver/*.py sql/*.py"
     " cli/test_no_traceback.py",
     "pause": "publisher/*.py sql/*.py",

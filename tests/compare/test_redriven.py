@@ -6,8 +6,6 @@ import contextlib
 from typing import Any
 
 import pytest
-from eventlog.operate.finishing import change_mode
-from eventlog.sql.log.finishing import FinishMode
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
@@ -41,7 +39,6 @@ STEPS = st.lists(
     min_size=12,
     max_size=30,
 )
-MODES = st.sampled_from(list(FinishMode))
 
 
 class SetReceiver(Receiver):
@@ -131,11 +128,11 @@ def change(world: World, step: tuple[Any, ...]) -> None:
         world.change("insert into usr values (:i, :f, :l)", i=step[1], f=step[2], l=step[3])
 
 
-def begin(world: World, mode: FinishMode) -> None:
+def begin(world: World, deletes: bool) -> None:
     world.clear()
     for table in ("known", "notice"):
         world.change(f"delete from {world.log.names()[table]}")
-    change_mode(world.store, mode, "test")
+    world.delete_from_log = deletes
 
 
 def do(
@@ -202,22 +199,22 @@ IN_PART = [  # a row of an event is refused, the others are sent, and the row of
 
 @pytest.mark.slow("the examples that are named are many cycles")
 @settings(max_examples=drawn(8))
-@given(steps=STEPS, mode=MODES, state_values=st.booleans())
-@example(steps=OLD_RETURNS, mode=FinishMode.UPDATE, state_values=True)
-@example(steps=OLD_RETURNS, mode=FinishMode.DELETE, state_values=True)
-@example(steps=OLD_RETURNS, mode=FinishMode.RANGES, state_values=False)
-@example(steps=SUPERSEDED, mode=FinishMode.UPDATE, state_values=True)
-@example(steps=ADDED_AFTER_ALL, mode=FinishMode.DELETE, state_values=True)
-@example(steps=DELETED_AFTER_ALL, mode=FinishMode.RANGES, state_values=True)
-@example(steps=FAILED_AGAIN, mode=FinishMode.UPDATE, state_values=True)
-@example(steps=IN_PART, mode=FinishMode.UPDATE, state_values=True)
-@example(steps=IN_PART, mode=FinishMode.DELETE, state_values=True)
-@example(steps=SKIPPED_WHILE_NEW, mode=FinishMode.UPDATE, state_values=True)
+@given(steps=STEPS, deletes=st.booleans(), state_values=st.booleans())
+@example(steps=OLD_RETURNS, deletes=False, state_values=True)
+@example(steps=OLD_RETURNS, deletes=True, state_values=True)
+@example(steps=OLD_RETURNS, deletes=True, state_values=False)
+@example(steps=SUPERSEDED, deletes=False, state_values=True)
+@example(steps=ADDED_AFTER_ALL, deletes=True, state_values=True)
+@example(steps=DELETED_AFTER_ALL, deletes=True, state_values=True)
+@example(steps=FAILED_AGAIN, deletes=False, state_values=True)
+@example(steps=IN_PART, deletes=False, state_values=True)
+@example(steps=IN_PART, deletes=True, state_values=True)
+@example(steps=SKIPPED_WHILE_NEW, deletes=False, state_values=True)
 def test_once_all_is_settled_the_receiver_has_what_the_table_has(
-    world: World, steps: list[tuple[Any, ...]], mode: FinishMode, state_values: bool
+    world: World, steps: list[tuple[Any, ...]], deletes: bool, state_values: bool
 ) -> None:
     """Leave out only what was skipped, and that only until its row changes."""
-    begin(world, mode)
+    begin(world, deletes)
     receiver, skipped, coming = SetReceiver(), set[str](), iter(steps)
     facts: dict[str, Any] = {"state_values": state_values, "retry_wait": 0, "batch_size": 1}
     goes_on = True

@@ -39,7 +39,6 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect
-from eventlog.sql.log.blocked_range import NO_RANGE
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -94,7 +93,7 @@ class Bench:
         """Read and finish, nothing else."""
         while True:
             with self.store.snapshot() as snapshot:
-                picked = snapshot.pending("pick_up", Selection(LIMIT), NO_RANGE)
+                picked = snapshot.pending("pick_up", Selection(LIMIT))
             if not picked:
                 return
             with self.store.work(epoch) as work:

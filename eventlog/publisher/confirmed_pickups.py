@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from eventlog.fold import ObjectName
 from eventlog.publisher.batches import Remembered, Sending, association_of, draft_of, read_memory
-from eventlog.publisher.blocked_prefix import BlockedPrefix
 from eventlog.publisher.cycle import without_collections
 from eventlog.publisher.finish import Coming, Ledger, PickedUpBefore, coming_of
 from eventlog.publisher.fold import Reader
@@ -52,10 +51,9 @@ class PickUps:
     def __init__(
         self, store: Store, make_reader: Callable[[], Reader], epoch: int, settings: PublisherSettings
     ) -> None:
-        prefix = BlockedPrefix()
         self._store = store
-        self._ledger = Ledger(store, epoch, prefix, delete=settings.delete_from_log)
-        self._log = LogReader(store, make_reader, settings, self._ledger, prefix, DatabaseClock())
+        self._ledger = Ledger(store, epoch, delete=settings.delete_from_log)
+        self._log = LogReader(store, make_reader, settings, self._ledger, DatabaseClock())
         self._waits = settings.waits
         self._tally = AnswerTally(self._waits)
         self._coming: Sequence[Coming] = ()  # the batches of a pick-up that is not remembered yet

@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from eventlog.sql.log.blocked_range import NO_RANGE
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
@@ -94,7 +93,7 @@ class Bench:
         """Read and finish, nothing else."""
         while True:
             with self.store.snapshot() as snapshot:
-                picked = snapshot.pending("pick_up", Selection(LIMIT), NO_RANGE)
+                picked = snapshot.pending("pick_up", Selection(LIMIT))
             if not picked:
                 return
             with self.store.work(epoch) as work:

@@ -15,7 +15,6 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft, PlainDraft, Remembered
-from eventlog.publisher.blocked_prefix import BlockedPrefix
 from eventlog.publisher.deliver import CycleControl, DocumentDelivery, NoControl
 from eventlog.publisher.finish import Ledger, PickedUpBefore
 from eventlog.publisher.fold import Reader
@@ -47,11 +46,11 @@ class Publisher:
         settings: PublisherSettings,
         control: CycleControl | None = None,
     ) -> None:
-        prefix, clock = BlockedPrefix(), DatabaseClock()
+        clock = DatabaseClock()
         self._control = control or NoControl()
         record = sink if isinstance(sink, Recording) else None
-        self._ledger = Ledger(store, epoch, prefix, record, delete=settings.delete_from_log)
-        self._log = LogReader(store, make_reader, settings, self._ledger, prefix, clock)
+        self._ledger = Ledger(store, epoch, record, delete=settings.delete_from_log)
+        self._log = LogReader(store, make_reader, settings, self._ledger, clock)
         self._delivery = DocumentDelivery(sink, self._ledger, clock, self._control)
         self._batch_size = batch_size
         self._waits = settings.waits

@@ -13,15 +13,16 @@ from math import inf
 from eventlog.core.tables import Tables
 from eventlog.fold.understand import why_unknown
 from eventlog.publisher.batches import Remembered
-from eventlog.publisher.blocked_prefix import BlockedPrefix
 from eventlog.publisher.finish import Ledger
 from eventlog.publisher.fold import Reader
+from eventlog.publisher.low_water_mark import LowWaterMark
 from eventlog.publisher.read_back import MOST_BYTES
 from eventlog.publisher.reading import PickUpTooLarge, Reading
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.waits import DatabaseClock
 from eventlog.sql.current import NO_BOUND, TooMuch
+from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Spelling, WaitingEvent
@@ -43,7 +44,6 @@ class LogReader:
         make_reader: Callable[[], Reader],
         settings: PublisherSettings,
         ledger: Ledger,
-        prefix: BlockedPrefix,
         clock: DatabaseClock,
     ) -> None:
         self._store = store
@@ -51,7 +51,10 @@ class LogReader:
         self._reader = make_reader()
         self._settings = settings
         self._ledger = ledger
-        self._prefix = prefix
+        self._mark = LowWaterMark()
+        self._mark.forget(ascends=store.ascends(map(str, self._reader.tables)))
+        self._ends = Ends()  # of inserts ahead
+        self._ahead: int | None = None  # up to where many rows were taken along by the look before
         self._clock = clock
         self._limit = settings.query_limit  # rows whose current rows could be held
         self._unknown = frozenset[tuple[str, str]]()  # columns that tables lack, after a warning
@@ -69,7 +72,7 @@ class LogReader:
         self._set_halted()
         if before != list(self._reader.tables):
             self._ledger.rename_holds(self._reader.tables)
-            self._prefix.forget_all()  # rows of a table that was halted may go now
+            self._mark.forget(ascends=self._store.ascends(map(str, self._reader.tables)))
 
     def pick_up(self, *, unless_due: bool = False) -> Reading:
         """Return the events of the pending rows that may go now, of fewer rows if their current rows cannot
@@ -103,7 +106,11 @@ class LogReader:
             return Reading(due=True)
         reader = self._reader
         choice = reader.selection(self._settings.choice(limit), by_column=True)
-        rows = self._prefix.look(snapshot, choice, loopback=reader.finishes_loopback)
+        # what was taken along left holes: a pick-up that ends with them finds no further rows of its object
+        choice = replace(choice, above=self._mark.begin(snapshot), upto=self._ahead)
+        rows = snapshot.look(choice, loopback=reader.finishes_loopback, ends=self._ends)
+        self._ahead = rows.ahead
+        self._mark.end(snapshot, rows.ids)
         reading = reader.fold(snapshot, rows, limit, thorough=thorough)
         return replace(reading, redriven=snapshot.moment.latest_redrive)
 

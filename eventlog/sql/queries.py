@@ -21,7 +21,7 @@ from eventlog.sql.names import Log
 
 PIECES = (
     *("size", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids", "of_ids"),
-    *("row", "row_by_column"),
+    *("row", "row_by_column", "oldest_writer"),
 )
 
 

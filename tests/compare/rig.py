@@ -57,7 +57,6 @@ class Life:
 def life(world: World, sink: Receiver, tables: str = "usr", **given: Any) -> Iterator[Life]:
     url = world.engine.url.render_as_string(hide_password=False)
     sections = given.pop("sections", {})
-    given = {"delete_from_log": world.delete_from_log} | given
     given |= {"url": url, "sync_tables": tables, "polling_interval": 0, "publication_mode": "compare"}
     config = Config(given, tables=sections)
     with world.elect() as leader:

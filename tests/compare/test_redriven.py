@@ -128,11 +128,10 @@ def change(world: World, step: tuple[Any, ...]) -> None:
         world.change("insert into usr values (:i, :f, :l)", i=step[1], f=step[2], l=step[3])
 
 
-def begin(world: World, deletes: bool) -> None:
+def begin(world: World) -> None:
     world.clear()
     for table in ("known", "notice"):
         world.change(f"delete from {world.log.names()[table]}")
-    world.delete_from_log = deletes
 
 
 def do(
@@ -199,24 +198,25 @@ IN_PART = [  # a row of an event is refused, the others are sent, and the row of
 
 @pytest.mark.slow("the examples that are named are many cycles")
 @settings(max_examples=drawn(8))
-@given(steps=STEPS, deletes=st.booleans(), state_values=st.booleans())
-@example(steps=OLD_RETURNS, deletes=False, state_values=True)
-@example(steps=OLD_RETURNS, deletes=True, state_values=True)
-@example(steps=OLD_RETURNS, deletes=True, state_values=False)
-@example(steps=SUPERSEDED, deletes=False, state_values=True)
-@example(steps=ADDED_AFTER_ALL, deletes=True, state_values=True)
-@example(steps=DELETED_AFTER_ALL, deletes=True, state_values=True)
-@example(steps=FAILED_AGAIN, deletes=False, state_values=True)
-@example(steps=IN_PART, deletes=False, state_values=True)
-@example(steps=IN_PART, deletes=True, state_values=True)
-@example(steps=SKIPPED_WHILE_NEW, deletes=False, state_values=True)
+@given(steps=STEPS, delete=st.booleans(), state_values=st.booleans())
+@example(steps=OLD_RETURNS, delete=False, state_values=True)
+@example(steps=OLD_RETURNS, delete=True, state_values=True)
+@example(steps=OLD_RETURNS, delete=True, state_values=False)
+@example(steps=SUPERSEDED, delete=False, state_values=True)
+@example(steps=ADDED_AFTER_ALL, delete=True, state_values=True)
+@example(steps=DELETED_AFTER_ALL, delete=True, state_values=True)
+@example(steps=FAILED_AGAIN, delete=False, state_values=True)
+@example(steps=IN_PART, delete=False, state_values=True)
+@example(steps=IN_PART, delete=True, state_values=True)
+@example(steps=SKIPPED_WHILE_NEW, delete=False, state_values=True)
 def test_once_all_is_settled_the_receiver_has_what_the_table_has(
-    world: World, steps: list[tuple[Any, ...]], deletes: bool, state_values: bool
+    world: World, steps: list[tuple[Any, ...]], delete: bool, state_values: bool
 ) -> None:
     """Leave out only what was skipped, and that only until its row changes."""
-    begin(world, deletes)
+    begin(world)
     receiver, skipped, coming = SetReceiver(), set[str](), iter(steps)
     facts: dict[str, Any] = {"state_values": state_values, "retry_wait": 0, "batch_size": 1}
+    facts["delete_from_log"] = delete
     goes_on = True
     while goes_on:
         goes_on = False

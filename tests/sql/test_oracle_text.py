@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 import sqlfluff
-from eventlog.sql.log.blocked_range import BlockedRange
-from eventlog.sql.log.lanes import Lane, between
 
 from eventlog.sql.common.storage import storage_of
 from eventlog.sql.common.templates import statements
-from eventlog.sql.log.pending import Selection, pending_statement
+from eventlog.sql.log.pending import LOWEST, Selection, pending_statement
 from eventlog.sql.names import Log
 from eventlog.sql.oracle import ORACLE
 from eventlog.sql.queries import Queries
@@ -96,8 +94,14 @@ STATEMENTS = (
     *("name_leader", "lock_state", "finish_range", "remove_range", "held"),
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_forget", "resync_found", "rows_by_id"),
-    *("rows_about", "settle", "share_snapshot", "skip", "state", "stretch_begin", "stretch_edges"),
-    *("stretch_gaps", "stretch_pending", "unpublished", "unusable"),
+    *(
+        "rows_about",
+        "settle",
+        "share_snapshot",
+        "skip",
+        "state",
+    ),
+    *("unpublished", "unusable"),
 )
 UNKNOWN_TO_THE_PARSER = {
     "offset :skip rows ": "",  # the row limiting clause without its offset, it knows
@@ -131,18 +135,16 @@ def test_the_columns_of_a_log_are_asked_for_in_oracles_words() -> None:
     parse(statement)
 
 
-GAPS = BlockedRange(5, (1, 2), ((3, 4),)).gaps(0)
-
-
 @pytest.mark.parametrize("name", ["pick_up", "further", "pending_ids", "resync_keys"])
 def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
     parse(str(QUERIES.clause(name, **HOLES)))
 
 
 @pytest.mark.parametrize("future", [True, False])
-@pytest.mark.parametrize("lane", [*GAPS, BlockedRange(5).rest(0), between(5, 9), between(1)])
-def test_a_pick_up_is_oracles(future: bool, lane: Lane) -> None:
-    clause, _ = pending_statement(QUERIES, "pick_up", Selection(driver_user="idm", future=future), lane)
+@pytest.mark.parametrize(("after", "upto"), [(LOWEST, None), (5, None), (5, 9)])
+def test_a_pick_up_is_oracles(future: bool, after: int, upto: int | None) -> None:
+    choice = Selection(driver_user="idm", future=future)
+    clause, _ = pending_statement(QUERIES, "pick_up", choice, after, upto)
     parse(str(clause))
 
 

@@ -97,3 +97,7 @@ f.reason like :reason escape '!'
 -- among_ids --
 -- Whether what stands before it is in a list of ids.
 in (select id from {wanted_ids})
+
+-- oldest_writer --
+-- The number of the oldest transaction that may write in this snapshot; there is none here.
+null

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -160,6 +160,12 @@ class Store:
         """Return whether the log is one that we did not create."""
         with self.engine.connect() as connection:
             return bool(self.queries.run(connection, "attached").scalar())
+
+    def ascends(self, tables: Iterable[str]) -> bool:
+        """Return whether record_ids ascend as rows are written: drawn by our own triggers of these tables."""
+        with self.engine.connect() as connection:
+            tracked = {row[0] for row in self.queries.run(connection, "tracked_names")}
+            return tracked.issuperset(tables) and bool(self.queries.run(connection, "ids_ascend").scalar())
 
     def position(self) -> IdPosition:
         """Return the position of the record ids."""

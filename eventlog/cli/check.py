@@ -14,7 +14,6 @@ from eventlog.cli import distribution
 from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.terminal import Shade, print_line, print_sentence, show
 from eventlog.core import tablesfile
-from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.operate.comparing import compared
@@ -60,9 +59,6 @@ from eventlog.sql.schema.migrate import exists
     help="set the log's sequence past every record_id that was sent, if it would repeat them, and remove the"
     " record of finished rows that belongs to other rows",
 )
-@click.option(
-    "--deep", is_flag=True, help="also compare the tables with the states that resync --compare kept"
-)
 @database_options
 def check(
     driver_user: str | None,
@@ -70,7 +66,6 @@ def check(
     ways_round: bool,
     write_tables: Path | None,
     advance_sequence: bool,
-    deep: bool,
     config: Path | None,
     url: str | None,
     log_table: str | None,
@@ -108,8 +103,6 @@ def check(
     with opened(settings) as store:
         found += _failed(store)
         found += compared(store, settings, read_tables(store.engine, store.log, settings))
-    if deep:
-        found += _deep(settings)
     for statement in naming_log(after, log):
         print_sentence(why_warned(statement))
     faults = [finding for finding in found if finding.fault]
@@ -128,25 +121,6 @@ def _failed(store: Store) -> Iterator[Finding]:
         words = f"{quantity(failed, 'row has', 'rows have')} failed and will not be sent again by themselves"
         remedy = "see why, then redrive or skip them"
         yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=("eventlog errors",))
-
-
-def _deep(settings: Config) -> Iterator[Finding]:
-    """Yield differences from the kept states that no row of the log explains."""
-    if settings.given.get("source_url") is not None:
-        raise Misuse("--deep audits triggers, and source-url names tables without any of ours")
-    from eventlog.operate.auditing import audit  # Arrow takes a while to load
-
-    with opened(settings) as store:
-        tables = read_tables(store.engine, store.log, settings)
-        for one in audit(store, settings, Tables(t for t in tables if t.key), log=False):
-            command = (f"eventlog resync --compare {one.table}",)
-            if one.differences is None:
-                words = "no state of it was kept, so changes that triggers missed cannot be found"
-                yield Finding(str(one.table), words, "keep one", fault=False, shown=True, commands=command)
-            elif one.differences:
-                differ = quantity(one.differences, "object differs", "objects differ")
-                words = f"{differ} from what the log explains: {', '.join(one.shown)}"
-                yield Finding(str(one.table), words, "log them", commands=command)
 
 
 def _advance(connection: Connection, log: Log, settings: Config) -> None:

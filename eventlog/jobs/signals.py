@@ -19,7 +19,6 @@ class Signals:
 
     def __init__(self) -> None:
         self.stop = False
-        self.reload = False
         self._interrupts = False
         self.pipe, self._writer = os.pipe()
         os.set_blocking(self.pipe, False)
@@ -28,8 +27,10 @@ class Signals:
     @contextmanager
     def caught(self) -> Iterator[Signals]:
         """Turn signals into marks while the block runs."""
-        marks = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._reload}
-        before = {number: signal.signal(number, mark) for number, mark in marks.items()}
+        numbers = [signal.SIGTERM, signal.SIGINT]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup sets it
+            numbers.append(signal.SIGHUP)
+        before = {number: signal.signal(number, self._stop) for number in numbers}
         try:
             yield self
         finally:
@@ -59,20 +60,16 @@ class Signals:
 
     def sleep(self, seconds: float) -> bool:
         """Sleep until a signal comes, or so long. Return whether a signal came."""
-        if not (self.stop or self.reload):
+        if not self.stop:
             select.select([self.pipe], [], [], seconds)
             self.drain()
-        return self.stop or self.reload
+        return self.stop
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.request_stop()
         if self._interrupts:
             self._interrupts = False  # once: what was begun is put away
             raise StopRequested
-
-    def _reload(self, number: int, frame: FrameType | None) -> None:
-        self.reload = True
-        self._wake()
 
     def _wake(self) -> None:
         with suppress(BlockingIOError):

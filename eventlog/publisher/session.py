@@ -17,7 +17,7 @@ from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.jobs.signals import Signals
 from eventlog.publisher.children import describe_children
-from eventlog.publisher.comparing import ComparingSettings, NoVersions, SourceOfTriggers
+from eventlog.publisher.comparing import ComparingSettings, SourceOfTriggers
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import Reader
@@ -107,12 +107,6 @@ def comparison_of(config: Config, store: Store, epoch: int) -> Comparison | None
         if config.given.get("source_url") is not None:
             raise SourceOfTriggers
         return None
-    named = any("version" in entries for entries in config.tables.values())
-    if settings.compare_by == "column":
-        if not (named and settings.state_values):
-            raise NoVersions
-        words = "compare-by is column: a change that leaves the version of its row goes unseen"
-        logging.getLogger("eventlog.comparing").warning(words)
     from eventlog.publisher.comparison import Comparison  # Arrow takes a while to load
 
     return Comparison(config, store, epoch, settings)

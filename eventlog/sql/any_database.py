@@ -10,7 +10,6 @@ import datetime as dt
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from copy import copy
 from typing import Any
 
 import sqlalchemy as sa
@@ -76,13 +75,6 @@ class AnyTable(ReadableTable):
         self._as_text = text_of
         self.key = tuple(KeyColumn(column.name, "") for column in table.key_columns)
         self._sent = {column.name: KeyType("") for column in table.key_columns}
-
-    def narrowed(self, table: Table) -> AnyTable:
-        """Return the same for the table with fewer columns that may leave."""
-        narrow = copy(self)
-        narrow.table, narrow.columns, narrow.elsewhere = table, table.data, narrow
-        narrow.expressions = ("",) * len(table.data)
-        return narrow
 
     def _load(self, column: Column, value: str) -> str:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -49,13 +48,6 @@ class ReadableTable:
         self.key = tuple(column for column, _ in compared.values())
         self.key_texts = tuple(map(self._key_text_of, table.key_columns))
         self.expressions = tuple(map(self._text_of, self.columns))
-
-    def narrowed(self, table: Table) -> ReadableTable:
-        """Return the same query-back with fewer columns."""
-        narrow = copy(self)
-        narrow.table, narrow.columns = table, table.data
-        narrow.expressions = tuple(map(self._text_of, table.data))
-        return narrow
 
     @property
     def view(self) -> bool:

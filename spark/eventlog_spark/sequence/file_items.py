@@ -71,7 +71,7 @@ class Opened:
         end = b""
         opener = self.task.stores.opener(file.name)
         try:
-            with open_input(file.name, limits=self._limits, opened=opener) as stream:
+            with open_input(file.name, opened=opener) as stream:
                 while block := stream.read(_BLOCK):
                     if _METADATA.search(end + block):
                         return True

@@ -35,8 +35,6 @@ NOT_DELIVERING = (
     "wake_up",
     "wake_interval",
     "post_poll_stmt",
-    "max_page",
-    "max_batch",
 )
 
 
@@ -73,7 +71,7 @@ def deliver(
             print_sentence,
             max_event=limits.max_record,
         )
-        delivery.run(lambda: _chunks(source, limits))
+        delivery.run(lambda: _chunks(source))
         sink.close()
         kept.close()
     levels = ", ".join(f"{count} {level}" for level, count in delivery.levels.items())
@@ -101,7 +99,7 @@ def _copied(source: IO[bytes], path: Path) -> str:
     return str(path)
 
 
-def _chunks(name: str, limits: Limits) -> Iterator[bytes]:
-    with open_input(name, limits=limits) as source:
+def _chunks(name: str) -> Iterator[bytes]:
+    with open_input(name) as source:
         while piece := source.read(_CHUNK):
             yield piece

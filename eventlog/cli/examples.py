@@ -40,7 +40,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "convert": (
         "eventlog convert log.csv documents.xml --tables tables.toml",
         "eventlog convert --from qlik-table --to changes --tables tables.toml usr__ct.csv",
-        "eventlog convert --from gbase --to changes --follow tcp://localhost:9099",
+        "eventlog convert --from gbase --to changes --follow capture.bin",
     ),
     "compare": (
         "eventlog compare monday.csv tuesday.csv --to xds --tables tables.toml --rows-of usr",

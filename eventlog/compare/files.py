@@ -65,9 +65,9 @@ def read_file(
     """Yield the rows of a file; one that cannot be read spoils the state, for its object would seem gone."""
     form = container_of(name, Shape.ROWS, container)
     try:
-        with open_input(name, advance, limits) as file:
+        with open_input(name, advance) as file:
             if form == "parquet":
-                columns, batches = parquet.read_batches(file, name, limits)
+                columns, batches = parquet.read_batches(file, name)
                 yield from _of_columns(table, name, columns, batches)
             else:
                 source = open_source(file, name, Shape.ROWS, form, limits)

@@ -18,7 +18,6 @@ from eventlog.core.errors import EventlogError, InvalidDocument, Misuse, Refused
 from eventlog.core.formats import CompanionFile, Shape, Source
 from eventlog.files import blob, delimited, jsonlines, messages, parquet
 from eventlog.files.limits import LIMITS, Limits
-from eventlog.files.packed import Unpacked
 from eventlog.files.text import read_text
 
 Advance = Callable[[int], None]  # called with the bytes read; with 0 if nothing comes for a moment
@@ -29,7 +28,7 @@ MOMENT = 0.2  # seconds in which nothing comes out of a pipe
 ROW_CONTAINERS = {
     "csv": delimited.read_csv,
     "jsonl": jsonlines.read_rows,
-    "parquet": parquet.read,
+    "parquet": lambda file, name, limits: parquet.read(file, name),
 }
 BY_COLUMN = ("csv", "parquet")  # the containers of rows that can be read by column
 CONTAINERS: dict[Shape, tuple[str, ...]] = {
@@ -99,7 +98,7 @@ def open_sources(
     if opened is None:
         check_inputs(names)
     for name, container in zip(names, containers, strict=True):
-        with open_input(name, advance, limits, opened) as file:
+        with open_input(name, advance, opened) as file:
             try:
                 path = None if beside is None else file_beside(name, beside)
                 if beside is None or path is None:
@@ -174,7 +173,6 @@ def open_source(
 def open_input(
     name: str,
     advance: Advance = lambda size: None,
-    limits: Limits = LIMITS,
     opened: Opened | None = None,
 ) -> Iterator[IO[bytes]]:
     """The bytes of a file or of standard input, unpacked."""
@@ -185,7 +183,7 @@ def open_input(
         counted = io.BufferedReader(_Counted(raw, advance), 1 << 20)
         if name.endswith(".gz"):
             with gzip.open(counted) as file:
-                yield io.BufferedReader(Unpacked(file, counted, limits), 1 << 20)
+                yield io.BufferedReader(file, 1 << 20)
         else:
             yield counted
 

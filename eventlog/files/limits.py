@@ -29,20 +29,6 @@ class Limits:
         metavar="BYTES",
         within=(1, _MOST),
     )
-    max_page: int = setting(1 << 30, "bytes of a page of Parquet", metavar="BYTES", within=(1, _MOST))
-    max_batch: int = setting(
-        256 << 20, "bytes of Parquet that are read together", metavar="BYTES", within=(1, _MOST)
-    )
-    max_unpacked: int = setting(
-        1 << 40, "bytes that a .gz or a Parquet file may unpack to", metavar="BYTES", within=(1, 2**62)
-    )
-    max_ratio: int = setting(
-        250,
-        "how many times its size a .gz may unpack to, beyond the bytes of a record",
-        metavar="N",
-        within=(1, 10_000),
-    )
-
     csv_delimiter: str = setting(
         ",", "the character between the cells of CSV; of .tsv a tab", metavar="CHAR", check=_check_character
     )

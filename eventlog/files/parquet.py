@@ -8,10 +8,9 @@ from typing import IO, Any, NamedTuple
 
 from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.core.formats import Cell, Row, SheetColumn
-from eventlog.files import pages
-from eventlog.files.limits import LIMITS, Limits
 
-_BATCH = 8192  # rows that are written together
+_BATCH = 8192  # rows that are read or written together
+_MOST_READ = 256 << 20  # bytes that are read together, as the footer has them
 _BUFFER = 1 << 20  # bytes
 _MOST_COPIED = 64 << 20  # bytes of a column's values that may be in memory more than once
 _MOST_HELD = 64 << 20  # letters of values that are written together
@@ -25,17 +24,13 @@ class PlacedBatch(NamedTuple):
     columns: Any
 
 
-def read(
-    file: IO[bytes], name: str, limits: Limits = LIMITS
-) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
+def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """Return the column names, and the rows."""
-    columns, batches = read_batches(file, name, limits)
+    columns, batches = read_batches(file, name)
     return columns, _rows(batches)
 
 
-def read_batches(
-    file: IO[bytes], name: str, limits: Limits = LIMITS
-) -> tuple[tuple[str, ...], Iterator[PlacedBatch | Refused]]:
+def read_batches(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[PlacedBatch | Refused]]:
     """Return the column names, and the rows by column; Refused where a row group breaks off."""
     arrow, parquet = _arrow()
     try:
@@ -46,24 +41,27 @@ def read_batches(
         opened = parquet.ParquetFile(file, metadata=metadata, read_dictionary=named, buffer_size=_BUFFER)
     except (ValueError, NotImplementedError, OSError) as fault:
         raise InvalidDocument(f"{name}: {fault}") from fault
-    return tuple(schema.names), _batches(opened, file, name, pages.Budget(named, limits))
+    return tuple(schema.names), _batches(opened, name)
 
 
-def _batches(
-    opened: Any, file: IO[bytes], name: str, budget: pages.Budget
-) -> Iterator[PlacedBatch | Refused]:
+def _batches(opened: Any, name: str) -> Iterator[PlacedBatch | Refused]:
     number = 0
     for group in range(opened.num_row_groups):
         first = number
         try:
-            size = budget.rows_of_batch(file, opened.metadata, opened.schema, group)
-            for batch in opened.iter_batches(size, [group]):
+            for batch in opened.iter_batches(_rows_together(opened.metadata.row_group(group)), [group]):
                 batch.validate(full=True)
                 yield PlacedBatch(number, batch)
                 number += batch.num_rows
         except (InvalidDocument, ValueError, NotImplementedError, OSError) as fault:
             yield Refused(f"{name}:{number + 1}", f"the rest of the row group cannot be read: {fault}")
             number = first + opened.metadata.row_group(group).num_rows
+
+
+def _rows_together(group: Any) -> int:
+    """Return how many rows of a row group are read at once, by their size on average."""
+    rows: int = group.num_rows
+    return max(1, min(_BATCH, _MOST_READ * rows // max(1, int(group.total_byte_size))))
 
 
 def _rows(batches: Iterable[PlacedBatch | Refused]) -> Iterator[Row | Refused]:

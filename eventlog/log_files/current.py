@@ -53,7 +53,7 @@ class CurrentFiles:
             raise Misuse(f"--current {table_name}: no file {file_name}")
         form = container_of(file_name, Shape.ROWS, container)
         try:
-            with open_input(file_name, limits=limits) as file:
+            with open_input(file_name) as file:
                 self.take(table, open_source(file, file_name, Shape.ROWS, form, limits))
         except (OSError, EOFError, zlib.error) as fault:
             why = fault.strerror if isinstance(fault, OSError) and fault.strerror else fault

@@ -6,14 +6,12 @@ import io
 import json
 import os
 import select
-import socket
 import stat
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse, Refused
@@ -29,12 +27,7 @@ from eventlog.sequence.delivery import Delivery
 
 CHUNK: Final = 1 << 16
 POLL: Final = 0.5  # seconds between two looks at a file that has not grown
-_CONNECT: Final = 30.0
 _REMEMBERED: Final = 256  # bytes of what was read last
-
-
-class Unconnected(EventlogError):
-    """{0}: {1}"""
 
 
 class _Moved(Misuse):
@@ -179,10 +172,10 @@ class Growing:
 
 
 def pieces(name: str, *, endless: bool = False, wait: Callable[[], bool] | None = None) -> Generator[bytes]:
-    """Yield the bytes of a file, `-`, pipe, `tcp://host:port` or `unix:/path`, as they come.
+    """Yield the bytes of a file, `-` or a pipe, as they come.
 
-    A file ends at its end or, if `endless`, when `wait` returns False. Pipes and sockets end when the other
-    side closes them.
+    A file ends at its end or, if `endless`, when `wait` returns False. A pipe ends when the other side closes
+    it.
     """
     with _open(name) as stream:
         grows = endless and _is_file(stream)
@@ -202,35 +195,7 @@ def pieces(name: str, *, endless: bool = False, wait: Callable[[], bool] | None 
 def _open(name: str) -> io.RawIOBase:
     if name == "-":
         return io.FileIO(sys.stdin.fileno(), closefd=False)
-    if not name.startswith(("unix:", "tcp://")):
-        return io.FileIO(name)
-    try:
-        connection = _connected(name)
-    except OSError as fault:
-        raise Unconnected(name, fault.strerror or fault) from fault
-    with connection:  # what was made of it keeps it open
-        return connection.makefile("rb", buffering=0)
-
-
-def _connected(name: str) -> socket.socket:
-    if name.startswith("unix:"):
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(name.removeprefix("unix:"))
-    else:
-        connection = socket.create_connection(_host_and_port(name), _CONNECT)
-        connection.settimeout(None)
-    return connection
-
-
-def _host_and_port(name: str) -> tuple[str, int]:
-    try:
-        place = urlsplit(name)
-        host, port = place.hostname, place.port
-    except ValueError:
-        host = port = None
-    if not host or not port:
-        raise Misuse(f"{name} is not tcp://host:port")
-    return host, port
+    return io.FileIO(name)
 
 
 def _is_file(stream: io.RawIOBase) -> bool:

@@ -81,9 +81,6 @@ OF_ROWS = {
     "--now": (f"{XDS} --handle-future-events", "--now 2025-03-23T10:57:19"),
     "--max-value": (XDS, "--max-value 3"),
     "--max-record": (XDS, "--max-record 60"),
-    "--max-page": ("convert --from log --to changes --tables t.toml log.parquet", "--max-page 10"),
-    "--max-unpacked": ("convert --to changes --tables t.toml packed.csv.gz", "--max-unpacked 100"),
-    "--max-ratio": ("convert --to changes --tables t.toml --max-record 100 packed.csv.gz", "--max-ratio 1"),
     "--current": ("convert --to xds --tables t.toml log.csv", "--current usr=usr.csv"),
     "--tables": ("convert --to xds sound.csv", "--tables t.toml"),
     "--as": ("convert --from log --to changes --tables t.toml strange", "--as csv"),
@@ -148,9 +145,6 @@ CASES = {
         "--as": ("explain --tables t.toml strange", "--as csv"),
         "--tables": ("explain sound.csv", "--tables t.toml"),
         "--current": ("explain --tables t.toml log.csv", "--current usr=usr.csv"),
-        "--max-page": ("explain --tables t.toml log.parquet", "--max-page 10"),
-        "--max-unpacked": ("explain --tables t.toml packed.csv.gz", "--max-unpacked 100"),
-        "--max-ratio": ("explain --tables t.toml --max-record 100 packed.csv.gz", "--max-ratio 1"),
         "--table": (EXPLAIN, "--table gone"),
         "--key": (EXPLAIN, "--key idu=1"),
         "--json": (EXPLAIN, "--json"),
@@ -163,7 +157,7 @@ CASES = {
 }
 # They change a duration, or memory, which no answer shows; or a setting of Spark; or
 # they are shown under another name: by test_whole_inserts, and by the sink of `run`.
-UNSEEN = {"--wake-interval", "--max-batch", "--rate", "--conf", "--max-insert-bytes", "deliver --kafka-topic"}
+UNSEEN = {"--wake-interval", "--rate", "--conf", "--max-insert-bytes", "deliver --kafka-topic"}
 # On a database whose log holds an insert of two rows: the output with the flag, and only with it.
 MOCK = "--kafka-brokers mock --kafka-options test.mock.num.brokers=1"
 LIVE = {

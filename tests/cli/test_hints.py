@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,10 +83,10 @@ def test_a_flag_with_a_value_is_answered_by_the_flag_that_is_meant(
 
 
 def test_a_limit_is_named_likewise(shell: Shell) -> None:
-    (shell.folder / "in.xml.gz").write_bytes(gzip.compress(b"<nds>" + b" " * 9000))
-    assert "(--max-unpacked)" in shell.run("deliver", "--max-unpacked", "5000", "in.xml.gz").stderr
-    (shell.folder / "eventlog.toml").write_text("max-unpacked = 5000\n")
-    assert "(max-unpacked in eventlog.toml)" in shell.run("deliver", "in.xml.gz").stderr
+    (shell.folder / "in.xml").write_text("<nds><input><add a='" + "x" * 9000)
+    assert "(--max-record)" in shell.run("deliver", "--max-record", "5000", "in.xml").stderr
+    (shell.folder / "eventlog.toml").write_text("max-record = 5000\n")
+    assert "(max-record in eventlog.toml)" in shell.run("deliver", "in.xml").stderr
 
 
 def test_what_a_value_says_is_no_hint(shell: Shell) -> None:

@@ -114,9 +114,6 @@ SITUATIONS = [
     Situation(
         "convert --from gbase --to changes --state list -o out.jsonl junk", 2, "list is not a state file"
     ),
-    Situation("convert --from gbase --to changes tcp://host:99999 --follow", 2, "is not tcp://host:port"),
-    Situation("convert --from gbase --to changes unix:/nowhere --follow", 1, "unix:/nowhere: No such file"),
-    Situation("convert --from gbase --to changes tcp://127.0.0.1:1 --follow", 1, "tcp://127.0.0.1:1: Conn"),
     Situation("convert --from gbase --to changes --state junk.toml junk", 2, "is not a state file"),
     Situation(f"{MESSAGES} --schema-registry http://[ message.bin", 2, "is not an address"),
     Situation(f"{MESSAGES} --schema-registry http://h:99999 message.bin", 2, "is not an address"),

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from eventlog.files.limits import Limits
 from eventlog.qlik import avro
 
 MEBIBYTE = 1 << 20
@@ -25,10 +24,9 @@ from pathlib import Path
 from eventlog.core.formats import Shape
 from eventlog.core.errors import Refused
 from eventlog.files.inputs import open_sources
-from eventlog.files.limits import Limits
-shape, given, name, ratio = sys.argv[1:]
+shape, given, name = sys.argv[1:]
 whole = refused = 0
-for source in open_sources([name], Shape(shape), given or None, limits=Limits(max_ratio=int(ratio))):
+for source in open_sources([name], Shape(shape), given or None):
     if isinstance(source, Refused):
         print(source.reason, file=sys.stderr)
         refused += 1
@@ -59,9 +57,9 @@ pytestmark = [
 ]
 
 
-def read(path: Path, shape: str = "rows", container: str = "", ratio: int = 250) -> tuple[int, int, int, str]:
+def read(path: Path, shape: str = "rows", container: str = "") -> tuple[int, int, int, str]:
     """Return the whole and the refused records, the most memory in MiB, and the reasons."""
-    command = [sys.executable, "-c", READ, shape, container, str(path), str(ratio)]
+    command = [sys.executable, "-c", READ, shape, container, str(path)]
     reported = subprocess.run(command, capture_output=True, text=True, check=True)
     whole, refused, most = map(int, reported.stdout.split())
     return whole, refused, most, reported.stderr
@@ -102,22 +100,6 @@ def test_parquet_rows_are_read_together_by_their_size(tmp_path: Path, encoding: 
     assert most < 1200  # a page of 200 MiB, twice, and the rows of a batch
 
 
-def test_parquet_a_page_over_the_limit_costs_its_row_group(tmp_path: Path) -> None:
-    from eventlog.files import parquet
-
-    _parquet(
-        tmp_path / "f.parquet",
-        {"a": ["x" * 1000] * 99 + ["y" * 100_000]},
-        row_group_size=50,
-        use_dictionary=False,
-    )
-    with (tmp_path / "f.parquet").open("rb") as file:
-        _, rows = parquet.read(file, "f", Limits(max_page=60_000))
-        reported = list(rows)
-    assert len(reported) == 51
-    assert "row group 2, column a: a page of" in str(reported[50])
-
-
 def test_parquet_lists_are_no_cells(tmp_path: Path) -> None:
     _parquet(tmp_path / "f.parquet", {"a": [[1, 2], [3]]})
     assert "column a is a list" in read(tmp_path / "f.parquet")[3]
@@ -142,21 +124,10 @@ def test_a_line_without_end_in_a_small_file(tmp_path: Path, name: str, shape: st
         for _ in range(600):
             file.write(b"[" * MEBIBYTE)
         file.write(behind)
-    whole, refused, most, reason = read(tmp_path / name, shape, ratio=2000)
+    whole, refused, most, reason = read(tmp_path / name, shape)
     assert (whole, refused) == (2, 1)
     assert "over 268435456 bytes" in reason
     assert most < 1000
-
-
-def test_a_small_file_that_unpacks_to_a_large_one(tmp_path: Path) -> None:
-    with gzip.open(tmp_path / "f.csv.gz", "wb", 9) as file:
-        file.write(b"a\n")
-        for _ in range(600):
-            file.write((b"1" * 1023 + b"\n") * 1024)
-    whole, refused, _, reason = read(tmp_path / "f.csv.gz")
-    assert (whole < 300 * 1024, refused) == (True, 1)
-    assert "bytes, over 250 times as many (the setting max-ratio)" in reason
-    assert read(tmp_path / "f.csv.gz", ratio=2000)[:2] == (600 * 1024, 0)
 
 
 def test_json_many_small_objects_on_a_line(tmp_path: Path) -> None:

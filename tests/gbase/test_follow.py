@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from eventlog.gbase.records import Error, Number
 from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.transactions import Position
 from eventlog.sequence.delivery import Delivery
-from eventlog.sources.growing_stream import FollowedStream, Growing, pieces
+from eventlog.sources.growing_stream import FollowedStream, Growing
 from tests.gbase.helpers import HERE, T1, StreamBuilder
 
 pytestmark = pytest.mark.quick
@@ -148,34 +147,6 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     writer.start()
     assert values(path, endless=True) == [0, 1]
     writer.join()
-
-
-@pytest.mark.parametrize("family", ["tcp", "unix"])
-def test_a_socket_is_read_to_its_end(tmp_path: Path, family: str) -> None:
-    if family == "tcp":
-        listening = socket.create_server(("127.0.0.1", 0))
-        name = f"tcp://127.0.0.1:{listening.getsockname()[1]}"
-    else:
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(str(tmp_path / "s"))
-        listening.listen()
-        name = f"unix:{tmp_path / 's'}"
-
-    def serve() -> None:
-        peer, _ = listening.accept()
-        with peer:
-            peer.sendall(stream(2))
-
-    serving = threading.Thread(target=serve)
-    serving.start()
-    assert read(followed(name, []), follow=True) == [0, 1]
-    serving.join()
-    listening.close()
-
-
-def test_an_address_without_port_is_misuse() -> None:
-    with pytest.raises(Misuse, match="tcp://host:port"):
-        next(pieces("tcp://localhost"))
 
 
 def test_a_dump_is_followed_too() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,53 +91,6 @@ def test_a_value_over_the_limit_is_refused(shell: Shell) -> None:
     done = shell.run(*TO_CHANGES.split(), "--max-value", "11", "in.xml")
     assert (done.code, "a value of 12 bytes is over the limit of 11" in done.stderr) == (1, True)
     assert shell.run(*TO_CHANGES.split(), "--max-value", "12", "in.xml").code == 0
-
-
-def test_a_packed_file_unpacks_to_what_its_size_allows(shell: Shell) -> None:
-    (shell.folder / "in.csv.gz").write_bytes(gzip.compress(rows(*["x" * 100] * 1000).encode()))
-    words = [*TO_CHANGES.split(), "--max-record", "1000", "in.csv.gz"]
-    assert shell.run(*words).code == 0
-    done = shell.run(*words, "--max-ratio", "10")
-    assert done.code == 1
-    assert "in.csv.gz: byte 5616: it unpacks to 125860 " in done.stderr
-    assert "over 10 times as many (--max-ratio)" in done.stderr
-    done = shell.run(*words, "--max-unpacked", "5000")
-    assert (done.code, "it unpacks to over 5000 bytes (--max-unpacked)" in done.stderr) == (1, True)
-
-
-def test_a_packed_file_of_current_rows_and_one_to_deliver(shell: Shell) -> None:
-    (shell.folder / "in.csv").write_text(HEADER + "1,6,usr,idu=1,,,\n")
-    (shell.folder / "usr.csv.gz").write_bytes(gzip.compress(b"idu,fname,lname\n" + b"1,Jack,Frost\n" * 500))
-    words = (*TO_CHANGES.split(), "--current", "usr=usr.csv.gz", "--max-unpacked", "5000", "in.csv")
-    done = shell.run(*words)
-    assert (done.code, "(--max-unpacked)" in done.stderr) == (1, True), done
-    (shell.folder / "in.xml.gz").write_bytes(gzip.compress(ADD.format("x" * 9000).encode()))
-    done = shell.run("deliver", "--max-unpacked", "5000", "in.xml.gz")
-    assert (done.code, "(--max-unpacked)" in done.stderr) == (1, True), done
-    (shell.folder / "eventlog.toml").write_text("max-unpacked = 5001\n")
-    assert "over 5001 bytes (max-unpacked in eventlog.toml)" in shell.run("deliver", "in.xml.gz").stderr
-
-
-def test_a_parquet_file_is_held_to_its_limits(shell: Shell) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    from pyarrow import parquet
-
-    ids = list(range(1, 101))
-    known = {"record_id": ids, "event_type": [1] * 100, "table_name": ["usr"] * 100}
-    known |= {
-        "table_key": [f"idu={n}" for n in ids],
-        "column_name": ["fname"] * 100,
-        "old_value": [None] * 100,
-    }
-    known |= {"new_value": [f"{n:0300}" for n in ids]}
-    parquet.write_table(pyarrow.table(known), shell.folder / "in.parquet", use_dictionary=False)
-    words = [*TO_CHANGES.split(), "--from", "log", "in.parquet"]
-    assert shell.run(*words).code == 0
-    assert shell.run(*words, "--max-batch", "1000").code == 0
-    done = shell.run(*words, "--max-page", "20000")
-    assert (done.code, "row group 1, column new_value: a page of" in done.stderr) == (1, True)
-    done = shell.run(*words, "--max-unpacked", "20000")
-    assert (done.code, "the file unpacks to over 20000 bytes (--max-unpacked)" in done.stderr) == (1, True)
 
 
 def test_what_of_json_is_no_text_has_its_share_of_a_record(shell: Shell) -> None:

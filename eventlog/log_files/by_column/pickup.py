@@ -98,7 +98,7 @@ class BulkPickup:
         self, number: int, name: str, container: str, advance: Advance, refusals: Refusals
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file that can be understood; the others are refused."""
-        with open_input(name, advance, self._limits) as file:
+        with open_input(name, advance) as file:
             try:
                 columns, found = row_batches.read(file, name, container, self._limits)
                 checker = Checker(number, columns, name, self._clock, self._rules)

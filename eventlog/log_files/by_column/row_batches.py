@@ -42,7 +42,7 @@ def read(file: IO[bytes], name: str, container: str, limits: Limits) -> tuple[tu
         if lines.reads_again:  # its header has a quote that is never closed
             return columns, _batched(csv.rows(lines, name, len(columns)))
         return columns, _csv(file, lines.number, name, columns, limits.max_record)
-    names, batches = parquet.read_batches(file, name, limits)
+    names, batches = parquet.read_batches(file, name)
     return names, _parquet(batches, names)
 
 

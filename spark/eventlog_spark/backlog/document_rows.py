@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar import CurrentColumns, Engine, Events, one_by_one
-from eventlog.columnar.row_fates import FATES
 from eventlog.columnar.templates import OPS
 from eventlog.columnar.vectors import Flags, Ints, flags, numbers, spread
 from eventlog.core.tables import Table
@@ -23,8 +22,6 @@ from eventlog_spark.io.current_files import asked
 from eventlog_spark.io.frame_rows import Documents, document_columns
 from eventlog_spark.io.log_frames import LogReading
 from eventlog_spark.io.shuffle import CURRENT, UNREADABLE, shuffled_rows
-
-_REFUSED = FATES.index(Fate.REFUSED)
 
 
 class FoldToDocuments:

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.compare.digest import WITHOUT_NAMES, Texts, digest, short
+from eventlog.compare.digest import WITHOUT_NAMES, Texts, digest
 from eventlog.compare.join import join_sides
 from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import NullKey, gathered, schema
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import read_table
 from eventlog.compare.version_column import digest_by, texts_of, with_only_column
+from eventlog.core.identity import hash_of_key
 from eventlog.core.tables import Column, Table
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.current import Current
 from eventlog.sql.log.receiver_state import read_receiver_state, unseal
-from eventlog.sql.queries import Queries, unbound
+from eventlog.sql.queries import Queries, each_row_looked_up, each_side_once, unbound
 from eventlog.sql.readable import ReadableTable
 
 _FETCHED = 1_000  # rows at a time
@@ -130,32 +130,6 @@ def _differing(
     if int(rows or 0) - new != objects:
         with each_side_once(connection, dialect):
             yield from _gone(connection, queries, name, source)
-
-
-@contextmanager
-def each_side_once(connection: Connection, dialect: Dialect) -> Iterator[None]:
-    """Make a join read each side once inside the block, whatever the database believes of their sizes.
-
-    Its statistics may be an hour old, from when the tables were empty.
-    """
-    with _joining(connection, dialect.joins_whole, dialect.joins_freely):
-        yield
-
-
-@contextmanager
-def each_row_looked_up(connection: Connection, dialect: Dialect) -> Iterator[None]:
-    """Make a join of few rows look for each of them inside the block, likewise."""
-    with _joining(connection, dialect.joins_by_row, dialect.joins_freely):
-        yield
-
-
-@contextmanager
-def _joining(connection: Connection, begin: str, end: str) -> Iterator[None]:
-    if begin:
-        connection.execute(text(begin))
-    yield
-    if end:
-        connection.execute(text(end))
 
 
 def why_here(dialect: Dialect, table: Table) -> str | None:
@@ -345,7 +319,7 @@ def _judged(
 ) -> PolledChange | None:
     """Return what the state of an object means for it; None if there is no difference."""
     if state is None:
-        return PolledChange(key, short(key).hex(), own, texts, False, None, None, False)
+        return PolledChange(key, hash_of_key(key), own, texts, False, None, None, False)
     key_hash, known, values, failed, coming, first = state
     same = known == own if first is None else failed != "1" or coming == own
     if same:

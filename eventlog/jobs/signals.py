@@ -10,12 +10,17 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 
+class StopRequested(KeyboardInterrupt):
+    """A stop was requested where it ends the work at once; drivers end a statement that it interrupts."""
+
+
 class Signals:
     """The signals of the process: each sets a mark and ends a sleep."""
 
     def __init__(self) -> None:
         self.stop = False
         self.reload = False
+        self._interrupts = False
         self.pipe, self._writer = os.pipe()
         os.set_blocking(self.pipe, False)
         os.set_blocking(self._writer, False)
@@ -30,6 +35,17 @@ class Signals:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Raise StopRequested at a signal to stop while the block runs, also in the midst of a statement."""
+        self._interrupts = True
+        try:
+            if self.stop:
+                raise StopRequested
+            yield
+        finally:
+            self._interrupts = False
 
     def request_stop(self) -> None:
         """Stop as a signal would."""
@@ -50,6 +66,9 @@ class Signals:
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.request_stop()
+        if self._interrupts:
+            self._interrupts = False  # once: what was begun is put away
+            raise StopRequested
 
     def _reload(self, number: int, frame: FrameType | None) -> None:
         self.reload = True

@@ -69,6 +69,7 @@ class Comparison:
         self._settings = settings
         self._source = source_of(config)
         self._begun = False
+        self._redriven = 0  # the notice of the last redrive that the state follows
         self._tables = self._found = Tables()  # that were compared last, and that were found
         self.changed = False  # whether the last poll found other tables than the one before
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
@@ -103,7 +104,8 @@ class Comparison:
         taken, late = self._take(tables, dropped, bases, unread)
         if taken:
             logger.info("%d objects differ from what the receiver has", taken, extra={"objects": taken})
-        self._be_sure(bases, unread)
+        if not late:
+            self._be_sure(bases, unread)
         self._tell(unread)
         self._begun = True
         self._due = 0.0 if late else time.monotonic() + self._interval
@@ -159,8 +161,8 @@ class Comparison:
         """
         try:
             with self._store.work(self._epoch) as work:
-                known = work.known()
-                bases = known.settle()
+                self._redriven = work.latest_redrive
+                bases = work.known().settle()
                 return self._renewed(work, bases)
         except DatabaseFailed as fault:
             with self._store.engine.connect() as connection:
@@ -268,6 +270,8 @@ class Comparison:
         last: list[list[StateStep]] = [[]] if self._brake.passing else []
         for chunk in chain(in_chunks(whole), last):
             with self._store.work(self._epoch) as work:
+                if work.latest_redrive != self._redriven:
+                    return taken, True  # what differs from the states of before is not known any more
                 work.known().take(chunk, bases)
                 self._brake.record(work, chunk, read)
             taken += sum(bool(step.rows) for step in chunk)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.core.settings import setting
-from eventlog.jobs.signals import Signals
+from eventlog.jobs.signals import Signals, StopRequested
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.monitor import Monitor
@@ -130,6 +130,8 @@ class Daemon:
                 with self._leading() as session:
                     if session is not None:
                         self._publish(session)
+            except StopRequested:
+                logger.info("stopped while it read: nothing of that was written")
             except (ReceiverFatal, Disabled, IdsComeAgain):
                 raise
             except EventlogError as fault:
@@ -141,7 +143,9 @@ class Daemon:
         if self._due < math.inf:  # the session before this one broke during the wait
             self._sleep_until(session)
         while not self._interrupted:
-            if session.prepare():
+            with self._signals.interrupting():
+                is_ready = session.prepare()
+            if is_ready:
                 cycle = session.conclude(session.publisher.cycle())
                 self._monitor.cycle(session.progress)
             else:
@@ -172,7 +176,9 @@ class Daemon:
                 yield None
                 return
             signals, monitor = self._signals, self._monitor
-            with PublishingSession(self._config, store, leader, signals, monitor, self._silence) as session:
+            with signals.interrupting():
+                begun = PublishingSession(self._config, store, leader, signals, monitor, self._silence)
+            with begun as session:
                 logger.info("leading", extra={"leader": self._name, "epoch": leader.epoch})
                 self._has_led = True
                 monitor.leading(True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from eventlog.core.tables import Tables
@@ -33,6 +34,9 @@ class CycleControl(Protocol):
     def replied(self, tally: AnswerTally, down: str | None) -> None:
         """Take note of a reply; `down` is why the receiver is down."""
 
+    def interrupting(self) -> AbstractContextManager[None]:
+        """Return a block that a stop ends at once."""
+
 
 class NoControl:
     """A control that lets each cycle come to its end."""
@@ -43,6 +47,10 @@ class NoControl:
 
     def replied(self, tally: AnswerTally, down: str | None) -> None:
         """Do nothing."""
+
+    def interrupting(self) -> AbstractContextManager[None]:
+        """Return a block that nothing ends."""
+        return nullcontext()
 
 
 class DocumentDelivery:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from types import TracebackType
@@ -197,6 +197,10 @@ class CycleWatch:
         """Return whether a signal came; the publisher is alive."""
         self._monitor.alive(self._silence)
         return self._signals.stop
+
+    def interrupting(self) -> AbstractContextManager[None]:
+        """Return a block that a stop ends at once."""
+        return self._signals.interrupting()
 
     def replied(self, tally: AnswerTally, down: str | None) -> None:
         """Show how far a cycle is, within it too."""

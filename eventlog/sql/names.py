@@ -20,7 +20,6 @@ COMPANIONS = (
     *("state", "lock", "batch", "retry", "held", "failed", "resync", "notice", "tracked", "version", "done"),
     "sent",  # the highest record_id that went out
     "known",  # what the receiver has, of logs that are filled by comparing
-    "waiting",  # of logs that were installed before revision 0004
 )
 
 BLOCK = 2048  # record_ids; no range of finished rows crosses such a block

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -153,6 +154,32 @@ class Queries:
         if key not in self._clauses:
             self._clauses[key] = text(templates.statement(self.log.dialect, name, **self._names, **holes))
         return self._clauses[key]
+
+
+@contextmanager
+def each_side_once(connection: Connection, dialect: Dialect) -> Iterator[None]:
+    """Make a join read each side once inside the block, whatever the database believes of their sizes.
+
+    Its statistics may be an hour old, from when the tables were empty.
+    """
+    with _joining(connection, dialect.joins_whole, dialect.joins_freely):
+        yield
+
+
+@contextmanager
+def each_row_looked_up(connection: Connection, dialect: Dialect) -> Iterator[None]:
+    """Make a join of few rows look for each of them inside the block, likewise."""
+    with _joining(connection, dialect.joins_by_row, dialect.joins_freely):
+        yield
+
+
+@contextmanager
+def _joining(connection: Connection, begin: str, end: str) -> Iterator[None]:
+    if begin:
+        connection.execute(text(begin))
+    yield
+    if end:
+        connection.execute(text(end))
 
 
 def containing(words: str) -> str:

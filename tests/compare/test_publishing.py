@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lxml import etree
 from sqlalchemy import text
 
-from eventlog.compare.polling import each_side_once, gone_statement
+from eventlog.compare.polling import gone_statement
 from eventlog.compare.sqldigest import digest_of
 from eventlog.core import tablesfile
 from eventlog.core.settings import build
@@ -31,7 +31,7 @@ from eventlog.publisher.open_log import read_readable, read_tables
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.receiver_state import StateLost
 from eventlog.sql.log.upkeep import Which
-from eventlog.sql.queries import unbound
+from eventlog.sql.queries import each_side_once, unbound
 from tests.commands import Shell
 from tests.compare.rig import Replica, life, rows_of
 from tests.databases import Database

@@ -201,6 +201,7 @@ class Upkeep:
         if done is not None:
             renewed += done.renew(ids)
         if renewed:  # a leader picks up anew for it
+            self.known().renew(ids)
             self.note("redrive", f"{quantity(renewed, 'row')}, the first {min(ids)}")
         return renewed
 
@@ -218,6 +219,7 @@ class Upkeep:
         for name, event_id in self.waiting_with(ids):
             self._run("forget_event", object_hash=name, event_id=event_id)
             self._run("forget_spellings", object_hash=name)
+        self.known().give_up(ids)
         self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
         return skipped
 

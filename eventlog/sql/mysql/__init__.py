@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from sqlalchemy.engine import Engine
+
 from eventlog.sql.common.capacity import Capacity
 from eventlog.sql.common.dialect import ISO_TIME, POSITIVE_INTEGER, Dialect
 from eventlog.sql.common.storage import Storage
@@ -54,6 +56,12 @@ _TRUST = (
     " the same in its configuration), or install and track as a user with SUPER"
 )
 _GREETING = 10.0  # seconds until a server that took a connection has sent its greeting
+
+
+def _cancel(engine: Engine, session: Any) -> None:
+    """End a session whose connection its driver has given up."""
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"kill {int(session.thread_id())}")
 
 
 def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -113,6 +121,7 @@ MYSQL = collated(
         ddl=conditional,
         storages={"timestamp": Storage.ZONED},
         dial=_dial,
+        cancel=_cancel,
         driver="mysql+pymysql",
         extra="mysql",
         quote_mark="`",

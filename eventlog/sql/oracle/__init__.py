@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from sqlalchemy.engine import Engine
+
 from eventlog.sql.common.capacity import Capacity
 from eventlog.sql.common.dialect import POSITIVE_INTEGER, Dialect
 from eventlog.sql.common.storage import Storage
@@ -46,6 +50,12 @@ _SCHEMA_WORDS = {
     "table_end": "",
 }
 
+
+def _cancel(engine: Engine, session: Any) -> None:
+    """End the statement of a session."""
+    session.cancel()
+
+
 ORACLE = Dialect(
     name="oracle",
     title="Oracle",
@@ -55,6 +65,7 @@ ORACLE = Dialect(
     triggers=TRIGGERS,
     schema_words=_SCHEMA_WORDS,
     ddl=conditional,
+    cancel=_cancel,
     storages={"float": Storage.NUMERIC, "real": Storage.NUMERIC, "number(,0)": Storage.INTEGER},
     listen=listen,
     driver="oracle+oracledb",

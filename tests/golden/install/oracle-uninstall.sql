@@ -4,11 +4,31 @@ whenever sqlerror exit failure
 
 begin
   execute immediate q'[
-drop table "EVENTLOG_SENT" purge
+drop view "EVENTLOG_ROWS"
   ]';
 exception
   when others then
     if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop table "EVENTLOG" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop sequence "EVENTLOG_SEQUENCE"
+  ]';
+exception
+  when others then
+    if sqlcode <> -2289 then raise; end if; -- ORA-02289: it is gone already
 end;
 /
 
@@ -24,7 +44,7 @@ end;
 
 begin
   execute immediate q'[
-drop view "EVENTLOG_ROWS"
+drop table "EVENTLOG_DONE" purge
   ]';
 exception
   when others then
@@ -34,7 +54,7 @@ end;
 
 begin
   execute immediate q'[
-drop table "EVENTLOG_DONE" purge
+drop table "EVENTLOG_SENT" purge
   ]';
 exception
   when others then
@@ -74,26 +94,6 @@ end;
 
 begin
   execute immediate q'[
-drop table "EVENTLOG" purge
-  ]';
-exception
-  when others then
-    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
-end;
-/
-
-begin
-  execute immediate q'[
-drop sequence "EVENTLOG_SEQUENCE"
-  ]';
-exception
-  when others then
-    if sqlcode <> -2289 then raise; end if; -- ORA-02289: it is gone already
-end;
-/
-
-begin
-  execute immediate q'[
 drop table "EVENTLOG_NOTICE" purge
   ]';
 exception
@@ -115,16 +115,6 @@ end;
 begin
   execute immediate q'[
 drop table "EVENTLOG_FAILED" purge
-  ]';
-exception
-  when others then
-    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
-end;
-/
-
-begin
-  execute immediate q'[
-drop table "EVENTLOG_WAITING" purge
   ]';
 exception
   when others then

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 
 from eventlog.sql.capture.checks.finding import Checked, Finding
@@ -29,7 +30,7 @@ def _index(checked: Checked) -> Iterator[Finding]:
             yield checked.of_log(
                 "no index finds its pending rows: each pick-up reads the whole log",
                 "make it again:",
-                *_one_line(templates.statements(checked.log.dialect, "0001_pending", checked.log.names())),
+                *_one_line(templates.statements(checked.log.dialect, "create_pending", checked.log.names())),
             )
 
 
@@ -44,8 +45,8 @@ def _unguarded(checked: Checked) -> Iterator[Finding]:
     """Yield the tables in which an object that is not found need not be gone, as a note."""
     tables = {table.name: table for table in checked.tables}
     places = [place_of(table) for table in checked.tables]
-    schemas, names = [schema for schema, _ in places], [name for _, name in places]
-    for name, reason in checked.ask("check_unguarded", schemas=schemas, names=names):
+    named = [{"schema_name": schema, "table_name": name} for schema, name in places]
+    for name, reason in checked.ask("check_unguarded", places=json.dumps(named, ensure_ascii=False)):
         yield Finding(
             str(tables[name]),
             f"{reason}: DDL there can hide rows from a running publisher, which takes them for gone",

@@ -7,8 +7,11 @@ begin
 create table "EVENTLOG_STATE" (
   one number(1) not null,
   attached number(1) not null,
+  association varchar2(9),
+  finish_mode varchar2(9),
   epoch number(19) not null,
   leader varchar2(4000),
+  leader_session varchar2(4000),
   leader_since timestamp(6),
   paused_at timestamp(6),
   paused_by varchar2(4000),
@@ -16,6 +19,9 @@ create table "EVENTLOG_STATE" (
   cycle_at timestamp(6),
   cycle_facts clob,
   heartbeat_at timestamp(6),
+  done_id number(19),
+  done_time varchar2(40),
+  done_last number(19),
   constraint "EVENTLOG_STATE_KEY" primary key (one),
   constraint "EVENTLOG_STATE_ONE" check (one = 1)
 )
@@ -26,8 +32,8 @@ exception
 end;
 /
 
-insert into "EVENTLOG_STATE" (one, attached, epoch)
-select 1, 0, 0 from dual where not exists (select null from "EVENTLOG_STATE");
+insert into "EVENTLOG_STATE" (one, attached, association, epoch)
+select 1, 0, 'canonical', 0 from dual where not exists (select null from "EVENTLOG_STATE");
 
 begin
   execute immediate q'[
@@ -62,16 +68,34 @@ end;
 
 begin
   execute immediate q'[
-create table "EVENTLOG_WAITING" (
-  object_hash char(64) not null, -- SHA-256 of table_name, a zero byte, table_key
+create table "EVENTLOG_RETRY" (
+  object_hash char(64) not null, -- SHA-256 of object_table, a zero byte, object_key
+  first_id number(19) not null, -- the first row of the event
   event_id varchar2(4000) not null,
-  table_name varchar2(4000) not null,
-  table_key varchar2(4000) not null,
+  object_table varchar2(4000) not null, -- the one name of the object
+  object_key varchar2(4000) not null,
   record_ids clob not null,
+  max_changes number(10) not null, -- after how many values removed or added the event was cut
   tries number(10) not null,
   next_at timestamp(6) not null,
   reason clob not null,
-  constraint "EVENTLOG_WAITING_KEY" primary key (object_hash)
+  constraint "EVENTLOG_RETRY_KEY" primary key (object_hash, first_id)
+)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+
+begin
+  execute immediate q'[
+create table "EVENTLOG_HELD" (
+  object_hash char(64) not null, -- of an object whose events wait
+  spelling_hash char(64) not null, -- SHA-256 of table_name, a zero byte, table_key, as rows spell them
+  table_name varchar2(4000) not null,
+  table_key varchar2(4000) not null,
+  constraint "EVENTLOG_HELD_KEY" primary key (object_hash, spelling_hash)
 )
   ]';
 exception
@@ -89,7 +113,48 @@ create table "EVENTLOG_FAILED" (
   document clob,
   tries number(10) not null,
   failed_at timestamp(6) default sys_extract_utc(systimestamp) not null,
+  object_hash char(64), -- SHA-256 of table_name, a zero byte, table_key
+  overtaken number(1) default 0 not null,
   constraint "EVENTLOG_FAILED_KEY" primary key (record_id)
+)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+
+begin
+  execute immediate q'[
+create index "EVENTLOG_FAILED_WAY" on "EVENTLOG_FAILED" (object_hash)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+
+begin
+  execute immediate q'[
+create table "EVENTLOG_SENT" (
+  record_id number(19) not null, -- the highest that went out
+  constraint "EVENTLOG_SENT_KEY" primary key (record_id)
+)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+
+begin
+  execute immediate q'[
+create table "EVENTLOG_DONE" (
+  block number(19) not null, -- of record_ids; no range goes beyond one
+  first_id number(19) not null,
+  last_id number(19) not null,
+  letter char(1) not null,
+  constraint "EVENTLOG_DONE_KEY" primary key (block, first_id)
 )
   ]';
 exception
@@ -125,6 +190,60 @@ create table "EVENTLOG_NOTICE" (
   words clob,
   constraint "EVENTLOG_NOTICE_KEY" primary key (notice_id)
 )
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+
+begin
+  execute immediate q'[
+create table "EVENTLOG_TRACKED" (
+  schema_name varchar2(128) not null,
+  table_name varchar2(128) not null,
+  of_schema varchar2(128) not null, -- the table as whose its rows are logged: itself, or a child's parent
+  of_table varchar2(128) not null,
+  logged_as varchar2(257), -- the table_name of its rows, which stays its own for ever, null for a child
+  table_id varchar2(128), -- by which a table that was made anew is recognised
+  table_owner varchar2(128),
+  choice clob, -- what of it is logged, null: nothing any more
+  tracked_at timestamp(6) default sys_extract_utc(systimestamp) not null,
+  tracked_by varchar2(4000) default sys_context('USERENV', 'SESSION_USER') not null,
+  constraint "EVENTLOG_TRACKED_KEY" primary key (schema_name, table_name, of_schema, of_table)
+)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+
+begin
+  execute immediate q'[
+create table "EVENTLOG_KNOWN" (
+  object_table varchar2(400) not null,
+  key_hash varchar2(32) not null, -- the digest of object_key; `base` in the row that counts the table's objects
+  object_key varchar2(4000), -- null in that row
+  digest varchar2(32), -- of the values that the receiver has; null: it has none
+  row_values clob, -- these values as JSON, unless only digests are kept
+  next_digest varchar2(32), -- to which the event on its way leads; null: to none
+  next_values clob,
+  first_id number(19), -- the first and the last row of the event that is on its way or failed
+  last_id number(19),
+  failed number(1) default 0 not null,
+  constraint "EVENTLOG_KNOWN_KEY" primary key (object_table, key_hash)
+)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+
+begin
+  execute immediate q'[
+create index "EVENTLOG_KNOWN_WAY" on "EVENTLOG_KNOWN" (first_id)
   ]';
 exception
   when others then
@@ -174,130 +293,26 @@ exception
 end;
 /
 
-begin
-  execute immediate q'[
-create table "EVENTLOG_TRACKED" (
-  schema_name varchar2(128) not null,
-  table_name varchar2(128) not null,
-  of_schema varchar2(128) not null, -- the table as whose its rows are logged: itself, or a child's parent
-  of_table varchar2(128) not null,
-  logged_as varchar2(257), -- the table_name of its rows, which stays its own for ever, null for a child
-  table_id varchar2(128), -- by which a table that was made anew is told
-  table_owner varchar2(128),
-  choice clob, -- what of it is logged, null: nothing any more
-  tracked_at timestamp(6) default sys_extract_utc(systimestamp) not null,
-  tracked_by varchar2(4000) default sys_context('USERENV', 'SESSION_USER') not null,
-  constraint "EVENTLOG_TRACKED_KEY" primary key (schema_name, table_name, of_schema, of_table)
-)
-  ]';
-exception
-  when others then
-    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
-end;
-/
-
-begin
-  execute immediate q'[
-alter table "EVENTLOG_STATE" add (leader_session varchar2(64))
-  ]';
-exception
-  when others then
-    if sqlcode <> -1430 then raise; end if; -- ORA-01430: it is there already
-end;
-/
-
-begin
-  execute immediate q'[
-alter table "EVENTLOG_STATE" add (highest_id number(19))
-  ]';
-exception
-  when others then
-    if sqlcode <> -1430 then raise; end if; -- ORA-01430: it is there already
-end;
-/
-
-begin
-  execute immediate q'[
-alter table "EVENTLOG_STATE" add association varchar2(9)
-  ]';
-exception
-  when others then
-    if sqlcode <> -1430 then raise; end if; -- ORA-01430: it is there already
-end;
-/
-
-update "EVENTLOG_STATE" set association = 'canonical' where association is null;
-
-begin
-  execute immediate q'[
-create table "EVENTLOG_RETRY" (
-  object_hash char(64) not null, -- SHA-256 of object_table, a zero byte, object_key
-  first_id number(19) not null, -- the first row of the event
-  event_id varchar2(4000) not null,
-  object_table varchar2(4000) not null, -- the one name of the object
-  object_key varchar2(4000) not null,
-  record_ids clob not null,
-  max_changes number(10) not null, -- after how many values removed or added the event was cut
-  tries number(10) not null,
-  next_at timestamp(6) not null,
-  reason clob not null,
-  constraint "EVENTLOG_RETRY_KEY" primary key (object_hash, first_id)
-)
-  ]';
-exception
-  when others then
-    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
-end;
-/
-
-begin
-  execute immediate q'[
-create table "EVENTLOG_HELD" (
-  object_hash char(64) not null, -- of an object of which events wait
-  spelling_hash char(64) not null, -- SHA-256 of table_name, a zero byte, table_key, as rows spell them
-  table_name varchar2(4000) not null,
-  table_key varchar2(4000) not null,
-  constraint "EVENTLOG_HELD_KEY" primary key (object_hash, spelling_hash)
-)
-  ]';
-exception
-  when others then
-    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
-end;
-/
-
--- what waited before, one event of an object: it is gone where this script is run again
-begin
-  execute immediate q'[
-create table "EVENTLOG_WAITING" (
-  object_hash char(64) not null,
-  event_id varchar2(4000) not null,
-  table_name varchar2(4000) not null,
-  table_key varchar2(4000) not null,
-  record_ids clob not null,
-  tries number(10) not null,
-  next_at timestamp(6) not null,
-  reason clob not null
-)
-  ]';
-exception
-  when others then
-    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
-end;
-/
-
-insert into "EVENTLOG_RETRY" (
-  object_hash, first_id, event_id, object_table, object_key, record_ids, max_changes, tries, next_at, reason)
-select w.object_hash, 0, w.event_id, w.table_name, w.table_key, w.record_ids, 1000, w.tries, w.next_at, w.reason
-from "EVENTLOG_WAITING" w
-where not exists (select null from "EVENTLOG_RETRY" r where r.object_hash = w.object_hash);
-
-insert into "EVENTLOG_HELD" (spelling_hash, object_hash, table_name, table_key)
-select w.object_hash, w.object_hash, w.table_name, w.table_key
-from "EVENTLOG_WAITING" w
-where not exists (select null from "EVENTLOG_HELD" h where h.object_hash = w.object_hash);
-
-drop table "EVENTLOG_WAITING" purge;
+create or replace view "EVENTLOG_ROWS" as
+select
+  r."RECORD_ID",
+  case
+    when r."STATUS" = 'N' then coalesce((
+      select d.letter
+      from "EVENTLOG_DONE" d
+      where d.block = trunc(r."RECORD_ID" / 2048) and r."RECORD_ID" between d.first_id and d.last_id
+    ), 'N')
+    else r."STATUS"
+  end as "STATUS",
+  r."EVENT_TYPE",
+  r."EVENT_TIME",
+  r."PERPETRATOR",
+  r."TABLE_NAME",
+  r."TABLE_KEY",
+  r."COLUMN_NAME",
+  r."OLD_VALUE",
+  r."NEW_VALUE"
+from "EVENTLOG" r;
 
 begin
   execute immediate q'[
@@ -313,9 +328,9 @@ end;
 /
 
 insert into "EVENTLOG_VERSION" (version_num)
-select '0004' from dual where not exists (select null from "EVENTLOG_VERSION");
+select '0001' from dual where not exists (select null from "EVENTLOG_VERSION");
 
-update "EVENTLOG_VERSION" set version_num = '0004' where version_num < '0004';
+update "EVENTLOG_VERSION" set version_num = '0001' where version_num < '0001';
 
 commit;
 

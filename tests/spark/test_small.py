@@ -1,4 +1,4 @@
-"""What a session needs for small data: few tasks, and an environment that nobody changes."""
+"""What a session needs for small data: few tasks, and an environment that stays as it is."""
 
 from __future__ import annotations
 

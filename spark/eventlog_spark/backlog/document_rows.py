@@ -112,7 +112,7 @@ class _Fold:
         )
 
     def _troubled(self, events: Events, kinds: Ints) -> Flags:
-        """Return the rows of the hashes of which something is refused, current rows included."""
+        """Return the rows of each hash that has a refused row, current rows included."""
         ids = [record_id for record_id, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED]
         ids += [record_id for one in events.unwritten for record_id in one.event.settles]
         if not ids:

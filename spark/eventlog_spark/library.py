@@ -24,6 +24,7 @@ from eventlog.library import clock_of, read_given
 from eventlog.log import LogSettings
 from eventlog.log_files.current import keyed
 from eventlog.xds.settings import XdsSettings
+from eventlog_spark.backlog.document_rows import FoldToDocuments
 from eventlog_spark.backlog.plain_fold import FoldToRows
 from eventlog_spark.io import log_frames
 from eventlog_spark.io.batches import bounded
@@ -176,7 +177,15 @@ def _folded(
     for table, frame in answers:
         read = read.unionByName(log_frames.current_rows(frame, table))
     together = group_rows(read, by_current_row(), partitions)
-    return together.mapInArrow(FoldToRows(reading, form), from_arrow_schema(form.schema))
+    return together.mapInArrow(_fold(reading, form), from_arrow_schema(form.schema))
+
+
+def _fold(reading: LogReading, form: FrameForm) -> FoldToRows | FoldToDocuments:
+    """Return the task that folds: by column, unless times order the events or documents are indented."""
+    if not isinstance(form, Documents) or reading.rules.handle_future_events:
+        return FoldToRows(reading, form)
+    plain = form.settings.pretty or form.settings.validate
+    return FoldToRows(reading, form) if plain else FoldToDocuments(reading, form)
 
 
 def _reading(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Table]) -> LogReading:

@@ -33,7 +33,6 @@ NOT_DELIVERING = (
     "max_insert_rows",
     "max_insert_bytes",
     "wake_up",
-    "wake_interval",
     "post_poll_stmt",
 )
 

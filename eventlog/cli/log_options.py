@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +13,7 @@ import click
 
 from eventlog.cli.exits import verbose_option
 from eventlog.cli.options import SettingOption, add_options, setting_option
-from eventlog.core.settings import declared, variable
+from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.publisher.comparing import ComparingSettings
@@ -88,9 +87,6 @@ def live_options(declarations: Declarations, without: Container[str] = ()) -> Ca
     return decorate
 
 
-_PREFIX = variable("")
-_NEAR = 0.8  # how alike a name and a setting's are, of 1
-
 # A live log publishes rows with N alone, and every known database has positions.
 _NOT_LIVE = ("status",)
 
@@ -103,34 +99,7 @@ def read_live(
 ) -> Config:
     """Return the settings of a live command. Its file and environment may hold those of all commands."""
     start_logging(verbose, log_format)
-    _warn_of_misspelt(os.environ)
     return read_config((settings for _, settings in ALL), flags, os.environ, config_file)
-
-
-def misspelt(environment: Iterable[str], known: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the variables that are none of the known ones and sound like one, each with that one."""
-    bare = {name.removeprefix(_PREFIX): name for name in known}
-    for name in sorted(environment):
-        if name.startswith(_PREFIX) and name not in known:
-            alike = get_close_matches(name.removeprefix(_PREFIX), bare, 1, _NEAR)
-            yield from ((name, bare[near]) for near in alike)
-
-
-def _warn_of_misspelt(environment: Iterable[str]) -> None:
-    """Warn of variables that look like misspelt settings."""
-    known = {variable(field.name) for _, settings in ALL for field in declared(settings)}
-    if found := dict(misspelt(environment, known)):
-        for name in sorted(found.keys() - _variables_of_commands()):
-            logger.warning("%s in the environment is no setting: is %s meant?", name, found[name])
-
-
-def _variables_of_commands() -> set[str]:
-    """Return the variables that some command reads."""
-    from eventlog.cli import COMMANDS, cli  # all of them, which takes a while
-
-    group = click.Context(cli)
-    commands = filter(None, (cli.get_command(group, name) for name in COMMANDS))
-    return {str(parameter.envvar) for command in commands for parameter in command.params}
 
 
 def start_logging(verbose: bool, log_format: str) -> None:

@@ -100,7 +100,6 @@ _LEVELS: dict[str, str | None] = {
     "none": "read committed",
     "unsupported": "read committed",
 }
-_CASES: dict[str, str | None] = {"upper": "upper", "lower": "lower", "don't force": None, "none": None}
 _MODES: dict[str, str | None] = {"1": "trigger", "2": "compare"}
 _STARTS: dict[str, str | None] = {"1": "resync", "2": "future", "3": "all"}
 _SCOPES: dict[str, str | None] = {"schema": "schema", "list": "list", "empty": "empty"}
@@ -182,13 +181,6 @@ PARAMETERS = (
     Parameter("enable-meta-identifiers", ("Enable Meta-Identifier Support?",), "true", _bool),
     Parameter("time-syntax", ("Time Syntax",), "1", _integer(1, 3)),
     Parameter("connection-init", ("Connection Initialization Statements",), "none", _text),
-    Parameter(
-        "force-username-case",
-        ("Force Username Case",),
-        "none",
-        _one_of(_CASES),
-        "mixed is not offered: write the user as it is in the database",
-    ),
     Parameter("reconnect", ("Reconnect Interval",), "30", _SECONDS),
     Parameter("disable", ("Disable Publisher?",), "false", _bool, "`eventlog run` then ends at once"),
     Parameter(

@@ -66,6 +66,9 @@ UNNEEDED = (
         ("Transaction Isolation Level",),
         "a pick-up is one snapshot, and a post-poll statement has a transaction of its own",
     ),
+    Unneeded(
+        "force-username-case", ("Force Username Case",), "write the user of url as it is in the database"
+    ),
     Unneeded("reuse-statements", ("Reuse Statements?",), _JDBC),
     Unneeded("handle-stmt-results", ("Number of Returned Result Sets",), _JDBC),
     Unneeded("function-return-method", ("Function Return Method",), _JDBC),

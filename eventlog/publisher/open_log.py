@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("eventlog.publishing")
 
 
-_CASES: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
-
-
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
     """The settings for where the log is."""
@@ -51,9 +48,6 @@ class DatabaseSettings:
         "eventlog", "the log, optionally with its schema", metavar="NAME", check=check_log_name
     )
     layout: str | None = setting(None, "bind an existing log's columns by position", choices=tuple(LAYOUTS))
-    force_username_case: str | None = setting(
-        None, "the case in which the URL's user logs in", choices=tuple(_CASES)
-    )
     log_time: str = setting("utc", "the zone of event_time", choices=("utc", "local"))
     connection_init: str | None = setting(None, "SQL after each connect, `;` between", metavar="SQL")
 
@@ -117,9 +111,7 @@ class LogPlace:
         """Return an engine for the database."""
         if not self.settings.url:
             raise Misuse("which database? Give --url, EVENTLOG_URL, or url in eventlog.toml")
-        address, case = read_url(self.settings.url), self.settings.force_username_case
-        if case is not None and address.username is not None:
-            address = address.set(username=_CASES[case](address.username))
+        address = read_url(self.settings.url)
         return connect_to_log(address, statements(self.settings.connection_init), keep_open=keep_open)
 
     def find(self, engine: Engine) -> Log:

@@ -54,12 +54,6 @@ class SessionSettings:
         check=sink_kind,
     )
     wake_up: bool = setting(True, "let writers wake the publisher (PostgreSQL)")
-    wake_interval: int = setting(
-        50,
-        "milliseconds between two looks for new rows at rest, where PostgreSQL can prepare transactions",
-        metavar="MS",
-        within=(1, 60_000),
-    )
     post_poll_stmt: str | None = setting(
         None, "SQL after each cycle that published something, `;` between", metavar="SQL"
     )
@@ -222,9 +216,7 @@ class PublishingSession:
                 logger.warning(why_warned(statement))
             sink = open_sink(settings.sink, config.given)
             stack.callback(sink.close)
-            self.sleeper: Sleeper = make_sleeper(
-                signals, store.engine, store.log, settings.wake_up, settings.wake_interval / 1000
-            )
+            self.sleeper: Sleeper = make_sleeper(signals, store.engine, store.log, settings.wake_up)
             stack.callback(self.sleeper.close)
             self.publisher = Publisher(
                 store,

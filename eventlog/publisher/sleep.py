@@ -19,6 +19,8 @@ from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql.triggers import wake_key
 
+_INTERVAL = 0.05  # seconds between two looks for a newer row
+
 
 class Sleeper:
     """A sleeper on a database that cannot wake the daemon."""
@@ -99,19 +101,18 @@ class PollingSleeper(Sleeper):
 
     wakes = True
 
-    def __init__(self, signals: Signals, engine: Engine, log: Log, interval: float) -> None:
+    def __init__(self, signals: Signals, engine: Engine, log: Log) -> None:
         super().__init__(signals)
         self._connection: Connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         self._connection.detach()
         self._statement = templates.statement(log.dialect, "newest_row", **log.names())
-        self._interval = interval
         self._before = self._newest()
 
     def sleep(self, seconds: float) -> bool:
         """Sleep until the newest row is another one, or so long."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            if self._signals.sleep(min(self._interval, left)):
+            if self._signals.sleep(min(_INTERVAL, left)):
                 return True
             before, self._before = self._before, self._newest()
             if self._before != before:
@@ -125,14 +126,10 @@ class PollingSleeper(Sleeper):
         return self._connection.exec_driver_sql(self._statement).scalar()
 
 
-def make_sleeper(
-    signals: Signals, engine: Engine, log: Log, wake_up: bool, interval: float = 0.05
-) -> Sleeper:
+def make_sleeper(signals: Signals, engine: Engine, log: Log, wake_up: bool) -> Sleeper:
     """Return the sleeper that the database allows."""
     if not (wake_up and log.dialect.wakes):
         return Sleeper(signals)
     with engine.connect() as connection:
         notifies = connection.exec_driver_sql(templates.statement(log.dialect, "notifies")).scalar()
-    return (
-        ListeningSleeper(signals, engine, log) if notifies else PollingSleeper(signals, engine, log, interval)
-    )
+    return ListeningSleeper(signals, engine, log) if notifies else PollingSleeper(signals, engine, log)

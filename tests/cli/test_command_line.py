@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 import sys
@@ -202,19 +201,3 @@ def test_arrow_gives_memory_back(shell: Shell) -> None:
         [sys.executable, "-c", asked], env=environment(), cwd=shell.folder, capture_output=True, check=True
     )
     assert reported.stdout == b"system\n"
-
-
-def test_a_misspelt_variable_of_a_setting_is_reported_with_the_one_that_is_meant(shell: Shell) -> None:
-    misspelt = {"EVENTLOG_POLING_INTERVAL": "5", "EVENTLOG_LOGTABLE": "x", "EVENTLOG_UR": "sqlite://"}
-    others = {"EVENTLOG_PASSWORD": "x", "EVENTLOG_POLL_INTERVAL": "5", "EVENTLOG_PORT": "tcp://10.0.0.1:80"}
-    done = shell.run("status", "--url", "sqlite://", **misspelt, **others)
-    assert done.code == 2
-    reported = re.findall(
-        r"(EVENTLOG_\w+) in the environment is no setting: is (EVENTLOG_\w+) meant\?", done.stderr
-    )
-    assert reported == [
-        ("EVENTLOG_LOGTABLE", "EVENTLOG_LOG_TABLE"),
-        ("EVENTLOG_POLING_INTERVAL", "EVENTLOG_POLLING_INTERVAL"),
-        ("EVENTLOG_UR", "EVENTLOG_URL"),
-    ]
-    assert done.stderr.count("EVENTLOG_") == 6

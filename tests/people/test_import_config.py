@@ -119,9 +119,6 @@ SETTINGS = [
         {"sync-tables": "usr, grp, view_usr, x", "sync-children": True},
     ),
     (("sync-tables", 'hr."my table"'), {"sync-tables": '"hr.my table"', "sync-children": True}),
-    (("force-username-case", "upper (to uppercase)"), {"force-username-case": "upper"}),
-    (("force-username-case", "lower"), {"force-username-case": "lower"}),
-    (("force-username-case", "don't force"), {}),
     (("column-position-comparator", "com.x.StringByteComparator"), {}),
     (("minimal-metadata", "1"), {"enable-refs": False}),
     (("minimal-metadata", "0"), {}),
@@ -237,7 +234,6 @@ def test_what_cannot_be_read_is_reported() -> None:
             ("column-position-comparator", "com.acme.Mine"),
             "the catalogue of every supported database has the position of columns",
         ),
-        (("force-username-case", "mixed"), "'mixed' is not one of upper, lower"),
         (
             ("preserve_sql_whitespace", "no"),
             'preserve_sql_whitespace = "no": statements run unchanged',

@@ -32,7 +32,7 @@ def preparing() -> Iterator[Tracked]:
 
 
 def test_a_prepared_change_wakes_the_publisher_once_it_is_committed(preparing: Tracked) -> None:
-    bed = make_sleeper(Signals(), preparing.engine, preparing.log, wake_up=True, interval=0.01)
+    bed = make_sleeper(Signals(), preparing.engine, preparing.log, wake_up=True)
     try:
         bed.announce()
         preparing.run("begin; insert into usr values (1); prepare transaction 'one'")

@@ -219,9 +219,7 @@ class _ReadFiles:
         given = all_given(job, job.given["now"])
         opener = self._stores.opener(job.inputs[0])
         opened = report.good(
-            open_sources(
-                job.inputs, form.shape, job.container, limits=job.limits, beside=form.companion, opened=opener
-            )
+            open_sources(job.inputs, form.shape, job.container, limits=job.limits, opened=opener)
         )
         with load_current(job) as none:
             changes = leaving_changes(job, form, opened, none, report, given)

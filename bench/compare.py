@@ -1,13 +1,12 @@
-"""The cost of comparing a table of ten columns: a poll of a log, two tables, and two states on Spark.
+"""The cost of comparing a table of ten columns: a poll of a log, and two tables.
 
 `database`: an embedded PostgreSQL; the floor is one ordered scan of the table with its digests, read and
 dropped. The base is made by `startup-option = "future"`, above a million rows by one statement. `tables`:
 two tables of one server, read by segments and, up to a million rows, whole; reladiff compares them in the
-same run if EVENTLOG_PEERS names a folder for it. The changed rows are at equal distances. `spark`: two
-states in Parquet compared with a hand-written `exceptAll` both ways, on two cores. Judge ratios within one
-run: machines differ, and so do minutes on one machine.
+same run if EVENTLOG_PEERS names a folder for it. The changed rows are at equal distances. Judge
+ratios within one run: machines differ, and so do minutes on one machine.
 
-    eventlog bench compare [ROWS] [database|tables|spark|all] [RUNS]
+    eventlog bench compare [ROWS] [database|tables|all] [RUNS]
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import statistics
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -32,9 +30,7 @@ from eventlog.compare.lines import differences, in_order
 from eventlog.compare.segments import TableSide, differing_rows
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import at_hand, snapshot
-from eventlog.core import tablesfile
 from eventlog.core.errors import Misuse
-from eventlog.core.extras import show_pandas
 from eventlog.core.tables import Tables
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.publisher.comparing import ComparingSettings
@@ -60,29 +56,12 @@ VALUES = """
   n, 'Jack' || n, 'Frost' || n % 1000, 'jack' || n || '@example.org', '+49 228 ' || n,
   'Main Street ' || n % 200, 'Bonn', date '1970-01-01' + n % 20000, 1 + n % 100 / 100.0,
   n % 3 = 0, timestamp '2025-03-23 10:57:19'"""
-STATE = (
-    "cast(id as int) idu",
-    "'Jack' || id fname",
-    "'Frost' || id % 1000 lname",
-    "'jack' || id || '@example.org' mail",
-    "'+49 228 ' || id phone",
-    "'Main Street ' || id % 200 street",
-    "date_add(date '1970-01-01', cast(id % 20000 as int)) born",
-    "cast(1 + id % 100 / 100.0 as decimal(6, 2)) height",
-    "id % 3 = 0 active",
-    "timestamp '2025-03-23 10:57:19' changed",
-)
 NAMES = ("fname", "lname", "mail", "phone", "street", "city", "born", "height", "active", "changed")
-TABLES = """
-[tables.usr]
-key = ["idu"]
-columns = { idu = "integer", fname = "text", lname = "text", mail = "text", phone = "text", street = "text", city = "text", born = "date", height = "numeric(6,2)", active = "boolean", changed = "timestamp" }
-"""  # noqa: E501
 
 
 def main(rows: int, only: str = "all", runs: int = RUNS) -> None:
     """Print what was measured."""
-    measures = {"database": database, "tables": tables, "spark": spark}
+    measures = {"database": database, "tables": tables}
     if only not in (*measures, "all"):
         raise Misuse(f"there is no {only!r} to measure: {', '.join(measures)} or all")
     for name, measure in measures.items():
@@ -214,40 +193,6 @@ def _reladiff(url: URL) -> list[float]:
     place = url.set(drivername="postgresql").render_as_string(hide_password=False)
     words = [str(program), place, "usr", place, "later", "-k", "idu", "-j", "4", *columns]
     return [_timed(lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL))]
-
-
-def spark(rows: int, runs: int) -> None:
-    """Print what two states cost, and what `exceptAll` both ways does."""
-    from eventlog_spark import compare
-    from eventlog_spark.cluster.session import start
-
-    show_pandas()
-    model = tablesfile.read(TABLES)
-    with tempfile.TemporaryDirectory() as folder:
-        session = start("local[2]", {"spark.sql.shuffle.partitions": "8"})
-        old = session.read.parquet(_state(folder, session, rows, "old", 0))
-        for share in SHARES:
-            new = session.read.parquet(_state(folder, session, rows, f"new-{share}", share))
-            works: dict[str, Callable[[], Any]] = {
-                "exceptAll both ways": lambda: old.exceptAll(new).unionAll(new.exceptAll(old)),  # noqa: B023
-                "compare": lambda: compare({"usr": old}, {"usr": new}, model),  # noqa: B023
-            }
-            found: dict[str, list[float]] = {name: [] for name in works}
-            for _ in range(runs + 1):  # the first warms up
-                for name, work in works.items():
-                    writer = work().write.format("noop").mode("overwrite")
-                    found[name].append(_timed(writer.save))
-            theirs, ours = (statistics.median(seconds[1:]) for seconds in found.values())
-            line = f"exceptAll both ways {theirs:.1f} s, compare {ours:.1f} s, {ours / theirs:.2f} of it"
-            print(f"{share:6.1%} changed on Spark: {line}", flush=True)
-        session.stop()
-
-
-def _state(folder: str, session: Any, rows: int, name: str, share: float) -> str:
-    """Return the rows in Parquet, this share of them changed."""
-    made = session.range(1, rows + 1).selectExpr(*STATE, f"if(id <= {rows * share}, 'Köln', 'Bonn') city")
-    made.repartition(8).write.parquet(f"{folder}/{name}")
-    return f"{folder}/{name}"
 
 
 def _floor(engine: Engine, store: Store, config: Config) -> None:

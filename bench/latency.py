@@ -194,12 +194,12 @@ def _publish(engine: Engine, version: Version) -> Running:
 
 
 def start_publisher(
-    engine: Engine, arrived: dict[int, float], version: Version
+    engine: Engine, arrived: dict[int, float], version: Version, *words: str
 ) -> tuple[subprocess.Popen[bytes], threading.Thread]:
     """Return the process of a publisher, and the thread that notes when each row came out first."""
     url = engine.url.render_as_string(hide_password=False)
-    words = ["run", "--url", url, "--allow-loopback", "--batch-size", "1000"]
-    process = version.start(*words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    always = "run", "--url", url, "--allow-loopback", "--batch-size", "1000"
+    process = version.start(*always, *words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     reading = threading.Thread(target=_read, args=(process.stdout, arrived))
     reading.start()
@@ -236,7 +236,7 @@ def _loop(address: str, arrived: dict[int, float], ended: threading.Event) -> No
                 connection.execute("begin isolation level repeatable read")
                 picked = connection.execute(PICK_UP, prepare=True)
                 connection.execute("select count(*) from eventlog_retry", prepare=True)
-                connection.execute("select epoch, finish_mode from eventlog_state", prepare=True)
+                connection.execute("select epoch from eventlog_state", prepare=True)
             rows = picked.fetchall()
             if not rows:
                 connection.execute("commit")

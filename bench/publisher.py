@@ -6,9 +6,9 @@ Judge ratios within one run: machines differ, and so do minutes on one machine.
     eventlog bench publisher [rows] [batch-size] [transactions a second] [COMMIT]
     eventlog bench publisher --timeline
 
-Each case runs in every mode of finishing, and once by ranges with one in a hundred ids rolled back. With a
-commit, its own bench runs in turn with this one, five times each, and the medians are printed: of each
-mode, with those of the commit. `--timeline` prints when one row is where, from its commit to its letter.
+Each case runs in both ways of finishing. With a commit, its own bench runs in turn with this one, five
+times each, and the medians are printed: of each way, with those of the commit. `--timeline` prints when
+one row is where, from its commit to its letter.
 """
 
 from __future__ import annotations
@@ -39,8 +39,6 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect
-from eventlog.sql.log.blocked_range import NO_RANGE
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -79,19 +77,14 @@ class Bench:
         with self.engine.begin() as connection:
             connection.execute(text(statement))
 
-    def fill(self, kind: str, epoch: int, mode: FinishMode, *, rolled_back: bool = False) -> int:
+    def fill(self, kind: str) -> int:
         """Insert pending rows, object after object. Return how many they are."""
         self.run("truncate eventlog")
-        with self.store.work(epoch) as work:
-            work.forget_done()
-            work.set_mode(mode)
         columns = "event_type, table_name, table_key, column_name, old_value, new_value"
         step = 100_000
         for start in range(1, self.rows + 1, step):
             chosen = FILL[kind].format(start, min(start + step - 1, self.rows))
             self.run(f"insert into eventlog ({columns}) {chosen}")
-        if rolled_back:
-            self.run("delete from eventlog where record_id % 100 = 0")
         with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("vacuum analyze eventlog"))
             return int(connection.execute(text("select count(*) from eventlog")).scalar() or 0)
@@ -100,22 +93,21 @@ class Bench:
         """Read and finish, nothing else."""
         while True:
             with self.store.snapshot() as snapshot:
-                picked = snapshot.pending("pick_up", Selection(LIMIT), NO_RANGE)
+                picked = snapshot.pending("pick_up", Selection(LIMIT))
             if not picked:
                 return
             with self.store.work(epoch) as work:
                 work.finish({Letter.SUCCESS: [int(str(cells[0])) for cells in picked]})
 
-    def publish(self, epoch: int, folder: Path, rows: int) -> str:
+    def publish(self, epoch: int, folder: Path, rows: int, *, delete: bool = False) -> str:
         """Return the whole way; whether it slows down."""
         with self.engine.connect() as connection:
             tables = Tables([Catalogue(connection).find("usr").table])
         readable = read_readable(self.engine, self.log, tables)
         reader = Reader(tables, readable, Rules(), XdsSettings(self.batch_size))
         sink = FilesSink(folder)
-        publisher = Publisher(
-            self.store, lambda: reader, sink, epoch, self.batch_size, PublisherSettings(query_limit=LIMIT)
-        )
+        settings = PublisherSettings(delete_from_log=delete, query_limit=LIMIT)
+        publisher = Publisher(self.store, lambda: reader, sink, epoch, self.batch_size, settings)
         rates: list[float] = []
         sent = 0
         while (cycle := publisher.cycle()).rows:
@@ -131,38 +123,29 @@ class Bench:
     def warm_up(self, epoch: int) -> None:
         """Publish once, unmeasured: a daemon loads its libraries once in its life."""
         with tempfile.TemporaryDirectory() as folder:
-            self.publish(epoch, Path(folder), self.fill(next(iter(FILL)), epoch, FinishMode.UPDATE))
+            self.publish(epoch, Path(folder), self.fill(next(iter(FILL))))
 
     def measure(self, kind: str, epoch: int) -> None:
-        """The floor, then the whole way in every mode."""
-        self.fill(kind, epoch, FinishMode.UPDATE)
+        """The floor, then the whole way, with letters and with deletes."""
+        self.fill(kind)
         floor = self.rows / _timed(lambda: self.floor(epoch))
-        for mode in FinishMode:
-            self.whole_way(kind, epoch, mode, floor)
-        self.whole_way(kind, epoch, FinishMode.RANGES, floor, rolled_back=True)
+        for delete in (False, True):
+            self.whole_way(kind, epoch, floor, delete=delete)
 
-    def whole_way(
-        self, kind: str, epoch: int, mode: FinishMode, floor: float, *, rolled_back: bool = False
-    ) -> None:
-        rows = self.fill(kind, epoch, mode, rolled_back=rolled_back)
+    def whole_way(self, kind: str, epoch: int, floor: float, *, delete: bool) -> None:
+        rows = self.fill(kind)
         before = _peak()
         with tempfile.TemporaryDirectory() as folder:
             begun = time.monotonic()
-            steadiness = self.publish(epoch, Path(folder), rows)
+            steadiness = self.publish(epoch, Path(folder), rows, delete=delete)
             rate = rows / (time.monotonic() - begun)
-        name = f"{mode}, 1 % rolled back" if rolled_back else str(mode)
+        name = "delete" if delete else "update"
         print(
             f"{kind:<30} {name:<24} {rate:>9,.0f} rows/s   floor {floor:>9,.0f} rows/s   "
             f"{rate / floor:>4.0%} of the floor   peak memory {before} -> {_peak()} MiB   "
-            f"{steadiness}{self.ranges()}",
+            f"{steadiness}",
             flush=True,
         )
-
-    def ranges(self) -> str:
-        """Return how many ranges there are."""
-        with self.engine.connect() as connection:
-            found = connection.execute(text("select count(*) from eventlog_done")).scalar()
-        return f"   {found} ranges" if found else ""
 
 
 def _timed(work: Callable[[], None]) -> float:

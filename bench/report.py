@@ -66,12 +66,6 @@ SIZES: dict[
     },
     "peers": {"quick": "10000 --rounds 1", "full": "20000 --rounds 1"},
     "spark": {"quick": "100000 1 even", "full": "1000000 1", "scale": "100000000 1 even"},
-    "growth": {
-        "quick": "--least 100000 --most 100000 --by-hand 10000",
-        "full": "--most 1000000 --by-hand 10000",
-        "scale": "--most 100000000 --by-hand 1000000",
-    },
-    "sequences": {"quick": "20000 1", "full": "60000 1"},
 }
 BY_COMMANDS: dict[str, Sequence[str]] = {  # drive another version's publisher, which follows these words
     "latency": (),

@@ -1,4 +1,4 @@
-"""A backlog on two cores, compared with a floor: the same read, shuffle and sort, joined texts, text write.
+"""A backlog and `documents()` on two cores, compared with a floor: read, shuffle, sort, joined texts, write.
 
     eventlog bench spark [EVENTS] [ROUNDS] [CASE…]
 
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from eventlog_spark import documents
 from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.session import start
 from pyspark.sql import functions as f
@@ -136,6 +137,13 @@ def ours(spark: Any, names: list[str], out: Path, current: tuple[tuple[str, str]
     run_job(spark, Backlog(job, "2025-01-01 00:00:00", partitions=PARTS))
 
 
+def frames(spark: Any, names: list[str], out: Path, current: tuple[tuple[str, str], ...] = ()) -> None:
+    """Write what `documents` makes of a DataFrame, as Spark writes text."""
+    rows_of = {table: spark.read.parquet(file) for table, file in current}
+    made = documents(spark.read.parquet(*names), TABLES, current=rows_of, unique=True, partitions=PARTS)
+    made.where("refused is null").select("document").write.text(str(out))
+
+
 class Peak:
     """The most memory that Python workers and the JVM held."""
 
@@ -244,6 +252,9 @@ def main() -> None:
             found = measure(f"ours, {case}", events, rounds, work, folder)
             ratios = f"{found.of(text)} of the floor with text keys, {found.of(hashed)} of the hashed one"
             print(f"{'':24}{ratios}", flush=True)
+            work = partial(frames, spark, names, current=rows_of)
+            by_frames = measure(f"documents(), {case}", events, rounds, work, folder)
+            print(f"{'':24}{by_frames.of(found)} of the backlog", flush=True)
         spark.stop()
 
 

@@ -22,12 +22,9 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
 from eventlog.demo.embedded import embedded_postgres
-from eventlog.operate.finishing import change_mode
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect, execute_plain
-from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.postgresql.triggers import wake_key
@@ -64,7 +61,6 @@ CHOICES = {
     "per field, statement": Choice(insert=1, update=2, granularity="statement"),
     "per field, row": Choice(insert=1, update=2, granularity="row"),
 }
-RANGES = "query-back, statement", "per field, statement"  # measured again without the index of pending rows
 PGQ = "pgq.logutriga"
 
 
@@ -129,11 +125,9 @@ def _floor(engine: Engine, log: Log, rows: int) -> None:
 
 
 def _bulk(engine: Engine, log: Log, rows: int) -> None:
-    kinds: dict[str, Callable[[], None]] = {"no trigger": lambda: None}
+    kinds: dict[str, Callable[[], object]] = {"no trigger": lambda: None}
     for name, choice in CHOICES.items():
-        kinds[name] = lambda choice=choice: _track(engine, log, choice)  # type: ignore[misc]
-    for name in RANGES:
-        kinds[f"{name}, ranges"] = lambda choice=CHOICES[name]: _track(engine, log, choice, FinishMode.RANGES)  # type: ignore[misc]
+        kinds[name] = lambda choice=choice: track(engine, log, TABLE, choice)  # type: ignore[misc]
     if _pgq(engine):
         kinds[PGQ] = lambda: _log_by_pgq(engine)
     best = {name: [float("inf"), float("inf")] for name in kinds}
@@ -157,7 +151,7 @@ def _single(engine: Engine, log: Log) -> None:
     untrack(engine, log, TABLE)
     _run(engine, f"drop table if exists {BARE}", f"create table {BARE} (like {TABLE} including all)")
     _run(engine, f"insert into {BARE} select * from {TABLE}")
-    _track(engine, log, CHOICES["query-back, statement"])
+    track(engine, log, TABLE, CHOICES["query-back, statement"])
     awake = _turns(engine)
     with engine.connect() as publisher:
         publisher.execute(
@@ -202,11 +196,6 @@ def _timed(engine: Engine, statement: str) -> float:
 
 def _seconds(clock: Path, local: bool) -> float:
     return int(clock.read_text().split()[0]) / 1e9 if local else time.perf_counter()
-
-
-def _track(engine: Engine, log: Log, choice: Choice, mode: FinishMode = FinishMode.UPDATE) -> None:
-    change_mode(Store(engine, log), mode, "bench")
-    track(engine, log, TABLE, choice)
 
 
 def _pgq(engine: Engine) -> bool:

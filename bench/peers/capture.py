@@ -23,7 +23,6 @@ from bench.peers.installing import DEBEZIUM_VERSION, jars, pgq
 from bench.peers.workload import TABLE
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
-from eventlog.operate.finishing import change_mode
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import Reader
 from eventlog.publisher.open_log import read_readable
@@ -33,7 +32,6 @@ from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import dialect_at, execute_plain
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema import migrate
@@ -74,15 +72,14 @@ class Nothing:
 class Eventlog:
     """The way of eventlog: triggers, and the publisher into a folder of documents."""
 
-    def __init__(self, name: str, choice: Choice, mode: FinishMode, lacks: str) -> None:
+    def __init__(self, name: str, choice: Choice, lacks: str) -> None:
         self.name, self.lacks = f"eventlog, {name}", lacks
-        self._choice, self._mode = choice, mode
+        self._choice = choice
 
     @contextmanager
     def capturing(self, engine: Engine) -> Iterator[None]:
         log = _log(engine)
         migrate.install(engine, log)
-        change_mode(Store(engine, log), self._mode, "bench")
         track(engine, log, TABLE, self._choice)
         yield
 
@@ -225,9 +222,6 @@ QUERY_BACK_LACKS = (
     "an event has the row as it is when it leaves: changes of one object that wait together are one"
 )
 EVENTLOGS = (
-    Eventlog("query-back (5, 6)", Choice(), FinishMode.UPDATE, QUERY_BACK_LACKS),
-    Eventlog(
-        "per field (1, 2)", Choice(insert=1, update=2), FinishMode.UPDATE, "a delete tells the key alone"
-    ),
-    Eventlog("per field, ranges", Choice(insert=1, update=2), FinishMode.RANGES, "the same"),
+    Eventlog("query-back (5, 6)", Choice(), QUERY_BACK_LACKS),
+    Eventlog("per field (1, 2)", Choice(insert=1, update=2), "a delete tells the key alone"),
 )

@@ -16,7 +16,6 @@ from sqlalchemy.engine import URL, Engine
 from bench.peers import workload
 from bench.peers.capture import published
 from bench.peers.installing import PACKAGES, Skipped, python
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import log_named
 from eventlog.sql.postgresql import POSTGRESQL
@@ -49,30 +48,24 @@ def by_hand(engine: Engine, count: int) -> Took:
     return Took(put - begun, time.perf_counter() - put)
 
 
-def eventlog(mode: FinishMode) -> Callable[[Engine, int], Took]:
+def eventlog(engine: Engine, count: int) -> Took:
     """Insert rows of type 3, one an object."""
-
-    def measure(engine: Engine, count: int) -> Took:
-        log = log_named(POSTGRESQL, "peer_log")
-        migrate.install(engine, log)
-        store = Store(engine, log)
-        workload.prepare(engine, 0)
-        leader = store.lead("bench")
-        assert leader is not None
-        with leader, tempfile.TemporaryDirectory() as folder:
-            with store.work(leader.epoch) as work:
-                work.set_mode(mode)
-            begun = time.perf_counter()
-            for start in range(0, count, CHUNK):
-                numbers = f"generate_series({start}, {min(start + CHUNK, count) - 1})"
-                _run(
-                    engine,
-                    "insert into peer_log (event_type, table_name, table_key, column_name, new_value)"
-                    f" select 3, '{workload.TABLE}', 'id=' || n, 'fname', 'a job' from {numbers} n",
-                )
-            return Took(time.perf_counter() - begun, published(store, leader.epoch, Path(folder)))
-
-    return measure
+    log = log_named(POSTGRESQL, "peer_log")
+    migrate.install(engine, log)
+    store = Store(engine, log)
+    workload.prepare(engine, 0)
+    leader = store.lead("bench")
+    assert leader is not None
+    with leader, tempfile.TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        for start in range(0, count, CHUNK):
+            numbers = f"generate_series({start}, {min(start + CHUNK, count) - 1})"
+            _run(
+                engine,
+                "insert into peer_log (event_type, table_name, table_key, column_name, new_value)"
+                f" select 3, '{workload.TABLE}', 'id=' || n, 'fname', 'a job' from {numbers} n",
+            )
+        return Took(time.perf_counter() - begun, published(store, leader.epoch, Path(folder)))
 
 
 def of_program(name: str) -> Callable[[Engine, int], Took]:
@@ -115,10 +108,9 @@ def _run(engine: Engine, statement: str) -> int:
 WAYS: dict[str, tuple[Callable[[], Callable[[Engine, int], Took]], str]] = {
     "PostgreSQL, by hand": (lambda: by_hand, "nothing but `for update skip locked`"),
     "eventlog": (
-        lambda: eventlog(FinishMode.UPDATE),
+        lambda: eventlog,
         "makes documents in one process, in the order of each object; runs no code of yours",
     ),
-    "eventlog, ranges": (lambda: eventlog(FinishMode.RANGES), "the same"),
     PACKAGES["pgqueuer"][0]: (
         lambda: of_program("pgqueuer"),
         "runs a function for each job; no order, no documents",

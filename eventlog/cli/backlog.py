@@ -14,11 +14,10 @@ import click
 
 from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, taking_part
 from eventlog.cli.database import database_options
-from eventlog.cli.format_names import refuse_strangers
+from eventlog.cli.format_names import refuse_flags, refuse_strangers
 from eventlog.cli.job import JobOptions, job_options
 from eventlog.cli.log_options import ALL
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
-from eventlog.cli.progress import job_progress
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
@@ -87,12 +86,6 @@ def _settings(file: Path | None, place: Mapping[str, Any], given: Mapping[str, A
 @click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
 @click.option("--refused", type=click.Path(path_type=Path), help="also keep bad records here, unchanged")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
-@click.option("--report", type=click.Path(path_type=Path), help="write a page with plots here")
-@click.option(
-    "--history",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="compare with the last run in this file, and add this run to it",
-)
 @settings_options([*DECLARING, ("the tables of a live log", TablePublishing)])
 @job_options
 def backlog(
@@ -108,24 +101,20 @@ def backlog(
     conf: tuple[tuple[str, str], ...],
     finish: bool,
     delete_from_log: bool,
-    report: Path | None,
-    history: Path | None,
 ) -> None:
     """Read INPUTS and write them in another format, as `convert` would, on Spark.
 
-    INPUTS are files, folders or globs, also of a store (s3a://…); without any, the log of --url is read, or
-    --kafka. The folder that is written holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused
+    INPUTS are files, folders or globs, also of a store (s3a://…); without any, the log of --url is read.
+    The folder that is written holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused
     records in `_refused`. The same inputs and settings again change nothing.
     """
     with extra("spark", "a backlog"):
         from eventlog_spark.backlog.job import Backlog
-        from eventlog_spark.backlog.run import Pages, run
+        from eventlog_spark.backlog.run import run
     _check(options, order)
-    pages = Pages(report, options.refused, history)
-    for path in filter(None, pages):
-        need_folder(path, str(path))
+    if options.refused is not None:
+        need_folder(options.refused, str(options.refused))
     with ExitStack() as stack:
-        bar = stack.enter_context(job_progress(print_sentence))
         flags: dict[str, Any] = {
             "url": options.url,
             "log_table": log_table,
@@ -135,7 +124,7 @@ def backlog(
         flags["delete_from_log"] = delete_from_log or None
         live, given = _live_log(options, config, flags, finish, stack)
         job = Backlog(_job(options, given), clock(), order, documents or 0, partitions or 0, options.strict)
-        left_out = run(job, live, master, dict(conf), pages, bar.say, lambda far: bar.tell(*far))
+        left_out = run(job, live, master, dict(conf), options.refused, print_sentence)
     if left_out:
         sys.exit(1)
 
@@ -143,6 +132,7 @@ def backlog(
 def _check(options: JobOptions, order: str) -> None:
     """Raise Misuse for a setting or an order that the source does not have."""
     source = str(options.source_format)
+    refuse_flags({"kafka"}, "is for apply and convert; Spark's Kafka source feeds eventlog_spark.changes")
     refuse_strangers(DECLARING, taking_part(source, str(options.target_format)))
     if order in _OF_SEQUENCES and source not in SEQUENCERS:
         raise Misuse(f"--order {order} is of change tables and messages, and what is read is {source}")
@@ -155,7 +145,7 @@ def _live_log(
 ) -> tuple[Live | None, dict[str, Any]]:
     """Return the log of a database, if no files are read, and the settings with those of the log."""
     given = dict(options.given)
-    if options.inputs or given.get("kafka"):
+    if options.inputs:
         if finish:
             raise Misuse("--finish is for a live log: name --url and no files")
         return None, given

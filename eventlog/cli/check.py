@@ -14,14 +14,12 @@ from eventlog.cli import distribution
 from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.terminal import Shade, print_line, print_sentence, show
 from eventlog.core import tablesfile
-from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.operate.comparing import compared
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.open_log import opened, place_of, read_tables
-from eventlog.publisher.postpoll import faults as post_poll_faults
-from eventlog.publisher.postpoll import unseen
+from eventlog.publisher.postpoll import naming_log, why_warned
 from eventlog.publisher.references import among
 from eventlog.publisher.session import SessionSettings
 from eventlog.sinks.files import FilesSettings, highest_in
@@ -29,13 +27,10 @@ from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.checks.finding import Finding
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.binding import bind
-from eventlog.sql.log.finished_ranges import forget_others
 from eventlog.sql.log.position import advance
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema.migrate import exists
-
-_MEND = "write it so, or use eventlog purge: no publisher starts with it"
 
 
 @click.command(short_help="Compare the log and its triggers with the catalogue")
@@ -64,9 +59,6 @@ _MEND = "write it so, or use eventlog purge: no publisher starts with it"
     help="set the log's sequence past every record_id that was sent, if it would repeat them, and remove the"
     " record of finished rows that belongs to other rows",
 )
-@click.option(
-    "--deep", is_flag=True, help="also compare the tables with the states that resync --compare kept"
-)
 @database_options
 def check(
     driver_user: str | None,
@@ -74,7 +66,6 @@ def check(
     ways_round: bool,
     write_tables: Path | None,
     advance_sequence: bool,
-    deep: bool,
     config: Path | None,
     url: str | None,
     log_table: str | None,
@@ -108,20 +99,12 @@ def check(
                 timedelta(hours=patience),
                 read_tables(engine, log, settings),
             ),
-            *(
-                Finding("post-poll-stmt", str(fault), _MEND)
-                for fault in post_poll_faults(after, log, Store(engine, log).finish_mode())
-            ),
         ]
     with opened(settings) as store:
         found += _failed(store)
         found += compared(store, settings, read_tables(store.engine, store.log, settings))
-    if deep:
-        found += _deep(settings)
-    for one in unseen(after, log):
-        print_sentence(
-            f"post-poll-stmt: what this runs cannot be seen; it must leave rows of the log alone: {one}"
-        )
+    for statement in naming_log(after, log):
+        print_sentence(why_warned(statement))
     faults = [finding for finding in found if finding.fault]
     for finding in found if ways_round else [finding for finding in found if finding.fault or finding.shown]:
         _tell(finding)
@@ -140,30 +123,9 @@ def _failed(store: Store) -> Iterator[Finding]:
         yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=("eventlog errors",))
 
 
-def _deep(settings: Config) -> Iterator[Finding]:
-    """Yield differences from the kept states that no row of the log explains."""
-    if settings.given.get("source_url") is not None:
-        raise Misuse("--deep audits triggers, and source-url names tables without any of ours")
-    from eventlog.operate.auditing import audit  # Arrow takes a while to load
-
-    with opened(settings) as store:
-        tables = read_tables(store.engine, store.log, settings)
-        for one in audit(store, settings, Tables(t for t in tables if t.key), log=False):
-            command = (f"eventlog resync --compare {one.table}",)
-            if one.differences is None:
-                words = "no state of it was kept, so changes that triggers missed cannot be found"
-                yield Finding(str(one.table), words, "keep one", fault=False, shown=True, commands=command)
-            elif one.differences:
-                differ = quantity(one.differences, "object differs", "objects differ")
-                words = f"{differ} from what the log explains: {', '.join(one.shown)}"
-                yield Finding(str(one.table), words, "log them", commands=command)
-
-
 def _advance(connection: Connection, log: Log, settings: Config) -> None:
     """Set the log's sequence past what went out, also by the record of the files sink."""
     files = settings.build(SessionSettings).sink == "files"
-    if forget_others(connection, log):
-        print_line("what was on record as done is forgotten: what the log holds is new")
     found = advance(connection, log, highest_in(settings.build(FilesSettings)) if files else None)
     print_line("the sequence is past them all" if found is None else f"the next record_id is {found}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import click
 
-from eventlog.cli.backlog import NameAndValue
 from eventlog.cli.convert import FORMAT_NAMES
 from eventlog.cli.distinct_files import require_distinct_files
-from eventlog.cli.format_names import guess, refuse_flags, refuse_strangers
+from eventlog.cli.format_names import guess, refuse_strangers
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
@@ -49,9 +48,6 @@ DECLARING = [
 ]
 
 
-_NOT_ON_SPARK = {"url", "url_b", "keep", "container"}
-
-
 @click.command(cls=SettingsCommand, short_help="Find what changed between two states of a table")
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B")
@@ -74,8 +70,6 @@ _NOT_ON_SPARK = {"url", "url_b", "keep", "container"}
     type=click.Path(dir_okay=False),
     help="keep B's rows in this Parquet file when all is written; it may be A, and need not be there yet",
 )
-@click.option("--master", help="compare on Spark, on this master, as in local[*]: A and B are Parquet then")
-@click.option("--conf", multiple=True, type=NameAndValue(), help="with --master, a setting of Spark")
 @click.option(
     "--refused", type=click.Path(path_type=Path), help="keep changes here that the target format cannot hold"
 )
@@ -89,30 +83,21 @@ def compare(
     rows_of: str | None,
     url_b: str | None,
     keep: str | None,
-    master: str | None,
-    conf: Sequence[tuple[str, str]],
 ) -> None:
     """Write the changes that turn A into B: rows that are gone, new and changed.
 
     A and B are files of rows as --current takes them (.csv, .jsonl, .parquet, also .gz), folders of such
     files named after their tables, or tables of a database. The tables file names the columns of the
     key; for tables in a database the catalogue does. Rows may come in any order.
-
-    With --master Spark compares: A and B are Parquet files, or folders of them, on any storage that it reads.
     """
     target = guess("changes", options.target_format, (), options.output).target
-    _check_settings(target, on_spark=master is not None)
+    refuse_strangers(DECLARING, {"comparing", "the input", target})
     sides = _Sides(old, new, options.url, url_b, keep)
     known = read_tables(options.tables_file) if options.tables_file else None
     _check_files(options, sides)
     bad = opened(options.refused, "w") if options.refused else None
     with reporting(bad, options.strict) as report, ExitStack() as stack:
-        if master is None:
-            model, lines = _compare_here(options, sides, known, rows_of, stack)
-        else:
-            from eventlog.cli import states  # Arrow takes a while to load
-
-            model, lines = states.on_spark(stack, master, dict(conf), (old, new), known, rows_of)
+        model, lines = _compare_here(options, sides, known, rows_of, stack)
         _write(options, target, model, report.good(lines), report)
         if report.refused and keep is not None:
             raise NotKept(quantity(report.refused, "change was", "changes were"), keep)
@@ -127,16 +112,6 @@ class _Sides(NamedTuple):
     url: str | None
     url_b: str | None
     keep: str | None
-
-
-def _check_settings(target: str, *, on_spark: bool) -> None:
-    """Raise Misuse for a flag that takes no part."""
-    if on_spark:
-        refuse_flags(_NOT_ON_SPARK, "takes no part on Spark: it compares Parquet with Parquet")
-        refuse_strangers(DECLARING, {target})
-    else:
-        refuse_flags({"conf"}, "is a setting of Spark: give --master, too")
-        refuse_strangers(DECLARING, {"comparing", "the input", target})
 
 
 def _check_files(options: JobOptions, sides: _Sides) -> None:

@@ -35,7 +35,6 @@ NOT_DELIVERING = (
     "wake_up",
     "wake_interval",
     "post_poll_stmt",
-    "transaction_isolation_level",
 )
 
 

@@ -30,13 +30,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog explain --key idu=1",
         "eventlog explain --from log --tables tables.toml log.csv",
     ),
-    "query": ("eventlog query --class usr --search lname=Frost --read fname",),
     "status": ("eventlog status", "eventlog status --json"),
     "errors": ("eventlog errors --table usr", "eventlog errors 17 --document"),
     "redrive": ("eventlog redrive 17", "eventlog redrive --reason 'time-out'"),
     "skip": ("eventlog skip 17 --reason 'a test row'",),
     "purge": ("eventlog purge --older-than 30d",),
-    "finish-mode": ("eventlog finish-mode", "eventlog finish-mode delete", "eventlog finish-mode ranges"),
     "deliver": ("eventlog deliver --sink http --http-url https://engine.example/xds documents.xml",),
     "receive": ("eventlog receive --port 8780", "eventlog receive --answers rules.toml"),
     "convert": (

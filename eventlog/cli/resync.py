@@ -89,7 +89,7 @@ def resync(
 def _compare(store: Store, settings: Config, tables: Tables) -> None:
     from eventlog.operate.auditing import audit  # Arrow takes a while to load
 
-    for found in audit(store, settings, tables, log=True):
+    for found in audit(store, settings, tables):
         if found.differences is None:
             print_line(f"{found.table}: its state is kept; the next --compare logs what triggers missed")
         else:

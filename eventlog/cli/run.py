@@ -38,27 +38,19 @@ _PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "k
 def run(
     once: bool, mode: str | None, config_file: Path | None, verbose: bool, log_format: str, **flags: Any
 ) -> None:
-    """Publish the rows of the log until SIGTERM or SIGINT; SIGHUP reads the settings again.
+    """Publish the rows of the log until SIGTERM or SIGINT.
 
     Several publishers may run: one publishes, the others take over when its session ends.
     """
     flags["publication_mode"] = mode or flags["publication_mode"]
 
-    def read() -> Config:
-        found = read_live(flags, config_file, verbose, log_format)
-        need_settings(found.build(SessionSettings).sink, found.given)
-        return found
-
-    config = read()
+    config = read_live(flags, config_file, verbose, log_format)
+    need_settings(config.build(SessionSettings).sink, config.given)
     signals = Signals()
     monitor = Monitor()
     board = Board(monitor, config)
 
-    def reread() -> Config:
-        board.config = read()
-        return board.config
-
-    daemon = Daemon(config, reread, signals, once=once, monitor=monitor)
+    daemon = Daemon(config, signals, once=once, monitor=monitor)
     with signals.caught(), serving(config.build(MonitorSettings), monitor, board) as port:
         logger.info(announcement(config, port))
         daemon.run()

@@ -15,7 +15,6 @@ from eventlog.compare.lines import DifferenceLine, differences, in_order
 from eventlog.compare.segments import TableSide, differing_rows
 from eventlog.compare.tables import TableSnapshot, at_hand, snapshot
 from eventlog.core.errors import InvalidTables, Misuse, Refused
-from eventlog.core.extras import extra
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, check_inputs
 from eventlog.files.limits import Limits
@@ -44,26 +43,6 @@ def here(
         else [stack.enter_context(_keeping(keep, pairs))]
     )
     return model, in_order(model, _differences(model, both, sides, memory), memory)
-
-
-def on_spark(
-    stack: ExitStack,
-    master: str,
-    conf: Mapping[str, str],
-    names: tuple[str, str],
-    known: Tables | None,
-    rows_of: str | None,
-) -> Found:
-    """Yield the differences between two states that Spark reads."""
-    with extra("spark", "--master"):
-        from eventlog_spark.cluster.session import session, translated
-        from eventlog_spark.comparison import states
-    if known is None:
-        raise NoKeys
-    stack.enter_context(translated())
-    spark = stack.enter_context(session(master, conf))
-    model, pairs = states.pairs_of(spark, *names, known, rows_of)
-    return model, states.lines(model, pairs)
 
 
 def begins(old: str, keep: str | None) -> bool:

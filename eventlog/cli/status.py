@@ -68,7 +68,6 @@ def _lines(standing: LogStatus) -> Iterator[tuple[str, str]]:
         yield "publisher", "no publisher is running, as far as the database shows"
     else:
         yield "lock", str(standing.holder)
-    yield "finished", f"by {standing.finish_mode}"
     if standing.cycle_at is not None:
         yield "last cycle", f"{standing.cycle_at}: {_cycle(standing.cycle)}"
     if standing.heartbeat_at is not None:

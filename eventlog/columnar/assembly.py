@@ -51,6 +51,7 @@ class Assembled(NamedTuple):
     pool: list[pa.Array]
     wanted: Ints
     sizes: Ints
+    names: pa.Array  # the event-id of each run, without the log's name
 
 
 def pool(batch: Batch, answers: Answers) -> Pool:
@@ -91,6 +92,7 @@ def assemble(
         [*arrays, pa.array(known.constants, pa.string())],
         np.concatenate([wanted, lines]),
         np.concatenate([sizes, np.ones(len(plain), np.int64)]),
+        ids,
     )
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventlog.columnar import assembly, current, objects, row_fates, runs, values
 from eventlog.columnar.assembly import Assembled
@@ -22,6 +23,7 @@ from eventlog.columnar.runs import Runs, Settled
 from eventlog.columnar.templates import ELEMENTS, OPS, Templates
 from eventlog.columnar.texts import Treated, taken
 from eventlog.columnar.vectors import Ints, moved, offsets, spread
+from eventlog.core.change import Op
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Need, ObjectName, Outcome, Rules
 from eventlog.fold.plan import Lookup
@@ -48,6 +50,8 @@ class Events(NamedTuple):
     reasons: dict[int, Outcome]  # of record_ids that went the plain way
     counted: Counter[tuple[str, str]]  # events by class and element, those that cannot be written included
     names: Callable[[int], ObjectName]  # of the number of an object: its table and key, as rows have them
+    event_ids: Callable[[], pa.Array]  # of each event
+    ops: Callable[[], Ints]  # of each: an index of OPS, that of its change
 
     def settled_by(self, events: slice | Ints) -> Ints:
         """Return the record_ids that each of these events settles, event by event."""
@@ -71,6 +75,8 @@ _NO_EVENTS = Events(
     {},
     Counter(),
     lambda number: ("", ""),
+    lambda: pa.array([], pa.string()),
+    lambda: _NONE,
 )
 
 
@@ -139,7 +145,8 @@ class Engine:
         filled = assembly.assemble(batch, known, said, answers, runs_of_rows, sets, pool, plain.texts)
         fates = row_fates.all_fates(batch, left, found)
         counted = _counted(batch, known, runs_of_rows, plain)
-        return _ordered(rows, batch, runs_of_rows, sets, filled, plain, treated, fates, counted)
+        log = self._rules.log_name
+        return _ordered(log, rows, batch, runs_of_rows, sets, filled, plain, treated, fates, counted)
 
 
 def _counted(
@@ -158,6 +165,7 @@ def _counted(
 
 
 def _ordered(
+    log: str,
     rows: Rows,
     batch: Batch,
     runs_of_rows: Runs,
@@ -204,7 +212,30 @@ def _ordered(
     named = {at: one.event.object for at, one in zip(numbers, written, strict=True)}
     names = partial(_name, batch, named)
     settling = settled, begins[order], sizes[order]
-    return Events(texts, *leaving, *settling, fates, unwritten, reasons, counted, names)
+    event_ids = partial(_event_ids, log, filled.names, written, order)
+    ops = partial(_ops, batch, runs_of_rows, written, order)
+    return Events(texts, *leaving, *settling, fates, unwritten, reasons, counted, names, event_ids, ops)
+
+
+def _event_ids(log: str, names: pa.Array, plain: Sequence[WrittenEvent], order: Ints) -> pa.Array:
+    """Return the event-id of each event."""
+    own = pc.binary_join_element_wise(log, names, ":")
+    return pa.concat_arrays([own, pa.array([one.event.event_id for one in plain], pa.string())]).take(
+        pa.array(order)
+    )
+
+
+def _ops(batch: Batch, runs_of_rows: Runs, plain: Sequence[WrittenEvent], order: Ints) -> Ints:
+    """Return the operation of each event; types 5 and 7 stay inserts, also where they are sent as a
+    modify.
+    """
+    kinds = batch.kinds[runs_of_rows.rows]
+    ops = runs_of_rows.ops
+    if len(kinds):
+        inserts = np.logical_and.reduceat((kinds == 5) | (kinds == 7), runs_of_rows.first)
+        ops = np.where(inserts, OPS.index(Op.INSERT), ops)
+    found: Ints = np.concatenate([ops, _ints(OPS.index(one.event.change.op) for one in plain)])[order]
+    return found
 
 
 def _name(batch: Batch, plain: dict[int, ObjectName], number: int) -> ObjectName:

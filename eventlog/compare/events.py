@@ -9,7 +9,10 @@ from eventlog.compare.changes import same_text
 from eventlog.compare.digest import Texts, digest
 from eventlog.compare.ordering import Phase
 from eventlog.compare.polling import PolledChange
+from eventlog.core import values
+from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table
+from eventlog.core.values import Kind
 from eventlog.sql.log.receiver_state import DOUBT, LogRow, StateStep
 
 _ENCODED = json.JSONEncoder(ensure_ascii=False).encode
@@ -48,8 +51,9 @@ def step_of(
         texts = tuple(None if column.name in later else text for column, text in pairs)
     late = tuple(texts) != tuple(whole)
     coming = digest(table.data, texts).hex() if late else found.digest
-    kept = keep(table, texts)
-    rows = list(_rows(table, found, texts, stale))
+    before = None if found.known_values is None else _Before(found.known_values)
+    kept = keep(table, texts if before is None else before.sent_texts(table, texts))
+    rows = list(_rows(table, found, before, texts, stale))
     phase = Phase.NEW if new else Phase.CHANGED
     if not rows:
         return phase, step._replace(digest=coming, row_values=kept), False
@@ -62,29 +66,51 @@ def current_row_step(name: str, table: Table, found: PolledChange, *, keep: Keep
     return StateStep(name, found.key_hash, found.key, found.digest, kept, existed=found.known)
 
 
-def _rows(table: Table, found: PolledChange, texts: Texts, stale: Container[str]) -> Iterable[LogRow]:
+class _Before:
+    """The values of an object that the state has: those that were sent, or the digests of such values."""
+
+    def __init__(self, kept: str) -> None:
+        self.digested = kept.startswith("[")
+        self.texts: dict[str, Text] = json.loads(kept)[0] if self.digested else load(kept)
+
+    def sent_texts(self, table: Table, texts: Texts) -> Texts:
+        """Return the texts as they were sent: a value that means the same keeps its text."""
+        if self.digested:
+            return texts
+        pairs = zip(table.data, texts, strict=True)
+        return tuple(_sent_text(column, self.texts.get(column.name), text) for column, text in pairs)
+
+
+def _sent_text(column: Column, before: Text, text: Text) -> Text:
+    if before == text or not isinstance(before, str) or not isinstance(text, str):
+        return text
+    return before if same_text(column, before, text) else text
+
+
+def _rows(
+    table: Table, found: PolledChange, before: _Before | None, texts: Texts, stale: Container[str]
+) -> Iterable[LogRow]:
     if found.known_digest is None:
         return [*_every_added(table, texts)] or [LogRow(5)]
     if found.known_digest == found.digest or (found.renewed and found.known_values is None):
         return ()  # the row is what the receiver has: an event failed, or an earlier version made the digest
-    if found.known_values is None:
+    if before is None:
         return [*_every_cleared(table, texts)] or ([] if found.known else [LogRow(5)])
-    return _differing(table, found.known_values, texts, stale)
+    return _differing(table, before, texts, stale)
 
 
-def _differing(table: Table, kept: str, texts: Texts, stale: Container[str]) -> Iterator[LogRow]:
+def _differing(table: Table, before: _Before, texts: Texts, stale: Container[str]) -> Iterator[LogRow]:
     """Return the rows that lead from what the state keeps to these values."""
-    digested = kept.startswith("[")
-    before: dict[str, Text] = json.loads(kept)[0] if digested else load(kept)
+    kept = before.texts
     for column, text in zip(table.data, texts, strict=True):
-        known = before.get(column.name)
-        unknown = column.name in stale and column.name not in before
-        if unknown or (digested and known != _digest_of(column, text)):
+        known = kept.get(column.name)
+        unknown = column.name in stale and column.name not in kept
+        if unknown or (before.digested and known != _digest_of(column, text)):
             yield from _cleared(column, text)
-        elif not digested and known != text:
+        elif not before.digested and known != text:
             yield from _changed(column, known, text)
     for column in table.gone:
-        if before.get(column.name) is not None or (column.name in stale and column.name not in before):
+        if kept.get(column.name) is not None or (column.name in stale and column.name not in kept):
             yield LogRow(3, column.name)
 
 
@@ -113,7 +139,17 @@ def _changed(column: Column, before: Text, after: Text) -> Iterator[LogRow]:
         yield from (LogRow(2, column.name, value, None) for value in old if value not in new)
         yield from (LogRow(2, column.name, None, value) for value in new if value not in old)
     elif not same_text(column, before, after):
-        yield LogRow(2, column.name, before, after)
+        removable = before is None or _is_removable(column, before)
+        yield from (LogRow(2, column.name, before, after),) if removable else _cleared(column, after)
+
+
+def _is_removable(column: Column, text: str) -> bool:
+    """Return whether a row can remove this text, which a column of another type may have had."""
+    try:
+        value = column.load(text)
+    except EventlogError:
+        return False
+    return column.kind is not Kind.INT or values.dump(Kind.INT, value) == text
 
 
 def _each(text: Text) -> tuple[str, ...]:

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.compare.digest import WITHOUT_NAMES, Texts, digest, short
+from eventlog.compare.digest import WITHOUT_NAMES, Texts, digest
 from eventlog.compare.join import join_sides
 from eventlog.compare.memory import MEMORY
-from eventlog.compare.rows import NullKey, gathered, schema
+from eventlog.compare.rows import NullKey, gathered, in_batches, schema
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import read_table
-from eventlog.compare.version_column import digest_by, texts_of, with_only_column
-from eventlog.core.tables import Column, Table
+from eventlog.core import tablekey
+from eventlog.core.identity import hash_of_key
+from eventlog.core.tables import Table
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.current import Current
 from eventlog.sql.log.receiver_state import read_receiver_state, unseal
-from eventlog.sql.queries import Queries, unbound
+from eventlog.sql.queries import Queries, each_row_looked_up, each_side_once, unbound
 from eventlog.sql.readable import ReadableTable
 
 _FETCHED = 1_000  # rows at a time
@@ -63,9 +62,6 @@ class Remote(Protocol):
     def rows(self, table: ReadableTable) -> Iterator[pa.RecordBatch]:
         """Yield all its rows."""
 
-    def some(self, table: ReadableTable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
-        """Yield the rows with these keys, and which of the keys found each."""
-
 
 def poll(
     connection: Connection,
@@ -75,7 +71,6 @@ def poll(
     objects: int,
     memory: int = MEMORY,
     remote: Remote | None = None,
-    version: Column | None = None,
     part: ChangedPart | None = None,
 ) -> Iterator[PolledChange]:
     """Return the objects of a table that differ, without those whose event is on its way.
@@ -84,11 +79,11 @@ def poll(
     another database than the state. `version` is the column that decides whether a row is looked at. With a
     `part` only its rows are compared, which the database must be able to do.
     """
-    for one in _differing(connection, queries, name, source, objects, memory, remote, version, part):
+    for one in _differing(connection, queries, name, source, objects, memory, remote, part):
         if one.texts is None or not one.known:
             yield one
             continue
-        old = digest_by(source.table, one.texts, version, WITHOUT_NAMES)
+        old = digest(source.table.data, one.texts, WITHOUT_NAMES).hex()
         if not (one.failed and old == one.coming):  # an event that failed is not sent again
             yield one._replace(renewed=old == one.known_digest)
 
@@ -108,13 +103,9 @@ def _differing(
     objects: int,
     memory: int,
     remote: Remote | None,
-    version: Column | None,
     part: ChangedPart | None,
 ) -> Iterator[PolledChange]:
     dialect = queries.log.dialect
-    if remote is not None and version is not None:
-        yield from _by_version(connection, queries, name, source, remote, version, memory)
-        return
     if remote is not None or why_here(dialect, source.table) is not None:
         here = read_table(connection, source.table, source) if remote is None else remote.rows(source)
         yield from _poll_here(connection, queries, name, source.table, here, memory)
@@ -123,39 +114,13 @@ def _differing(
     way = each_row_looked_up if part else each_side_once
     with way(connection, dialect):
         for condition in part.conditions if part else ("",):
-            for one in _changed(connection, queries, name, source, version, condition):
+            for one in _changed(connection, queries, name, source, condition):
                 new += not one.known
                 yield one
     rows = part.rows if part else connection.execute(text(_filled(queries, "compare_count", source))).scalar()
     if int(rows or 0) - new != objects:
         with each_side_once(connection, dialect):
             yield from _gone(connection, queries, name, source)
-
-
-@contextmanager
-def each_side_once(connection: Connection, dialect: Dialect) -> Iterator[None]:
-    """Make a join read each side once inside the block, whatever the database believes of their sizes.
-
-    Its statistics may be an hour old, from when the tables were empty.
-    """
-    with _joining(connection, dialect.joins_whole, dialect.joins_freely):
-        yield
-
-
-@contextmanager
-def each_row_looked_up(connection: Connection, dialect: Dialect) -> Iterator[None]:
-    """Make a join of few rows look for each of them inside the block, likewise."""
-    with _joining(connection, dialect.joins_by_row, dialect.joins_freely):
-        yield
-
-
-@contextmanager
-def _joining(connection: Connection, begin: str, end: str) -> Iterator[None]:
-    if begin:
-        connection.execute(text(begin))
-    yield
-    if end:
-        connection.execute(text(end))
 
 
 def why_here(dialect: Dialect, table: Table) -> str | None:
@@ -174,15 +139,11 @@ def _changed(
     queries: Queries,
     name: str,
     source: ReadableTable,
-    version: Column | None,
     condition: str,
 ) -> Iterator[PolledChange]:
     columns, dialect = source.table.data, queries.log.dialect
     numbered = [f"c{number}" for number in range(len(columns))]
     own = digest_of(dialect, zip(columns, (f"h.{one}" for one in numbered), strict=True))
-    if version is not None:
-        text = f"h.c{columns.index(version)}"
-        own = f"case when {text} is null then {own} else {digest_of(dialect, [(version, text)])} end"
     statement = _filled(
         queries,
         "compare_changed",
@@ -272,66 +233,22 @@ def _poll_here(
     )
 
 
-def _by_version(
-    connection: Connection,
-    queries: Queries,
-    name: str,
-    source: ReadableTable,
-    remote: Remote,
-    version: Column,
-    memory: int,
-) -> Iterator[PolledChange]:
-    """Yield rows with another version than the state, or without one; only keys and versions meet the state
-    here.
-    """
-    table = source.table
-    narrow = with_only_column(table, version)
-    versions = remote.rows(source.narrowed(narrow))
-    held: list[PolledChange] = []
-    for one in _poll_here(connection, queries, name, narrow, versions, memory):
-        if one.texts is None:
-            yield one
-            continue
-        held.append(one)
-        if len(held) >= _FETCHED:
-            yield from _read_whole(source, remote, version, held)
-            held = []
-    yield from _read_whole(source, remote, version, held)
-
-
-def _read_whole(
-    source: ReadableTable, remote: Remote, version: Column, held: Sequence[PolledChange]
-) -> Iterator[PolledChange]:
-    keys = [source.load_key(one.key) for one in held]
-    rows: dict[int, list[Sequence[str | None]]] = {}
-    for place, texts in remote.some(source, keys) if keys else ():
-        rows.setdefault(place, []).append(texts)
-    for place, one in enumerate(held):
-        again = _as_read(source.table, one, rows.get(place, ()), version)
-        if again is not None:
-            yield again
-
-
 def read_again(
-    table: Table, one: PolledChange, current: Iterable[Sequence[str | None]], version: Column | None
+    table: Table, one: PolledChange, current: Iterable[Sequence[str | None]]
 ) -> PolledChange | None:
     """Return a difference by the current rows of its object, None where there is none any more, or another
     kind of one, which the next poll finds.
     """
-    rows = list(current)
+    rows = [tuple(row) for row in current]
     if one.texts is None:
         return None if rows else one
-    return _as_read(table, one, rows, version)
-
-
-def _as_read(
-    table: Table, one: PolledChange, rows: Iterable[Sequence[str | None]], version: Column | None
-) -> PolledChange | None:
-    cells = texts_of(table, one.key, rows)
-    if cells is None:
+    if not rows:
         return None
+    values = tuple(text for _, text in tablekey.read(one.key))
+    (batch,) = in_batches(table, ((str(table), values, row) for row in rows))
+    _, _, *cells = (column[0].as_py() for column in gathered(table, batch).columns)
     texts = tuple(_texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True))
-    own = digest_by(table, texts, version)
+    own = digest(table.data, texts).hex()
     same = own == (one.coming if one.failed else one.known_digest)
     return None if same else one._replace(texts=texts, digest=own)
 
@@ -345,7 +262,7 @@ def _judged(
 ) -> PolledChange | None:
     """Return what the state of an object means for it; None if there is no difference."""
     if state is None:
-        return PolledChange(key, short(key).hex(), own, texts, False, None, None, False)
+        return PolledChange(key, hash_of_key(key), own, texts, False, None, None, False)
     key_hash, known, values, failed, coming, first = state
     same = known == own if first is None else failed != "1" or coming == own
     if same:

@@ -41,6 +41,11 @@ def object_hash(table_name: str, table_key: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def hash_of_key(table_key: str) -> str:
+    """Return the name of an object among those of its table, in 32 characters."""
+    return hashlib.sha256(table_key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
 def names_object(tables: Tables, table_name: str, table_key: str, table: str | None, key: str | None) -> bool:
     """Return whether a row is of that table and that key, independent of spelling; None matches any."""
     wanted = table_name if table is None else table, table_key if key is None else key

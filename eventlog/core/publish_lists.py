@@ -3,8 +3,7 @@
 A list holds for a column under each of its names: those of a view's column, and of a child's column both
 `child.column` in the parent's list and `column` in the child's own. What is withheld in one is withheld.
 
-A withheld column that is renamed has a new name that no list withholds. A table that had a withheld column,
-lacks it now and has a new column is therefore halted until `publish` or `withhold` names the new one.
+A list that names no column of its table halts the table, because the column may have a new name.
 """
 
 from __future__ import annotations
@@ -81,88 +80,39 @@ def restrict(
     dialect: str | None = None,
     others: Iterable[Table] = (),
     gone: Container[str] = (),
-    before: Mapping[str, Table] | None = None,
 ) -> Tables:
     """Return the tables from which no more leaves than the lists let; InvalidList where a list cannot be
-    meant so.
+    meant so. A table that lacks a column of its lists is halted.
 
     `others` are tables that are there and not published: lists may name them. `gone` are sections whose
-    tables may come back: meanwhile nothing of these leaves. `before` are the tables with the columns that
-    they had when all their withheld columns were last seen.
+    tables may come back: meanwhile nothing of these leaves.
     """
     known = [*tables]
     published = len(known)
     known += others
     shut: list[str] = []
     warnings: list[str] = []
-    renamed = _Renamed(before or {})
     for one in lists:
         places = list(_places(known, one))
         if not places and one.section in gone:
             shut.append(one.section)
             continue
-        warnings += _vain(one, places)
+        _check(one, places)
         if not places:
+            warnings += _without_table(one)
             shut.append(one.section)
         elif one.publish is not None or one.withhold is not None:
+            reason = _why_halted(one, places)
             for place in places:
-                renamed.heed(place, one)
-                known[place.at] = place.restrict(known[place.at], one)
+                table = place.restrict(known[place.at], one)
+                known[place.at] = replace(table, halted=table.halted or reason)
     shut += [table.name for table in known[published:] if table.closed]
-    known = [renamed.halt(table) for table in known[:published]]
-    sure = [str(table) for table in known if str(table) in renamed.withholding - renamed.lost.keys()]
-    return Tables(known, dialect, shut=shut, warnings=warnings, sure=sure)
-
-
-class _Renamed:
-    """A search for tables that lost a withheld column and have a new one that no list names."""
-
-    def __init__(self, before: Mapping[str, Table]) -> None:
-        self._before = before  # the tables as they were when all their withheld columns were last seen
-        self._named: dict[str, set[str]] = {}
-        self.withholding: set[str] = set()  # tables with a column that is withheld by name
-        self.lost: dict[str, list[str]] = {}  # the entries whose columns are gone, by table
-
-    def heed(self, place: _Place, lists: PublishLists) -> None:
-        """Note which columns a section names, and which of those that it withholds are gone."""
-        table = str(place.table)
-        entries = (*(lists.publish or ()), *(lists.withhold or ()))
-        named = {column.name for entry in entries for column in place.called(entry)}
-        self._named.setdefault(table, set()).update(named)
-        if lists.withhold is not None:
-            self.withholding.add(table)
-        if (known := self._before.get(table)) is not None:
-            then, now = place._replace(table=known), place._replace(table=_as_it_is(place.table))
-            lost = [e for e in lists.withhold or () if then.called(e) and not now.called(e)]
-            self.lost.setdefault(table, []).extend(lost)
-        if not self.lost.get(table):
-            self.lost.pop(table, None)
-
-    def halt(self, table: Table) -> Table:
-        """Return the table, halted and without the new columns if it has some that may be withheld ones."""
-        name = str(table)
-        if name not in self.lost:
-            return table
-        then, named = self._before[name].columns, self._named[name]
-        came = _as_it_is(table).columns.keys() - {*then, *named}
-        new = [c.name for c in table.columns.values() if c.leaves and c.name in came]
-        if not new:
-            return table
-        columns = {c.name: replace(c, leaves=c.leaves and c.name not in new) for c in table.columns.values()}
-        return replace(table, columns=columns, halted=_why_halted(self.lost[name], new))
+    return Tables(known[:published], dialect, shut=shut, warnings=warnings)
 
 
 def _as_it_is(table: Table) -> Table:
     """Return the table without the columns that it had and lacks now."""
     return replace(table, columns={name: c for name, c in table.columns.items() if c.unread != GONE})
-
-
-def _why_halted(lost: Sequence[str], new: Sequence[str]) -> str:
-    gone, came = (", ".join(map(repr, names)) for names in (lost, new))
-    return (
-        f"its withheld column {gone} is gone and column {came} is new: it may have been renamed. Nothing of "
-        f"the table is sent until publish or withhold in its [tables] section names {came}"
-    )
 
 
 def column_filter(tables: Tables) -> Callable[[Change], Change | None]:
@@ -198,18 +148,30 @@ def _places(tables: Sequence[Table], lists: PublishLists) -> Iterator[_Place]:
                 yield place
 
 
-def _vain(lists: PublishLists, places: Sequence[_Place]) -> Iterator[str]:
-    """Yield a warning for each entry that withholds what is not there; to publish that is an error."""
+def _check(lists: PublishLists, places: Sequence[_Place]) -> None:
+    """Raise InvalidList if nothing can be meant so: no table to publish, or a key column to withhold."""
     if not places and (lists.publish is not None or lists.withhold is None):
         raise InvalidList(lists.section, "there is no such table or view")
-    known = " and ".join(str(place.table) for place in places)
-    lacks = f"which {known} lacks" if known else "and there is no such table or view"
-    for entry in lists.publish or ():
-        if not any(place.called(entry) for place in places):
-            raise InvalidList(lists.section, f"publish: a column {entry!r}, {lacks}")
     for entry in lists.withhold or ():
-        found = {(place, column.name) for place in places for column in place.called(entry)}
-        if any(name in place.table.key for place, name in found):
+        if any(column.name in place.table.key for place in places for column in place.called(entry)):
             raise InvalidList(lists.section, f"withhold: {entry!r} is of the key, which every event names")
-        if not found:
-            yield f"[tables.{lists.section}] withhold: a column {entry!r}, {lacks}; it stays in force"
+
+
+def _without_table(lists: PublishLists) -> Iterator[str]:
+    """Yield a warning for each entry that withholds a column of a table that is not there."""
+    for entry in lists.withhold or ():
+        yield (
+            f"[tables.{lists.section}] withhold: a column {entry!r}, and there is no such table or view; it"
+            " stays in force"
+        )
+
+
+def _why_halted(lists: PublishLists, places: Sequence[_Place]) -> str:
+    """Return the first entry that names no column of its tables as a reason; empty if there is none."""
+    present = [place._replace(table=_as_it_is(place.table)) for place in places]
+    for name, entries in (("publish", lists.publish), ("withhold", lists.withhold)):
+        for entry in entries or ():
+            if not any(place.called(entry) for place in present):
+                tables = " and ".join(str(place.table) for place in places)
+                return f"[tables.{lists.section}] {name}: a column {entry!r}, which {tables} lacks"
+    return ""

@@ -217,10 +217,8 @@ class Tables:
         *,
         shut: Iterable[str] = (),
         warnings: Iterable[str] = (),
-        sure: Iterable[str] = (),
     ) -> None:
         self.dialect = dialect
-        self.sure = frozenset(sure)  # tables that still have every column that was ever withheld
         self.warnings = tuple(warnings)  # warnings about the lists of these tables
         self._named: dict[str, list[Table]] = {}
         self._all = tuple(tables)
@@ -243,12 +241,12 @@ class Tables:
     def with_others(self, others: Iterable[Table]) -> Tables:
         """Return these tables and others, with what is known of the lists of these."""
         tables = (*self._all, *others)
-        return Tables(tables, self.dialect, shut=self.shut, warnings=self.warnings, sure=self.sure)
+        return Tables(tables, self.dialect, shut=self.shut, warnings=self.warnings)
 
     def halting(self, tables: Container[Table], reason: str) -> Tables:
         """Return the same with these tables halted, for this reason."""
         halted = (replace(table, halted=reason) if table in tables else table for table in self._all)
-        return Tables(halted, self.dialect, shut=self.shut, warnings=self.warnings, sure=self.sure)
+        return Tables(halted, self.dialect, shut=self.shut, warnings=self.warnings)
 
     def find(self, name: str) -> Table | None:
         """Return the table that a row or a file calls by this name, None if there is none."""
@@ -267,6 +265,10 @@ class Tables:
     def spellings(self) -> set[str]:
         """Return every name that finds a table or a child of one, without case."""
         return {*self._folded, *self._parents}
+
+    def halted(self) -> dict[str, str]:
+        """Return the tables that publish nothing for now, and why."""
+        return {str(table): table.halted for table in self._all if table.halted}
 
     def halted_spellings(self) -> frozenset[str]:
         """Return every name, without case, that finds a halted table or a child of one."""

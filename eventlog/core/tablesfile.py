@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from eventlog.core import toml
-from eventlog.core.errors import InvalidDocument, InvalidTables
+from eventlog.core.errors import InvalidDocument, InvalidTables, Misuse
 from eventlog.core.meta_identifiers import read_name
 from eventlog.core.publish_lists import read_lists, restrict
 from eventlog.core.tables import Column, Table, Tables
@@ -61,7 +61,10 @@ def described(
     tables = [reader.table(name, entry) for name, entry in entries.items()]
     sections = zip(tables, entries.items(), strict=True)
     lists = [read_lists(*section, own) for own, section in sections if _LISTS & section[1].keys()]
-    return restrict(tables, lists, dialect)
+    restricted = restrict(tables, lists, dialect)
+    for reason in restricted.halted().values():
+        raise Misuse(reason)
+    return restricted
 
 
 def write(tables: Iterable[Table], dialect: str | None = None) -> str:

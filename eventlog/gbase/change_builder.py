@@ -175,10 +175,6 @@ class ChangeBuilder:
             extra=extra,
         )
 
-    def know(self, number: int, schema: Schema | None) -> None:
-        """Name a table as one is whose rows were read with this schema."""
-        self.named(number, schema)
-
     def named(self, number: int, schema: Schema | None) -> NamedTable:
         """Return a table as changes name it, whose rows are read with this schema from now on."""
         named = self._known.get(number)

@@ -10,7 +10,6 @@ from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.gbase.change_builder import ChangeBuilder
 from eventlog.gbase.columns import Text
-from eventlog.gbase.cuts import Cut
 from eventlog.gbase.errorcodes import error_name
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.frames import Frames
@@ -73,13 +72,6 @@ class StreamReader:
             Failed: self._failed,
             Timeout: self._rest,
         }
-
-    def start_at(self, cut: Cut) -> None:
-        """Continue at a cut, as if everything before it had been read."""
-        for number, schema in self._stream.start_at(cut.offset, cut.named):
-            self._maker.know(number, schema)
-        for _ in self._stream.start_at(cut.offset, cut.described):
-            pass
 
     @property
     def position(self) -> Position:

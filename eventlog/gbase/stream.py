@@ -7,7 +7,7 @@ a record with another fault costs itself. If they are not, the reading ends.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -115,19 +115,6 @@ class Stream:
         if self._lost is not None:
             self._unread += len(self._pending)
             self._pending.clear()
-
-    def start_at(self, offset: int, described: Iterable[bytes]) -> Iterator[tuple[int, Schema | None]]:
-        """Read on from a cut with the schemas in these records. Return the tables and their schemas.
-
-        Faults of those records were reported when they were first read.
-        """
-        for record in described:
-            for item in self.feed(record):
-                if isinstance(item, SchemaRecord):
-                    yield item.head.table, item.schema
-                elif isinstance(item, RowRecord):
-                    yield item.table, None
-        self.offset = offset
 
     def close(self) -> Iterator[Fault]:
         """Return the fault at the end of the input."""

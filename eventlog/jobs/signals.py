@@ -10,12 +10,16 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 
+class StopRequested(KeyboardInterrupt):
+    """A stop was requested where it ends the work at once; drivers end a statement that it interrupts."""
+
+
 class Signals:
     """The signals of the process: each sets a mark and ends a sleep."""
 
     def __init__(self) -> None:
         self.stop = False
-        self.reload = False
+        self._interrupts = False
         self.pipe, self._writer = os.pipe()
         os.set_blocking(self.pipe, False)
         os.set_blocking(self._writer, False)
@@ -23,13 +27,26 @@ class Signals:
     @contextmanager
     def caught(self) -> Iterator[Signals]:
         """Turn signals into marks while the block runs."""
-        marks = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._reload}
-        before = {number: signal.signal(number, mark) for number, mark in marks.items()}
+        numbers = [signal.SIGTERM, signal.SIGINT]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup sets it
+            numbers.append(signal.SIGHUP)
+        before = {number: signal.signal(number, self._stop) for number in numbers}
         try:
             yield self
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Raise StopRequested at a signal to stop while the block runs, also in the midst of a statement."""
+        self._interrupts = True
+        try:
+            if self.stop:
+                raise StopRequested
+            yield
+        finally:
+            self._interrupts = False
 
     def request_stop(self) -> None:
         """Stop as a signal would."""
@@ -43,17 +60,16 @@ class Signals:
 
     def sleep(self, seconds: float) -> bool:
         """Sleep until a signal comes, or so long. Return whether a signal came."""
-        if not (self.stop or self.reload):
+        if not self.stop:
             select.select([self.pipe], [], [], seconds)
             self.drain()
-        return self.stop or self.reload
+        return self.stop
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.request_stop()
-
-    def _reload(self, number: int, frame: FrameType | None) -> None:
-        self.reload = True
-        self._wake()
+        if self._interrupts:
+            self._interrupts = False  # once: what was begun is put away
+            raise StopRequested
 
     def _wake(self) -> None:
         with suppress(BlockingIOError):

@@ -16,15 +16,14 @@ from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
-from eventlog.publisher.cleanup import cleaned_rows
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.open_log import read_readable
+from eventlog.publisher.postpoll import naming_log
 from eventlog.publisher.session import SessionSettings
-from eventlog.sql.log.finishing import FinishMode
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.receiver_state import Base, LogRow, Mark, ReceiverState, StateStep
 from eventlog.sql.log.store import Store
 
-_SHOWN = 5
 _MEMORY = 256 << 20
 _UNFINISHED = -1  # no notice: a state that is not whole yet explains nothing
 _ROWS = {
@@ -36,7 +35,7 @@ _ROWS = {
 
 class Unexplained(EventlogError):
     """handled rows of this log are deleted, so the differences that they explained cannot be found: \
-`eventlog finish-mode update` or `ranges` keeps handled rows, if no post-poll-stmt deletes them"""
+leave out delete-from-log and every post-poll-stmt that names the log"""
 
 
 class OthersState(EventlogError):
@@ -48,14 +47,12 @@ class Audited(NamedTuple):
 
     table: Table
     differences: int | None  # None: there was no state to compare with; it is kept from now on
-    shown: tuple[str, ...] = ()  # the keys of the first of them
 
 
-def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterator[Audited]:
-    """Compare tables with the kept states. With `log`, log what differs and keep the present states."""
+def audit(store: Store, config: Config, tables: Tables) -> Iterator[Audited]:
+    """Compare tables with the kept states, log what differs, and keep the present states."""
     after = statements(config.build(SessionSettings).post_poll_stmt)
-    cleaned = any(cleaned_rows(statement, store.log) for statement in after)
-    if cleaned or store.finish_mode() is FinishMode.DELETE:
+    if any(naming_log(after, store.log)) or config.build(PublisherSettings).delete_from_log:
         raise Unexplained
     readable = read_readable(store.engine, store.log, tables)
     for table in tables:
@@ -71,25 +68,20 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
             explained = set() if fresh or mark is None else _explained(known, tables, table, mark)
             logged, missed = _order(table), _order(table)
             base = Base() if fresh else bases[name]
-            if not (fresh and not log):
-                source = readable[table]
-                moment.add(source)
-                found = poll(connection, store.queries, "" if fresh else name, source, base.objects)
-                shown, differ = _sort(logged, missed, table, found, explained, silent=fresh)
-        if fresh and not log:
-            yield Audited(table, None)
-            continue
-        if log:
-            before = now._replace(purged=_UNFINISHED) if fresh or mark is None else mark
-            base = base._replace(mark=before)
-            if fresh:
-                _begin(store, name, base)
-            # whatever ends us, the mark is that of what the state holds by then
-            base = _take(store, logged, name, base)
-            base = _take(store, missed, name, base._replace(mark=now))
-            with store.upkeep() as upkeep:
-                upkeep.known().put(name, base)
-        yield Audited(table, None if fresh else differ, tuple(shown))
+            source = readable[table]
+            moment.add(source)
+            found = poll(connection, store.queries, "" if fresh else name, source, base.objects)
+            differ = _sort(logged, missed, table, found, explained, silent=fresh)
+        before = now._replace(purged=_UNFINISHED) if fresh or mark is None else mark
+        base = base._replace(mark=before)
+        if fresh:
+            _begin(store, name, base)
+        # whatever ends us, the mark is that of what the state holds by then
+        base = _take(store, logged, name, base)
+        base = _take(store, missed, name, base._replace(mark=now))
+        with store.upkeep() as upkeep:
+            upkeep.known().put(name, base)
+        yield Audited(table, None if fresh else differ)
 
 
 def _explained(known: ReceiverState, tables: Tables, table: Table, mark: Mark) -> set[str]:
@@ -111,11 +103,10 @@ def _sort(
     explained: set[str],
     *,
     silent: bool,
-) -> tuple[list[str], int]:
-    """Divide differences into those that the log explains and those that were missed. Return the first keys
-    and the number of the missed ones.
+) -> int:
+    """Divide differences into those that the log explains and those that were missed. Return the number of
+    the missed ones.
     """
-    shown: list[str] = []
     differ = 0
     for one in found:
         phase = Phase.GONE if one.texts is None else Phase.CHANGED if one.known else Phase.NEW
@@ -124,9 +115,8 @@ def _sort(
             steps.add(phase, table, one.key, step)
             continue
         differ += 1
-        shown += [one.key] if len(shown) < _SHOWN else []
         missed.add(phase, table, one.key, step._replace(rows=_ROWS[phase]))
-    return shown, differ
+    return differ
 
 
 def _begin(store: Store, name: str, base: Base) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from eventlog.core.plurals import quantity
-from eventlog.core.tables import Table
-from eventlog.publisher.column_record import halted
+from eventlog.core.tables import Table, Tables
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
 from eventlog.publisher.former_tables import read_bases
@@ -18,11 +17,10 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.schema.migrate import has_companion
 
 
-def compared(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[Finding]:
+def compared(store: Store, config: Config, tables: Tables) -> Iterator[Finding]:
     """Return the findings; where triggers fill the log, only the tables that are halted."""
-    tables = list(tables)
-    for name, reason in halted(tables).items():
-        yield Finding(name, reason, "name the new column; the other tables are published")
+    for name, reason in tables.halted().items():
+        yield Finding(name, reason, "correct the list; the other tables are published")
     if config.build(ComparingSettings).publication_mode != "compare":
         return
     from eventlog.compare.polling import why_here  # Arrow takes a while to load

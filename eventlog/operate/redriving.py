@@ -21,7 +21,6 @@ from eventlog.publisher.batches import read_memory
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import read_tables, readable_of
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.sql.log.finishing import FinishMode, agreed
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Relative, Upkeep, Which
 
@@ -36,7 +35,7 @@ _READ = (
     "a backlog may have read a later event of the object; try again when one with --finish has ended, or a \
 publisher leads"
 )
-_UNDONE = "a later event of the object was published, and this delete would undo it; skip it"
+_UNDONE = "the object has a later event, which this delete would undo; skip it"
 _OF_SEVERAL = re.compile(r"(?<=^go)es|(?<=^stay)s")
 _SEVERAL = re.compile(r"(.*):\d+-\d+:[0-9a-f]{8}", re.DOTALL).fullmatch
 
@@ -71,8 +70,7 @@ def how_to_redrive(
         known, answerable = tables()
         return known.find(name) in answerable
 
-    mode = agreed(store.finish_mode(), config.build(PublisherSettings).delete_from_log)
-    return How(readable, as_query_back, as_logged, mode is FinishMode.DELETE)
+    return How(readable, as_query_back, as_logged, config.build(PublisherSettings).delete_from_log)
 
 
 class RedriveReport(NamedTuple):
@@ -113,7 +111,8 @@ def redrive(store: Store, which: Which, how: How) -> Redriven:
             going = list(_under_way(upkeep))
             events = list(_events(upkeep, [row for row in page if row not in done]))
             ids = [row for event in events for row in event.ids]
-            overtaken, awaited = upkeep.overtaken(ids), dict.fromkeys(upkeep.read_ahead(ids), _READ)
+            overtaken = upkeep.overtaken(ids) | upkeep.known().outdated_deletes(ids)
+            awaited = dict.fromkeys(upkeep.read_ahead(ids), _READ)
             awaited |= dict.fromkeys(upkeep.undone_by(ids, going), _AWAITED)
             good, changed = list[int](), dict[int, int]()
             for event in events:

@@ -118,7 +118,6 @@ def purge(store: Store, wanted: Purge) -> int:
         after = behind
         time.sleep(wanted.rest)
     with store.upkeep() as upkeep:
-        upkeep.drop_empty_ranges()
         upkeep.note("purge", f"{deleted} {meant}")
     return deleted
 

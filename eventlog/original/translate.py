@@ -15,7 +15,7 @@ from eventlog.original.parameters import PARAMETERS, Parameter, Setting
 from eventlog.original.secrets import looks_secret
 from eventlog.original.unneeded import Unneeded
 from eventlog.publisher.config import statements
-from eventlog.publisher.postpoll import check_safe
+from eventlog.publisher.postpoll import naming_log
 from eventlog.sql.dialects import DIALECTS, check_log_name
 from eventlog.sql.names import log_named
 
@@ -194,30 +194,13 @@ def _children(draft: _Draft) -> None:
 
 
 def _statements(draft: _Draft) -> None:
-    """Leave out the statements after a cycle that would be refused at the start."""
+    """Add a warning if a statement after a cycle names the log."""
     text, log = draft.value("post-poll-stmt"), str(draft.value("log-table") or "eventlog")
     found = statements(None if text is None else str(text))
-    faults = {statement: fault for statement in found if (fault := _fault(statement, log)) is not None}
-    if len(faults) == len(set(found)):
-        for fault in faults.values():
-            draft.leave_out("post-poll-stmt", fault)
-        return
-    draft.without += [LeftOut("post-poll-stmt", fault, statement) for statement, fault in faults.items()]
-    kept = "; ".join(statement for statement in found if statement not in faults)
-    draft.lines["post-poll-stmt"] = draft.lines["post-poll-stmt"]._replace(value=kept)
-
-
-def _fault(statement: str, log: str) -> str | None:
-    """Return why no database would run a statement; the export does not contain its database."""
-    found = None
-    for dialect in DIALECTS.values():
-        try:
-            check_safe((statement,), log_named(dialect, log))
-        except EventlogError as fault:
-            found = str(fault)
-        else:
-            return None
-    return found
+    named = {one for dialect in DIALECTS.values() for one in naming_log(found, log_named(dialect, log))}
+    if named:
+        note = "it names the log, and may delete rows that are not published yet"
+        draft.lines["post-poll-stmt"] = draft.lines["post-poll-stmt"]._replace(note=note)
 
 
 def _deletion(draft: _Draft) -> None:
@@ -228,8 +211,7 @@ def _deletion(draft: _Draft) -> None:
     elif "delete-from-log" not in draft.lines.keys() | draft.doubtful:
         reason = (
             "the export leaves it out, which means yes in two editions of the manual, so it is true here. "
-            "To keep handled rows, write false before the first run, or run `eventlog finish-mode update` "
-            "later"
+            "To keep handled rows, write false"
         )
         draft.without.append(LeftOut("delete-from-log", reason))
 

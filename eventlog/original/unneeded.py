@@ -61,6 +61,11 @@ UNNEEDED = (
         ("Use Manual Transactions?",),
         "every write is in a transaction; a table without transactions (MyISAM) cannot hold the log",
     ),
+    Unneeded(
+        "transaction-isolation-level",
+        ("Transaction Isolation Level",),
+        "a pick-up is one snapshot, and a post-poll statement has a transaction of its own",
+    ),
     Unneeded("reuse-statements", ("Reuse Statements?",), _JDBC),
     Unneeded("handle-stmt-results", ("Number of Returned Result Sets",), _JDBC),
     Unneeded("function-return-method", ("Function Return Method",), _JDBC),

@@ -12,7 +12,6 @@ from eventlog.core.settings import setting
 MODES = ("trigger", "compare")
 STARTS = ("resync", "future", "all")
 SNAPSHOTS = ("one", "none")
-KINDS = ("values", "column")
 DROPPED = ("keep", "delete")
 
 
@@ -31,12 +30,6 @@ class ComparingSettings:
     )
     state_values: bool = setting(
         True, "with compare, keep values and not only digests; else changed columns are cleared and set again"
-    )
-    compare_by: str = setting(
-        "values",
-        "with compare, whether an object is looked at: by all its values, or by the column that `version` of"
-        " its [tables.NAME] names",
-        choices=KINDS,
     )
     snapshot: str = setting(
         "one",
@@ -62,7 +55,3 @@ class ComparingSettings:
 class SourceOfTriggers(Misuse):
     """source-url names a database without the log, whose tables can only be compared: set publication-mode \
 to `compare`"""
-
-
-class NoVersions(Misuse):
-    """compare-by = "column" needs a version in the [tables.NAME] of a table, and state-values"""

@@ -15,16 +15,14 @@ from typing import Any
 
 from eventlog.compare.events import current_row_step, dump, dump_digests, in_chunks, names_in, step_of
 from eventlog.compare.ordering import Order, Phase
-from eventlog.compare.polling import PolledChange, every_object, poll, read_again, why_here
+from eventlog.compare.polling import PolledChange, every_object, poll, read_again
 from eventlog.compare.self_references import SelfReferences, own_references
 from eventlog.compare.tables import snapshot
 from eventlog.compare.unchanged import UnchangedRows, can_sum
-from eventlog.compare.version_column import version_of
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
-from eventlog.core.tables import Column, Table, Tables
-from eventlog.publisher.column_record import ColumnRecord, halted
+from eventlog.core.tables import Table, Tables
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
 from eventlog.publisher.delete_brake import DeleteBrake, is_stopped
@@ -69,11 +67,11 @@ class Comparison:
         self._settings = settings
         self._source = source_of(config)
         self._begun = False
+        self._redriven = 0  # the notice of the last redrive that the state follows
         self._tables = self._found = Tables()  # that were compared last, and that were found
         self.changed = False  # whether the last poll found other tables than the one before
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
         self.unread: dict[str, str] = {}  # tables that are not published, and why
-        self._columns = ColumnRecord()
         self._brake = DeleteBrake(DeleteLimit.read(settings.max_deletes))
         self._unchanged = UnchangedRows()
         self._due = 0.0
@@ -92,7 +90,7 @@ class Comparison:
         found = read_tables(
             store.engine, store.log, self._config, lambda *one: absent.append(one), before or {}
         )
-        unread |= halted(found)
+        unread |= found.halted()
         self.changed = not self._begun or list(found) != list(self._found)
         self._found = found
         tables = self._tables = self._keyed(found, unread)
@@ -103,7 +101,8 @@ class Comparison:
         taken, late = self._take(tables, dropped, bases, unread)
         if taken:
             logger.info("%d objects differ from what the receiver has", taken, extra={"objects": taken})
-        self._be_sure(bases, unread)
+        if not late:
+            self._be_sure(bases, unread)
         self._tell(unread)
         self._begun = True
         self._due = 0.0 if late else time.monotonic() + self._interval
@@ -159,8 +158,8 @@ class Comparison:
         """
         try:
             with self._store.work(self._epoch) as work:
-                known = work.known()
-                bases = known.settle()
+                self._redriven = work.latest_redrive
+                bases = work.known().settle()
                 return self._renewed(work, bases)
         except DatabaseFailed as fault:
             with self._store.engine.connect() as connection:
@@ -187,8 +186,6 @@ class Comparison:
         first, resync = not self._begun, self._settings.startup_option == "resync"
         bases = before or {}
         with self._store.work(self._epoch) as work:
-            if not self._columns.is_current(self._found):
-                self._columns.write(work, self._found)
             known = work.known()
             for table in tables:
                 name, base = str(table), bases.get(str(table))
@@ -268,6 +265,8 @@ class Comparison:
         last: list[list[StateStep]] = [[]] if self._brake.passing else []
         for chunk in chain(in_chunks(whole), last):
             with self._store.work(self._epoch) as work:
+                if work.latest_redrive != self._redriven:
+                    return taken, True  # what differs from the states of before is not known any more
                 work.known().take(chunk, bases)
                 self._brake.record(work, chunk, read)
             taken += sum(bool(step.rows) for step in chunk)
@@ -298,14 +297,13 @@ class Comparison:
                     with connection.begin_nested(), _attempt(remote):
                         readable = self._readable(table)
                         (moment if remote is None else remote.moment).add(readable)
-                        version = self._version(readable.table)
                         place = (connection, store.queries, name, readable, bases[name].objects, memory)
-                        sees_all = one_moment and remote is None and version is None
+                        sees_all = one_moment and remote is None
                         if sees_all and can_sum(store.log.dialect, readable.table):
                             found = self._unchanged.differences(*place)
                         else:
-                            found = poll(*place, remote, version)
-                        yield from ((table, one) for one in self._settled(found, readable, version))
+                            found = poll(*place, remote)
+                        yield from ((table, one) for one in self._settled(found, readable))
                 except ConnectionLost:
                     raise
                 except EventlogError as fault:
@@ -329,18 +327,7 @@ class Comparison:
             return self._source.readable([table])[table]
         return read_readable(self._store.engine, self._store.log, [table])[table]
 
-    def _version(self, table: Table) -> Column | None:
-        """Return the column with the versions of a table's rows, if it is configured and exists."""
-        here = self._source is None and why_here(self._store.log.dialect, table) is not None
-        if self._settings.compare_by != "column" or here:
-            return None
-        named = ((self._tables.find(name), entries) for name, entries in self._config.tables.items())
-        own = next((entries for found, entries in named if found == table), {})
-        return version_of(table, own.get("version"))
-
-    def _settled(
-        self, found: Iterable[PolledChange], readable: ReadableTable, version: Column | None
-    ) -> Iterator[PolledChange]:
+    def _settled(self, found: Iterable[PolledChange], readable: ReadableTable) -> Iterator[PolledChange]:
         """Yield the differences; where not all was read at one moment, as each object is when it is read
         alone.
         """
@@ -353,7 +340,7 @@ class Comparison:
             key = [readable.load_key(one.key)]
             with self._store.snapshot() as alone:
                 current = [texts for _, texts in alone.current_rows(readable, key)]
-            again = read_again(readable.table, one, current, version)
+            again = read_again(readable.table, one, current)
             if again is not None:
                 yield again
 

@@ -22,7 +22,7 @@ FILE = Path("eventlog.toml")
 _LONGEST = 1 << 20  # bytes of the file
 MOST = 2**31 - 1
 
-_TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int, "version": str}
+_TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int}
 
 
 class InvalidSettings(Misuse):
@@ -136,7 +136,7 @@ def _tables(found: Mapping[str, Any], faults: list[str]) -> dict[str, Mapping[st
         for name, value in entries.items() if isinstance(entries, dict) else [("", None)]:
             kind = _TABLE_ENTRIES.get(name)
             if kind is None or not isinstance(value, kind):
-                known = "publish and withhold with column names, max-value with bytes, version with a column"
+                known = "publish and withhold with column names, max-value with bytes"
                 faults.append(f"[tables.{table}] {name}: it holds {known}")
     return {table: entries for table, entries in found.items() if isinstance(entries, dict)}
 

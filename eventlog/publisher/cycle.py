@@ -15,7 +15,6 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft, PlainDraft, Remembered
-from eventlog.publisher.blocked_prefix import BlockedPrefix
 from eventlog.publisher.deliver import CycleControl, DocumentDelivery, NoControl
 from eventlog.publisher.finish import Ledger, PickedUpBefore
 from eventlog.publisher.fold import Reader
@@ -47,10 +46,12 @@ class Publisher:
         settings: PublisherSettings,
         control: CycleControl | None = None,
     ) -> None:
-        prefix, clock = BlockedPrefix(), DatabaseClock()
-        self._ledger = Ledger(store, epoch, prefix, sink if isinstance(sink, Recording) else None)
-        self._log = LogReader(store, make_reader, settings, self._ledger, prefix, clock)
-        self._delivery = DocumentDelivery(sink, self._ledger, clock, control or NoControl())
+        clock = DatabaseClock()
+        self._control = control or NoControl()
+        record = sink if isinstance(sink, Recording) else None
+        self._ledger = Ledger(store, epoch, record, delete=settings.delete_from_log)
+        self._log = LogReader(store, make_reader, settings, self._ledger, clock)
+        self._delivery = DocumentDelivery(sink, self._ledger, clock, self._control)
         self._batch_size = batch_size
         self._waits = settings.waits
         self._tally = AnswerTally(self._waits)
@@ -64,7 +65,8 @@ class Publisher:
             if not self._stopped and self._ledger.interrupted:
                 self._send_interrupted()
             if not self._stopped:
-                reading = self._log.pick_up(unless_due=True)
+                with self._control.interrupting():
+                    reading = self._log.pick_up(unless_due=True)
                 if reading.due:
                     self._send_due()
                 if not self._stopped:

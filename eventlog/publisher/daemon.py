@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.core.settings import setting
-from eventlog.jobs.signals import Signals
+from eventlog.jobs.signals import Signals, StopRequested
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.monitor import Monitor
@@ -99,7 +99,6 @@ class Daemon:
     def __init__(
         self,
         config: Config,
-        reload: Callable[[], Config],
         signals: Signals,
         *,
         once: bool = False,
@@ -109,7 +108,6 @@ class Daemon:
         self._config = config
         self._settings = config.build(DaemonSettings)
         self._name = f"{socket.gethostname()}:{os.getpid()}"
-        self._reload = reload
         self._signals = signals
         self._once = once
         self._monitor = monitor or Monitor()
@@ -126,10 +124,11 @@ class Daemon:
         """Lead, publish, wait and connect again, until a signal or a fault that people must mend ends it."""
         while not self._signals.stop:
             try:
-                self._reread()
                 with self._leading() as session:
                     if session is not None:
                         self._publish(session)
+            except StopRequested:
+                logger.info("stopped while it read: nothing of that was written")
             except (ReceiverFatal, Disabled, IdsComeAgain):
                 raise
             except EventlogError as fault:
@@ -140,8 +139,10 @@ class Daemon:
         self._heard_at, nap = time.monotonic(), NAPS
         if self._due < math.inf:  # the session before this one broke during the wait
             self._sleep_until(session)
-        while not self._interrupted:
-            if session.prepare():
+        while not self._signals.stop:
+            with self._signals.interrupting():
+                is_ready = session.prepare()
+            if is_ready:
                 cycle = session.conclude(session.publisher.cycle())
                 self._monitor.cycle(session.progress)
             else:
@@ -172,7 +173,9 @@ class Daemon:
                 yield None
                 return
             signals, monitor = self._signals, self._monitor
-            with PublishingSession(self._config, store, leader, signals, monitor, self._silence) as session:
+            with signals.interrupting():
+                begun = PublishingSession(self._config, store, leader, signals, monitor, self._silence)
+            with begun as session:
                 logger.info("leading", extra={"leader": self._name, "epoch": leader.epoch})
                 self._has_led = True
                 monitor.leading(True)
@@ -197,7 +200,7 @@ class Daemon:
             self._stand_by(store.holder())
             self._monitor.alive(STANDBY)
             self._signals.sleep(STANDBY)
-            if self._interrupted:
+            if self._signals.stop:
                 return None
         return leader
 
@@ -253,7 +256,7 @@ class Daemon:
     def _sleep_until(self, session: PublishingSession) -> None:
         """Sleep until the next time of day, also where the clock is set or the machine rests meanwhile."""
         times = read_times(self._settings.time_of_day or "")
-        while not self._interrupted:
+        while not self._signals.stop:
             now = self._clock()
             self._due = min(self._due, now.timestamp() + seconds_until(times, now))
             left = self._due - now.timestamp()
@@ -274,10 +277,6 @@ class Daemon:
             elif sleep(min(until, silence) - now):
                 return
 
-    @property
-    def _interrupted(self) -> bool:
-        return self._signals.stop or self._signals.reload
-
     def _recover(self, fault: EventlogError) -> None:
         """Connect again after a fault, without end; a fault of the first connection ends the daemon."""
         if self._once or (not self._has_led and not isinstance(fault, ConnectionLost)):
@@ -290,15 +289,3 @@ class Daemon:
 
     def _growing_wait(self) -> float:
         return min(float(self._settings.reconnect), FIRST_WAIT * 2.0 ** min(self._failures - 1, 20))
-
-    def _reread(self) -> None:
-        """Read the settings again after SIGHUP; faulty ones leave the old settings."""
-        if not self._signals.reload:
-            return
-        self._signals.reload = False
-        try:
-            self._config = self._reload()
-            self._settings = self._config.build(DaemonSettings)
-            logger.info("settings are read again")
-        except EventlogError as fault:
-            logger.error("the settings stay as they were: %s", fault)

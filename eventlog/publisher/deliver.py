@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from eventlog.core.tables import Tables
@@ -13,7 +14,7 @@ from eventlog.publisher.batches import Draft
 from eventlog.publisher.finish import Ledger
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.waits import DatabaseClock
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Parallel, Reply, Sequential, Sink
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sequential, Sink
 from eventlog.xds.answers import Level
 from eventlog.xds.documents import HEARTBEAT
 
@@ -33,6 +34,9 @@ class CycleControl(Protocol):
     def replied(self, tally: AnswerTally, down: str | None) -> None:
         """Take note of a reply; `down` is why the receiver is down."""
 
+    def interrupting(self) -> AbstractContextManager[None]:
+        """Return a block that a stop ends at once."""
+
 
 class NoControl:
     """A control that lets each cycle come to its end."""
@@ -43,6 +47,10 @@ class NoControl:
 
     def replied(self, tally: AnswerTally, down: str | None) -> None:
         """Do nothing."""
+
+    def interrupting(self) -> AbstractContextManager[None]:
+        """Return a block that nothing ends."""
+        return nullcontext()
 
 
 class DocumentDelivery:
@@ -104,7 +112,7 @@ class DocumentDelivery:
             self._control.replied(tally, self.down)
             replied += 1
             halted = halted or reply.halts or (self._in_order and reply != ACCEPTED)
-            if self.stopped(tally) and not self._awaits_more():
+            if self.stopped(tally):
                 break
             if time.monotonic() > written + PATIENCE:
                 self._ledger.remember([*left, *batch[replied:]], tally)
@@ -125,13 +133,6 @@ class DocumentDelivery:
             return [draft]
         self._note_answer(draft, reply, tally)
         return []
-
-    def _awaits_more(self) -> bool:
-        """Begin no further document. Return whether some may be on their way."""
-        if not isinstance(self._sink, Parallel):
-            return False
-        self._sink.stop()
-        return True
 
     def _note_answer(self, draft: Draft, reply: Reply, tally: AnswerTally) -> None:
         answer = tally.take(draft, reply, self._clock.now())

@@ -15,7 +15,6 @@ from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft
-from eventlog.publisher.blocked_prefix import BlockedPrefix
 from eventlog.publisher.tally import AnswerTally
 from eventlog.sinks.sink import Recording
 from eventlog.sql.log.store import Store
@@ -42,12 +41,17 @@ class Ledger:
     """Remembers batches and finishes rows, as the leader of one epoch."""
 
     def __init__(
-        self, store: Store, epoch: int, prefix: BlockedPrefix, record: Recording | None = None
+        self,
+        store: Store,
+        epoch: int,
+        record: Recording | None = None,
+        *,
+        delete: bool = False,
     ) -> None:
         self._store = store
         self._epoch = epoch
-        self._prefix = prefix
         self._record = record  # of the sink, about what is out
+        self._delete = delete  # handled rows that did not fail
         self._open: list[int] | None = None  # the batches that are remembered; None: not read yet
         self._number = 0
         self._highest = 0  # record_id that ever went out, as far as we know
@@ -82,12 +86,11 @@ class Ledger:
         """
         if not (tally or self._open or coming):
             return
-        self._prefix.release(name for name, _ in tally.released)
         with self._store.work(self._epoch) as work:
             is_outdated = redriven not in (None, work.latest_redrive)
             if is_outdated:
                 tally.silent.clear()
-            tally.write(work)
+            tally.write(work, delete=self._delete)
             for number in self._open or ():
                 work.settle(number)
             next_batches = () if is_outdated else coming

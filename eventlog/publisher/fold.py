@@ -18,7 +18,6 @@ from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Event, Fate, Plan, Rules, once, plan, plan_again
 from eventlog.publisher.batches import Remembered, Sending
-from eventlog.publisher.blocked_prefix import look_at_all
 from eventlog.publisher.read_back import MOST_BYTES, Allowance, CurrentRows
 from eventlog.publisher.reading import PickUpTooLarge, Reading
 from eventlog.sql.current import NO_BOUND, TooMuch
@@ -110,9 +109,8 @@ class Reader:
     ) -> Reading:
         """Read what the next cycle would send, fewer rows if their current rows cannot be held."""
         try:
-            rows = look_at_all(
-                snapshot, self.selection(choice, by_column=by_column), loopback=self.finishes_loopback
-            )
+            selection = self.selection(choice, by_column=by_column)
+            rows = snapshot.look(selection, loopback=self.finishes_loopback)
             return self.fold(snapshot, rows, choice.limit, thorough=thorough, about=about)
         except PickUpTooLarge as fault:
             fewer = replace(choice, limit=max(1, min(choice.limit, fault.rows) // 2))

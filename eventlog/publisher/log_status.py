@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.leader import Holder
 from eventlog.sql.log.store import Store
 
@@ -33,7 +32,6 @@ class LogStatus:
     cycle_at: datetime | None
     cycle: Mapping[str, Any]
     heartbeat_at: datetime | None
-    finish_mode: str  # how rows are finished
 
 
 def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
@@ -64,5 +62,4 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         cycle_at=state.cycle_at,
         cycle=json.loads(state.cycle_facts) if state.cycle_facts else {},
         heartbeat_at=state.heartbeat_at,
-        finish_mode=state.finish_mode or FinishMode.UPDATE,
     )

@@ -17,7 +17,6 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.publisher.children import with_places
-from eventlog.publisher.column_record import read_column_record
 from eventlog.publisher.config import Config, names, statements
 from eventlog.publisher.former_tables import former_tables, with_former
 from eventlog.publisher.published import Absent, published
@@ -194,15 +193,14 @@ def read_tables(
 
     source = source_of(config)
     with engine.execution_options(**log.dialect.session_options).connect() as connection:
-        before = read_column_record(connection, log)
         if source is None:
             found = published(connection, log, *sync, children=children, compared=compared, absent=leave_out)
             adapted = adapt(found, log.dialect.name)
             standing = Directory(Catalogue(connection)).standing
-            return _with_sections(adapted, config, standing, gone, before)
+            return _with_sections(adapted, config, standing, gone)
     found = source.published(*sync, children=children, absent=leave_out)
     adapted = adapt(found, source.dialect)
-    return _with_sections(adapted, config, source.standing, gone, before)
+    return _with_sections(adapted, config, source.standing, gone)
 
 
 def gone_tables(
@@ -240,8 +238,7 @@ def _tell_absent(name: str, fault: NoSuchTable) -> None:
 def with_sections(engine: Engine, log: Log, tables: Tables, config: Config) -> Tables:
     """Return the tables with their sections of the settings file: what may leave, and how long values are."""
     with engine.execution_options(**log.dialect.session_options).connect() as connection:
-        before = read_column_record(connection, log)
-        return _with_sections(tables, config, Directory(Catalogue(connection)).standing, (), before)
+        return _with_sections(tables, config, Directory(Catalogue(connection)).standing, ())
 
 
 def _with_sections(
@@ -249,7 +246,6 @@ def _with_sections(
     config: Config,
     standing: Callable[[Iterable[str]], Iterator[Table]],
     gone: Sequence[Table],
-    before: Mapping[str, Table],
 ) -> Tables:
     sections = {name: (tables.find(name), entries) for name, entries in config.tables.items()}
     limits = {table: entries.get("max-value") for table, entries in sections.values() if table}
@@ -258,7 +254,7 @@ def _with_sections(
     absent = [name for name, (table, _) in sections.items() if table is None]
     away = Tables(gone, tables.dialect)
     left_out = [name for name in absent if away.find(name)]
-    found = restrict(known, lists, tables.dialect, standing(absent), left_out, before)
+    found = restrict(known, lists, tables.dialect, standing(absent), left_out)
     for words in found.warnings:
         logger.warning(words)
     return found

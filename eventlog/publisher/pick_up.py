@@ -13,15 +13,16 @@ from math import inf
 from eventlog.core.tables import Tables
 from eventlog.fold.understand import why_unknown
 from eventlog.publisher.batches import Remembered
-from eventlog.publisher.blocked_prefix import BlockedPrefix
 from eventlog.publisher.finish import Ledger
 from eventlog.publisher.fold import Reader
+from eventlog.publisher.low_water_mark import LowWaterMark
 from eventlog.publisher.read_back import MOST_BYTES
 from eventlog.publisher.reading import PickUpTooLarge, Reading
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.waits import DatabaseClock
 from eventlog.sql.current import NO_BOUND, TooMuch
+from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Spelling, WaitingEvent
@@ -30,7 +31,7 @@ from eventlog.sql.tables_read import TablesChanged
 logger = logging.getLogger("eventlog.publisher")
 
 CATALOGUE_AGE = 60.0  # seconds until tables are read again for columns that they lacked
-HALTED = 10.0  # seconds that rows of a table wait which DDL changes again and again
+HALTED = 10.0  # seconds until the tables are read again, where some are halted
 MOST_AGAIN = 10_000  # events that are tried again in one cycle
 
 
@@ -43,7 +44,6 @@ class LogReader:
         make_reader: Callable[[], Reader],
         settings: PublisherSettings,
         ledger: Ledger,
-        prefix: BlockedPrefix,
         clock: DatabaseClock,
     ) -> None:
         self._store = store
@@ -51,11 +51,14 @@ class LogReader:
         self._reader = make_reader()
         self._settings = settings
         self._ledger = ledger
-        self._prefix = prefix
+        self._mark = LowWaterMark()
+        self._mark.forget(ascends=store.ascends(map(str, self._reader.tables)))
+        self._ends = Ends()  # of inserts ahead
+        self._ahead: int | None = None  # up to where many rows were taken along by the look before
         self._clock = clock
         self._limit = settings.query_limit  # rows whose current rows could be held
         self._unknown = frozenset[tuple[str, str]]()  # columns that tables lack, after a warning
-        self._halted_until = inf
+        self._set_halted()
         self._unknown_at = -inf  # when the catalogue was last read for them
 
     @property
@@ -65,11 +68,11 @@ class LogReader:
 
     def refresh(self) -> None:
         """Read the tables again, because they may have changed. Rows of halted ones may go again."""
-        self._halted_until = inf
         before, self._reader = list(self._reader.tables), self._make_reader()
+        self._set_halted()
         if before != list(self._reader.tables):
             self._ledger.rename_holds(self._reader.tables)
-            self._prefix.forget_all()  # rows of a table that was halted may go now
+            self._mark.forget(ascends=self._store.ascends(map(str, self._reader.tables)))
 
     def pick_up(self, *, unless_due: bool = False) -> Reading:
         """Return the events of the pending rows that may go now, of fewer rows if their current rows cannot
@@ -103,15 +106,23 @@ class LogReader:
             return Reading(due=True)
         reader = self._reader
         choice = reader.selection(self._settings.choice(limit), by_column=True)
-        rows = self._prefix.look(snapshot, choice, loopback=reader.finishes_loopback)
+        # what was taken along left holes: a pick-up that ends with them finds no further rows of its object
+        choice = replace(choice, above=self._mark.begin(snapshot), upto=self._ahead)
+        rows = snapshot.look(choice, loopback=reader.finishes_loopback, ends=self._ends)
+        self._ahead = rows.ahead
+        self._mark.end(snapshot, rows.ids)
         reading = reader.fold(snapshot, rows, limit, thorough=thorough)
         return replace(reading, redriven=snapshot.moment.latest_redrive)
+
+    def _set_halted(self) -> None:
+        """Set when the tables are read again because some are halted."""
+        self._halted_until = time.monotonic() + HALTED if self.tables.halted() else inf
 
     def _halt(self, fault: TablesChanged) -> None:
         """Leave out the tables that DDL changed in each of several readings, for a while."""
         logger.warning("%s", fault)
         self._reader = self._reader.halting(fault.places, str(fault))
-        self._halted_until = time.monotonic() + HALTED
+        self._set_halted()
 
     def past_held(self, reading: Reading, tally: AnswerTally) -> Reading:
         """Account for a pick-up.

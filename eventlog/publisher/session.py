@@ -7,9 +7,8 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -17,17 +16,15 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.jobs.signals import Signals
-from eventlog.publisher.answering import KnownTables, QueryAnswers
 from eventlog.publisher.children import describe_children
-from eventlog.publisher.column_record import ColumnRecord, halted
-from eventlog.publisher.comparing import ComparingSettings, NoVersions, SourceOfTriggers
+from eventlog.publisher.comparing import ComparingSettings, SourceOfTriggers
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import Reader
 from eventlog.publisher.former_tables import former_tables, read_bases
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.open_log import driver_user, read_tables, readable_of
-from eventlog.publisher.postpoll import check_safe, run_statements
+from eventlog.publisher.postpoll import naming_log, run_statements, why_warned
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.sleep import Sleeper, make_sleeper
 from eventlog.publisher.tally import AnswerTally, Cycle
@@ -43,9 +40,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("eventlog.publishing")
 
-ISOLATION_LEVELS = ("read committed", "repeatable read", "serializable")
 _NOTED_EVERY = 1.0  # seconds between two notes of the last cycle
-_READ_EVERY = 5.0  # seconds between two looks whether a withheld column was renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +63,6 @@ class SessionSettings:
     post_poll_stmt: str | None = setting(
         None, "SQL after each cycle that published something, `;` between", metavar="SQL"
     )
-    transaction_isolation_level: str = setting(
-        "read committed", "of post-poll statements only", choices=ISOLATION_LEVELS
-    )
-    max_queries: int = setting(
-        100, "how often a receiver may ask before it answers a document", metavar="N", within=(0, 1_000_000)
-    )
 
 
 def read_rules(config: Config, store: Store) -> Rules:
@@ -93,14 +82,14 @@ def read_rules(config: Config, store: Store) -> Rules:
     return rules
 
 
-def read_known(config: Config, store: Store) -> KnownTables:
-    """Read the tables from the catalogue, with the settings for writing their values."""
+def make_reader(config: Config, store: Store) -> Reader:
+    """Return a reader by the settings, with the tables as the catalogue has them now."""
     bases = read_former(config, store)
     tables = read_tables(store.engine, store.log, config, bases=bases)
     readable = readable_of(config, store.engine, store.log, tables)
     if config.build(ComparingSettings).on_dropped_table == "delete":
         tables = tables.with_others(former_tables(bases, tables))
-    return KnownTables(tables, readable, read_rules(config, store), config.build(XdsSettings))
+    return Reader(tables, readable, read_rules(config, store), config.build(XdsSettings))
 
 
 def read_former(config: Config, store: Store) -> dict[str, Base]:
@@ -111,11 +100,6 @@ def read_former(config: Config, store: Store) -> dict[str, Base]:
         return read_bases(connection, store.log)
 
 
-def make_reader(config: Config, store: Store) -> Reader:
-    """Return a reader that reads and folds rows by the settings."""
-    return Reader(*read_known(config, store))
-
-
 def comparison_of(config: Config, store: Store, epoch: int) -> Comparison | None:
     """Return what fills the log by comparing states, None if triggers fill it."""
     settings = config.build(ComparingSettings)
@@ -123,12 +107,6 @@ def comparison_of(config: Config, store: Store, epoch: int) -> Comparison | None
         if config.given.get("source_url") is not None:
             raise SourceOfTriggers
         return None
-    named = any("version" in entries for entries in config.tables.values())
-    if settings.compare_by == "column":
-        if not (named and settings.state_values):
-            raise NoVersions
-        words = "compare-by is column: a change that leaves the version of its row goes unseen"
-        logging.getLogger("eventlog.comparing").warning(words)
     from eventlog.publisher.comparison import Comparison  # Arrow takes a while to load
 
     return Comparison(config, store, epoch, settings)
@@ -141,23 +119,12 @@ class TableReading:
         self._config = config
         self._store = store
         self._leader = leader
-        self._read_at = 0.0
-        self._columns = ColumnRecord()
         self._halted: dict[str, str] = {}  # tables that send nothing for now, and why
         self._children: list[str] = []  # sentences about children that are read
-
-    @property
-    def is_old(self) -> bool:
-        """Return whether a withheld column may have been renamed since the tables were read."""
-        return time.monotonic() > self._read_at + _READ_EVERY
 
     def make_reader(self) -> Reader:
         """Return a reader with the tables as they are now."""
         reader = make_reader(self._config, self._store)
-        self._read_at = time.monotonic()
-        if not self._columns.is_current(reader.tables):
-            with self._store.work(self._leader.epoch) as work:
-                self._columns.write(work, reader.tables)
         self._report_halted(reader.tables)
         children = list(describe_children(reader.tables))
         if children != self._children:
@@ -167,7 +134,7 @@ class TableReading:
         return reader
 
     def _report_halted(self, tables: Tables) -> None:
-        before, self._halted = self._halted, halted(tables)
+        before, self._halted = self._halted, tables.halted()
         for table, why in self._halted.items():
             if before.get(table) != why:
                 logger.warning("%s is not published: %s", table, why, extra={"table": table})
@@ -197,6 +164,10 @@ class CycleWatch:
         """Return whether a signal came; the publisher is alive."""
         self._monitor.alive(self._silence)
         return self._signals.stop
+
+    def interrupting(self) -> AbstractContextManager[None]:
+        """Return a block that a stop ends at once."""
+        return self._signals.interrupting()
 
     def replied(self, tally: AnswerTally, down: str | None) -> None:
         """Show how far a cycle is, within it too."""
@@ -247,11 +218,9 @@ class PublishingSession:
         with ExitStack() as stack:
             stack.callback(leader.close)
             stack.enter_context(store.keep_connection())
-            with store.work(leader.epoch) as work:
-                work.agree(config.build(PublisherSettings).delete_from_log)
-            check_safe(self._after, store.log, store.finish_mode())
-            answers = QueryAnswers(store, partial(read_known, config, store), settings.max_queries)
-            sink = open_sink(settings.sink, config.given, answers)
+            for statement in naming_log(self._after, store.log):
+                logger.warning(why_warned(statement))
+            sink = open_sink(settings.sink, config.given)
             stack.callback(sink.close)
             self.sleeper: Sleeper = make_sleeper(
                 signals, store.engine, store.log, settings.wake_up, settings.wake_interval / 1000
@@ -284,23 +253,20 @@ class PublishingSession:
         publisher, comparing = self.publisher, self._comparing
         if comparing is not None:
             comparing.poll()
-            is_stale = comparing.changed
-        else:
-            is_stale = bool(publisher.tables.sure) and self._tables.is_old
-        if is_stale:
-            publisher.refresh()
+            if comparing.changed:
+                publisher.refresh()
         self._show_unread()
         return True
 
     def _show_unread(self) -> None:
         """Show the tables that publish nothing for now, and why."""
         compared = {} if self._comparing is None else self._comparing.unread
-        self._watch.begin(halted(self.publisher.tables) | compared)
+        self._watch.begin(self.publisher.tables.halted() | compared)
 
     def conclude(self, cycle: Cycle) -> Cycle:
         """Run the operator's statements if documents went out, and note the cycle. Return it complete."""
         if cycle.documents and self._after:
-            run_statements(self.store, self._after, self._settings.transaction_isolation_level)
+            run_statements(self.store, self._after)
         self._show_unread()
         self._watch.note(self.progress)
         return self._watch.complete(cycle)

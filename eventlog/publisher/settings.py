@@ -15,9 +15,7 @@ from eventlog.sql.log.pending import Selection
 class PublisherSettings:
     """The settings of a cycle, except those that change documents."""
 
-    delete_from_log: bool | None = setting(
-        None, "delete handled rows, except those with E and F; it must agree with the log's finish-mode"
-    )
+    delete_from_log: bool = setting(False, "delete handled rows, except those with E and F")
     query_limit: int = setting(10_000, "rows read in one cycle", metavar="N", within=(1, 2**31 - 1))
     max_insert_rows: int = setting(
         100_000,

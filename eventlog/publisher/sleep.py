@@ -64,12 +64,12 @@ class ListeningSleeper(Sleeper):
     def sleep(self, seconds: float) -> bool:
         """Sleep until a writer of this log notifies, or for that many seconds."""
         until = time.monotonic() + seconds
-        while not (self._signals.stop or self._signals.reload) and (left := until - time.monotonic()) > 0:
+        while not self._signals.stop and (left := until - time.monotonic()) > 0:
             select.select([self._signals.pipe, self._driver.fileno()], [], [], left)
             self._signals.drain()
             if self._log.dialect.fold(self._log.table) in self._notified_logs():
                 return True
-        return self._signals.stop or self._signals.reload
+        return self._signals.stop
 
     def _notified_logs(self) -> list[str]:
         """Return the logs that writers notified about."""

@@ -20,7 +20,7 @@ from eventlog.sql import any_database, current
 from eventlog.sql.any_database import AnyCatalogue, AnyTable
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.connect import connect_any, dialect_at
-from eventlog.sql.current import Current, Sought
+from eventlog.sql.current import Current
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
@@ -61,11 +61,6 @@ class TableSource(Protocol):
     def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a table."""
 
-    def some(
-        self, connection: Connection, table: ReadableTable, keys: Sequence[Sequence[str]]
-    ) -> Iterator[Current]:
-        """Return the rows with these keys, and which of the keys found each row."""
-
 
 class SourceView(NamedTuple):
     """Reads the tables of a source in one view of it."""
@@ -81,10 +76,6 @@ class SourceView(NamedTuple):
     def rows(self, table: ReadableTable) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a table."""
         return self.source.rows(self.connection, table)
-
-    def some(self, table: ReadableTable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
-        """Return the rows with these keys, and which of the keys found each row."""
-        return self.source.some(self.connection, table, keys)
 
 
 def source_at(url: str) -> TableSource:
@@ -150,17 +141,7 @@ class _KnownSource:
     ) -> Generator[Current, None, None]:
         """Yield the rows with these keys, as they are now."""
         with self.engine.connect() as connection:
-            yield from self.some(connection, table, keys)
-
-    def some(
-        self, connection: Connection, table: ReadableTable, keys: Sequence[Sequence[str]]
-    ) -> Iterator[Current]:
-        yield from current.current_rows(connection, self._queries, _here(table), keys)
-
-    def search(self, table: ReadableTable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
-        """Return the keys of the first objects that have all these values."""
-        with self.engine.connect() as connection:
-            return current.search(connection, self._queries, _here(table), sought, most)
+            yield from current.current_rows(connection, self._queries, _here(table), keys)
 
 
 def _here(table: ReadableTable) -> ReadableTable:
@@ -219,9 +200,3 @@ class _AnySource:
         assert isinstance(table, AnyTable)
         place = str(table.table)
         return rows.in_batches(table.table, ((place, *one) for one in table.rows(connection)))
-
-    def some(
-        self, connection: Connection, table: ReadableTable, keys: Sequence[Sequence[str]]
-    ) -> Iterator[Current]:
-        assert isinstance(table, AnyTable)
-        return table.some(connection, keys)

@@ -151,12 +151,12 @@ class AnswerTally:
             self._settle(sending, answer.statuses[sending.event_id], now)
         return answer
 
-    def write(self, work: Work) -> None:
-        """Write what the answers came to."""
+    def write(self, work: Work, *, delete: bool) -> None:
+        """Write what the answers came to. With `delete`, delete the rows that did not fail."""
         self.letter(Letter.SUCCESS, self.silent)
         self.silent = []
         work.fail(self.failures)
-        work.finish(self.letters)
+        work.finish(self.letters, delete=delete)
         work.release_all(self.released)
         work.hold_all(self.waiting)
         work.spell(self.spelled)

@@ -8,7 +8,6 @@ from typing import Any
 
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import build
-from eventlog.sinks.conversation import Answering
 from eventlog.sinks.sink import Sink, SinkKind
 
 SINKS = {
@@ -34,7 +33,7 @@ def need_settings(name: str, given: Mapping[str, Any]) -> None:
     kind.need(build(kind.settings, given))
 
 
-def open_sink(name: str, given: Mapping[str, Any], answers: Answering | None = None) -> Sink:
-    """Return the sink of that name with its settings, and with what answers the queries of its receiver."""
+def open_sink(name: str, given: Mapping[str, Any]) -> Sink:
+    """Return the sink of that name with its settings."""
     kind = sink_kind(name)
-    return kind.open(build(kind.settings, given), answers)
+    return kind.open(build(kind.settings, given))

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
-from eventlog.sinks.conversation import Answering, NothingKnown, converse
 from eventlog.sinks.sink import OutgoingDocument, Reply, SinkKind, answered, unanswered, unreachable
 
 LONGEST_ANSWER = 16 << 20  # bytes
@@ -74,16 +73,15 @@ class NoAnswer(EventlogError):
 class CommandSink:
     """One running program; one that fails is started anew for the next document."""
 
-    def __init__(self, settings: CommandSettings, answers: Answering | None = None) -> None:
+    def __init__(self, settings: CommandSettings) -> None:
         self._words = _need_words(settings)
         self._wanted = settings.command_environment
-        self._answers = answers or NothingKnown()
         self._timeout = settings.command_timeout
         self._process: subprocess.Popen[bytes] | None = None
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
-            reply = converse(document.text, self._exchange, self._answers)
+            reply = self._exchange(document.text)
             yield reply
             if not reply.arrived:
                 return

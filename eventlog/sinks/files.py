@@ -245,7 +245,7 @@ def _names_in(record: Path) -> list[str]:
     return [name for names in found for name in names]
 
 
-def _open(settings: FilesSettings, answers: object) -> FilesSink:
+def _open(settings: FilesSettings) -> FilesSink:
     return FilesSink(Path(settings.files_folder), per_batch=settings.files_per_batch)
 
 

@@ -14,10 +14,8 @@ from eventlog import __version__
 from eventlog.core.address import header_word, http_address
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
-from eventlog.sinks.conversation import Answering, NothingKnown, converse
-from eventlog.sinks.parallel import ParallelSink
 from eventlog.sinks.secured import authorization, tls_context
-from eventlog.sinks.sink import OutgoingDocument, Reply, Sink, SinkKind, answered, unanswered, unreachable
+from eventlog.sinks.sink import OutgoingDocument, Reply, SinkKind, answered, unanswered, unreachable
 from eventlog.sinks.timed import TimedConnection
 
 LONGEST_ANSWER = 16 << 20  # bytes
@@ -41,12 +39,6 @@ class HttpSettings:
     http_timeout: float = setting(
         30.0, "seconds until a document counts as not answered", metavar="S", within=(0.01, 86_400)
     )
-    http_parallel: int = setting(
-        1,
-        "documents that are on their way at once, each over a connection of its own",
-        metavar="N",
-        within=(1, 64),
-    )
     http_ca: str | None = setting(
         None, "certificates that are trusted instead of the system's", metavar="FILE"
     )
@@ -57,8 +49,8 @@ class TooLate(EventlogError):
     """no complete answer within {0:g} seconds"""
 
 
-class Post:
-    """The way to one receiver: a connection that is kept as long as it lasts."""
+class HttpSink:
+    """A sink that sends documents one after another over one connection that is kept."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._address = _need_address(settings)
@@ -71,7 +63,17 @@ class Post:
         )
         self._connection: TimedConnection | None = None
 
-    def exchange(self, text: str) -> Reply:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+        for document in documents:
+            reply = self._post(document.text)
+            yield reply
+            if not reply.arrived:
+                return
+
+    def knows(self, name: str) -> bool:
+        return False
+
+    def _post(self, text: str) -> Reply:
         """Return the answer; a kept connection that the receiver closed meanwhile is tried anew, once."""
         until = time.monotonic() + self._timeout
         kept = self._connection
@@ -144,38 +146,10 @@ class Post:
         return (self._address.path or "/") + (f"?{self._address.query}" if self._address.query else "")
 
 
-class HttpSink:
-    """A sink that sends documents one after another over one connection."""
-
-    def __init__(self, post: Post, answers: Answering) -> None:
-        self._post = post
-        self._answers = answers
-
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        for document in documents:
-            reply = converse(document.text, self._post.exchange, self._answers)
-            yield reply
-            if not reply.arrived:
-                return
-
-    def knows(self, name: str) -> bool:
-        return False
-
-    def close(self) -> None:
-        self._post.close()
-
-
 def _need_address(settings: HttpSettings) -> SplitResult:
     if settings.http_url is None:
         raise Misuse("the http sink needs the setting http-url")
     return http_address(settings.http_url)
-
-
-def open_http(settings: HttpSettings, answers: Answering | None = None) -> Sink:
-    """Return a sink with as many connections as the settings ask for."""
-    known = answers or NothingKnown()
-    posts = [Post(settings) for _ in range(settings.http_parallel)]
-    return HttpSink(posts[0], known) if len(posts) == 1 else ParallelSink(posts, known)
 
 
 def _is_closed(connection: http.client.HTTPConnection) -> bool:
@@ -200,4 +174,4 @@ def _retry_after(text: str) -> float | None:
     return min(max(wait, 0.0), LONGEST_WAIT)
 
 
-KIND = SinkKind(HttpSettings, open_http, need=_need_address)
+KIND = SinkKind(HttpSettings, HttpSink, need=_need_address)

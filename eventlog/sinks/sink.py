@@ -7,6 +7,7 @@ Sequential sink gets others too. A sink never raises for what its receiver does:
 from __future__ import annotations
 
 import html
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -14,7 +15,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from eventlog.core.errors import InvalidDocument
 from eventlog.xds import answers
 from eventlog.xds.documents import document
-from eventlog.xds.queries import Query
+
+logger = logging.getLogger("eventlog.publishing")
 
 _BEFORE, _AFTER = "<association>", "</association>"  # as EventWriter writes them
 
@@ -71,7 +73,6 @@ class Reply(NamedTuple):
     arrived: bool = True  # False: the document surely did not reach the receiver
     wait: float | None = None  # seconds that the receiver asks for before anything else is sent
     divide: bool = False  # it was not sent, for it is too large: its halves may not be
-    queries: Sequence[Query] = ()  # what the receiver wants to know first; nothing is settled then
 
     @property
     def halts(self) -> bool:
@@ -105,10 +106,9 @@ def too_large(document: OutgoingDocument, reason: str) -> Reply:
 def answered(reply: bytes) -> Reply:
     """Return the reply in a receiver's own words; other content is no answer."""
     try:
-        said = answers.read_reply(reply)
+        return Reply(answers.read(reply, warn=logger.warning))
     except InvalidDocument as fault:
         return unanswered(str(fault))
-    return Reply(queries=said.queries) if said.queries else Reply(said.statuses)
 
 
 class Sink(Protocol):
@@ -134,15 +134,6 @@ class Sequential(Protocol):
 
 
 @runtime_checkable
-class Parallel(Protocol):
-    """A sink that has several documents on their way at once. One that did not arrive is not the last to get
-    a reply: all that were begun get theirs. After a reply that halts none is begun."""
-
-    def stop(self) -> None:
-        """Begin no further document of the batch; the replies of those on their way still come."""
-
-
-@runtime_checkable
 class Recording(Protocol):
     """A sink that keeps a record of its own of what is out."""
 
@@ -155,6 +146,6 @@ class SinkKind(NamedTuple):
     """A sink as the registry knows it."""
 
     settings: type
-    open: Callable[[Any, Any], Sink]  # with its settings, and what answers queries
+    open: Callable[[Any], Sink]  # with its settings
     keeps_record: bool = False  # it knows which documents are out
     need: Callable[[Any], object] = lambda settings: None  # raises Misuse where a setting is missing

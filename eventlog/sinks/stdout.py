@@ -38,4 +38,4 @@ class StdoutSink:
         """Leave standard output open, because it is not ours to close."""
 
 
-KIND = SinkKind(StdoutSettings, lambda settings, answers: StdoutSink(standard_output()))
+KIND = SinkKind(StdoutSettings, lambda settings: StdoutSink(standard_output()))

@@ -10,7 +10,6 @@ import datetime as dt
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from copy import copy
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,7 +17,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.engine.reflection import Inspector
 from sqlalchemy.exc import CompileError, NoSuchTableError, SQLAlchemyError
 
-from eventlog.core.errors import EventlogError, Misuse, NotExpressible, WrongRow
+from eventlog.core.errors import EventlogError, Misuse, WrongRow
 from eventlog.core.meta_identifiers import read_name
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import bounds_of, kind_of, number_of
@@ -26,7 +25,7 @@ from eventlog.core.values import Kind
 from eventlog.sql.catalogue import NoSuchTable, references_of
 from eventlog.sql.common.key_types import KeyType
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import Current, KeyColumn, Sought
+from eventlog.sql.current import Current, KeyColumn
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import ForeignKey
 
@@ -76,21 +75,6 @@ class AnyTable(ReadableTable):
         self._as_text = text_of
         self.key = tuple(KeyColumn(column.name, "") for column in table.key_columns)
         self._sent = {column.name: KeyType("") for column in table.key_columns}
-
-    def narrowed(self, table: Table) -> AnyTable:
-        """Return the same for the table with fewer columns that may leave."""
-        narrow = copy(self)
-        narrow.table, narrow.columns, narrow.elsewhere = table, table.data, narrow
-        narrow.expressions = ("",) * len(table.data)
-        return narrow
-
-    def sought(self, column: Column, text: str) -> Sought:
-        """Return nothing, because objects of such a table are found by their keys alone."""
-        raise NotExpressible(f"{self.table}: its objects are found by their keys alone")
-
-    def search(self, table: object, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
-        """Return nothing, because objects of such a table are found by their keys alone."""
-        raise NotExpressible(f"{self.table}: its objects are found by their keys alone")
 
     def _load(self, column: Column, value: str) -> str:
         try:

@@ -4,7 +4,7 @@ where the errors of drivers become ours."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -192,12 +192,23 @@ def _translate(context: Any) -> EventlogError | None:
     running = context.execution_context
     if running is not None and running.execution_options.get("skip_user_error_events"):
         return None  # SQLAlchemy itself asks this way whether a table exists
+    if not isinstance(context.original_exception, Exception):  # a signal: the connection is not used again
+        _cancel(context)
+        return None
     words = _words(context.original_exception)
     if context.is_disconnect or context.connection is None:
         return ConnectionLost(words)
     if context.sqlalchemy_exception is None:
         return None
     return DatabaseFailed(" ".join((words, *_advice(context.dialect.name, context.original_exception))))
+
+
+def _cancel(context: Any) -> None:
+    """End in the server what an interrupted session runs, where its driver does not."""
+    scheme, connection = context.dialect.name, context.connection
+    if connection is not None and scheme in SCHEMES and (cancel := SCHEMES[scheme].cancel) is not None:
+        with suppress(EventlogError):  # it has ended
+            cancel(context.engine, connection.connection.dbapi_connection)
 
 
 def _advice(scheme: str, fault: BaseException) -> Iterator[str]:

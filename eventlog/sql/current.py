@@ -43,14 +43,6 @@ class KeyColumn(NamedTuple):
     matches: str = "{c} = {k}"  # whether the column is the key's value
 
 
-class Sought(NamedTuple):
-    """A value that a column must have; of one that holds many values, one of them."""
-
-    column: KeyColumn
-    text: str  # as it is bound
-    many: bool = False
-
-
 class Readable(Protocol):
     """A table or view whose current rows can be read; the catalogue makes them."""
 
@@ -76,19 +68,10 @@ class Readable(Protocol):
     def elsewhere(self) -> Elsewhere | None: ...  # what reads it, where it is in no database of a log
 
 
-class Searchable(Readable, Protocol):
-    """One whose rows can be looked for by what they hold."""
-
-    @property
-    def key_texts(self) -> Sequence[str]: ...  # of alias t: the text of each column of the key
-
-
 class Elsewhere(Protocol):
     """Reads tables of a database in which no log is."""
 
     def current_rows(self, table: Any, keys: Sequence[Sequence[str]]) -> Generator[Current, None, None]: ...
-
-    def search(self, table: Any, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]: ...
 
 
 class TableKeys(NamedTuple):
@@ -243,23 +226,6 @@ def _counted(rows: Generator[Current, None, None], bound: int) -> Iterator[Curre
             yield row
 
 
-def search(
-    connection: Connection, queries: Queries, table: Searchable, sought: Sequence[Sought], most: int
-) -> list[tuple[str, ...]]:
-    """Return the keys, as texts in key order, of the first objects that have all these values."""
-    if table.elsewhere is not None:
-        return table.elsewhere.search(table, sought, most)
-    values = {"n": 0} | {f"k{i}": value.text for i, value in enumerate(sought)}
-    rows = queries.run(
-        connection,
-        "search",
-        _search_holes(table, sought),
-        wanted=json.dumps([values], ensure_ascii=False),
-        most=most,
-    )
-    return [tuple(row) for row in rows]
-
-
 def _bound_keys(
     columns: Sequence[Sequence[str]], dialect: Dialect, number: str = ""
 ) -> Iterator[tuple[int, dict[str, str]]]:
@@ -308,24 +274,6 @@ def _rows_of_keys(queries: Queries, table: Readable, number: str = "", *, few: b
         few_keys="\n  " + queries.filled("few_keys") if few else "",
         cast_keys="".join(f", cast(g.{name} as {kind}) as {name}" for name, kind in names.items()),
     )
-
-
-def _search_holes(table: Searchable, sought: Sequence[Sought]) -> dict[str, str]:
-    """Return the conditions of a search.
-
-    Each of many values is looked for in the group, because it need not be in the row that has another one.
-    """
-    tests = _matching([value.column for value in sought])
-    single = [test for test, value in zip(tests, sought, strict=True) if not value.many]
-    many = [test for test, value in zip(tests, sought, strict=True) if value.many]
-    every = [f"max(case when {test} then 1 else 0 end) = 1" for test in many]
-    return {
-        **_typed([value.column for value in sought]),
-        "source": unbound(table.source),
-        "columns": ", ".join(map(unbound, table.key_texts)),
-        "matches": " and ".join(["k.n = 0", *single, *([f"({' or '.join(many)})"] if many else ())]),
-        "every": " and ".join(every) or "1 = 1",
-    }
 
 
 def _typed(columns: Sequence[KeyColumn]) -> dict[str, str]:

@@ -17,13 +17,10 @@ from eventlog.sql.common.storage import Storage
 from eventlog.sql.stored import OURS, Stored
 
 COMPANIONS = (
-    *("state", "lock", "batch", "retry", "held", "failed", "resync", "notice", "tracked", "version", "done"),
+    *("state", "lock", "batch", "retry", "held", "failed", "resync", "notice", "tracked", "version"),
     "sent",  # the highest record_id that went out
     "known",  # what the receiver has, of logs that are filled by comparing
-    "waiting",  # of logs that were installed before revision 0004
 )
-
-BLOCK = 2048  # record_ids; no range of finished rows crosses such a block
 
 _LEGAL = re.compile(
     r"[\w$# -]+"
@@ -86,9 +83,6 @@ class Log:
         holes["failed_text"] = literal(self.beside("failed"))
         holes["log_pending_text"] = literal(self.beside("pending"))
         holes["log_future_text"] = literal(self.beside("future"))
-        holes["rows_view"] = self._qualified(self.beside("rows"))
-        quotient = self.dialect.quotient.replace("{column}", f"r.{holes['record_id']}")
-        holes["block_of_row"] = quotient.replace("{by}", str(BLOCK))
         holes["place"] = f"{quote(self.place)}." if self.place else ""
         holes["log_sequence"] = self._qualified(self.beside("sequence"))
         holes["indexed_record_id"] = stored.indexed_number(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,7 +21,7 @@ from eventlog.sql.names import Log
 
 PIECES = (
     *("size", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids", "of_ids"),
-    *("gaps", "gap_rows", "every_new_row"),
+    *("row", "row_by_column", "oldest_writer"),
 )
 
 
@@ -36,20 +37,10 @@ class Queries:
         self._texts: WeakKeyDictionary[TextClause, str] = WeakKeyDictionary()  # as a driver takes them
         self._pieces: dict[object, str] = {}
         self._names = names = log.reading_names()
-        names["new_row"] = self.piece("row")
-        names["raw_letter"] = names["letter"]
         names["record_id_name"] = literal(log.column("record_id"))
         names["log_sequence_text"] = literal(log.beside("sequence"))
-        if log.ranged:  # else no letters are outside of it
-            names["letter_beside"] = self.piece("letter_beside")
-            names["letter"] = self.piece("true_letter")
-        else:
-            names["letter_beside"] = "null"
-        self._pieces.clear()  # some were put together before all names were there
-        for piece in ("row", "row_by_column", "not_done"):
-            names[piece] = self.piece(piece)
         for piece in PIECES:
-            self._names[piece] = self.piece(piece)
+            names[piece] = self.piece(piece)
         self._pieces.clear()
 
     def name(self, hole: str) -> str:
@@ -62,13 +53,10 @@ class Queries:
             self._pieces[name] = templates.statement(self.log.dialect, name, **self._names)
         return self._pieces[name]
 
-    def relation(self, name: str, *, in_order: bool = False) -> str:
-        """Return the rows that a statement on pending ones reads; in order by the index that has them so."""
-        key = name, in_order
-        if key not in self._pieces:
-            use = self.log.dialect.index_hint(self.name("log_pending")) if in_order else ""
-            self._pieces[key] = templates.statement(self.log.dialect, name, **self._names, use_index=use)
-        return self._pieces[key]
+    def relation(self, *, in_order: bool = False) -> str:
+        """Return the log as a statement on pending rows reads it; in order by the index that has them so."""
+        hint = self.log.dialect.index_hint(self.name("log_pending")) if in_order else ""
+        return f"{self.name('log')} r {hint}"
 
     def filled(self, name: str, **holes: str) -> str:
         """Return a part of a statement with holes of its own."""
@@ -153,6 +141,32 @@ class Queries:
         if key not in self._clauses:
             self._clauses[key] = text(templates.statement(self.log.dialect, name, **self._names, **holes))
         return self._clauses[key]
+
+
+@contextmanager
+def each_side_once(connection: Connection, dialect: Dialect) -> Iterator[None]:
+    """Make a join read each side once inside the block, whatever the database believes of their sizes.
+
+    Its statistics may be an hour old, from when the tables were empty.
+    """
+    with _joining(connection, dialect.joins_whole, dialect.joins_freely):
+        yield
+
+
+@contextmanager
+def each_row_looked_up(connection: Connection, dialect: Dialect) -> Iterator[None]:
+    """Make a join of few rows look for each of them inside the block, likewise."""
+    with _joining(connection, dialect.joins_by_row, dialect.joins_freely):
+        yield
+
+
+@contextmanager
+def _joining(connection: Connection, begin: str, end: str) -> Iterator[None]:
+    if begin:
+        connection.execute(text(begin))
+    yield
+    if end:
+        connection.execute(text(end))
 
 
 def containing(words: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from eventlog.core.tables import Column, Table
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.key_types import KeyType, key_type_of
-from eventlog.sql.current import Elsewhere, KeyColumn, Sought
+from eventlog.sql.current import Elsewhere, KeyColumn
 from eventlog.sql.relation import Child, place_of, qualified
 
 if TYPE_CHECKING:
@@ -50,22 +49,10 @@ class ReadableTable:
         self.key_texts = tuple(map(self._key_text_of, table.key_columns))
         self.expressions = tuple(map(self._text_of, self.columns))
 
-    def narrowed(self, table: Table) -> ReadableTable:
-        """Return the same query-back with fewer columns."""
-        narrow = copy(self)
-        narrow.table, narrow.columns = table, table.data
-        narrow.expressions = tuple(map(self._text_of, table.data))
-        return narrow
-
     @property
     def view(self) -> bool:
         """Return whether a view is read, as the catalogue had it."""
         return self.table.view
-
-    def sought(self, column: Column, text: str) -> Sought:
-        """Return a value that the column must have; raise InvalidValue if it is none of its type."""
-        compared, key_type = self._compared(column)
-        return Sought(compared, key_type.sent(text), column.multivalued)
 
     def load_key(self, table_key: str) -> tuple[str, ...]:
         """Return the values of a table_key in key order; raise WrongRow if it is not exactly a key of this

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from lxml import etree
 
 from eventlog.core.errors import IllegalCharacter, InvalidDocument
 from eventlog.core.xmlparser import parse
-from eventlog.xds.queries import Query, read_queries
 from eventlog.xds.text import attribute, content
-
-MOST_QUERIES = 1000  # of one reply
 
 
 class Level(enum.IntEnum):
@@ -40,20 +37,13 @@ class Answer(NamedTuple):
     unknown: tuple[Status, ...] = ()  # statuses of events that were not sent
 
 
-class ReceiverReply(NamedTuple):
-    """A receiver's reply to a document, or the queries that it asks first."""
+def read(
+    reply: bytes, limit: int = 16 << 20, warn: Callable[[str], object] = lambda text: None
+) -> list[Status]:
+    """Return the statuses of a reply; raise InvalidDocument if it is no answer.
 
-    statuses: tuple[Status, ...] = ()
-    queries: tuple[Query, ...] = ()
-
-
-def read(reply: bytes, limit: int = 16 << 20) -> list[Status]:
-    """Return the statuses of a reply; raise InvalidDocument if it is no answer."""
-    return list(read_reply(reply, limit).statuses)
-
-
-def read_reply(reply: bytes, limit: int = 16 << 20) -> ReceiverReply:
-    """Return the statuses and the queries of a reply; raise InvalidDocument if it is no answer."""
+    A query is not answered. A reply with a query and no status is a retry.
+    """
     if len(reply) > limit:
         raise InvalidDocument(f"an answer of {len(reply)} bytes is over the limit of {limit}")
     try:
@@ -61,15 +51,18 @@ def read_reply(reply: bytes, limit: int = 16 << 20) -> ReceiverReply:
     except InvalidDocument as fault:
         raise InvalidDocument(f"the answer is no XML that is read: {fault}") from fault
     outputs = root.findall("output")
-    queries = tuple(read_queries(root)) if root.tag == "nds" else ()
-    if len(queries) > MOST_QUERIES:
-        raise InvalidDocument(f"the answer asks more than {MOST_QUERIES} questions")
-    if root.tag != "nds" or (not outputs and not queries):
+    asks = root.find("*/query") is not None
+    if root.tag != "nds" or not (outputs or asks):
         raise InvalidDocument("the answer is no nds document with an output")
     if len(outputs) > 1:
         raise InvalidDocument(f"the answer has {len(outputs)} outputs")
-    found = (status for output in outputs for status in output.iterchildren("status"))
-    return ReceiverReply(tuple(map(_status, found)), queries)
+    statuses = [_status(status) for output in outputs for status in output.iterchildren("status")]
+    if not asks:
+        return statuses
+    if not statuses:
+        return [Status(Level.RETRY, None, "the reply has a query and no status; queries are not answered")]
+    warn("a reply has a query, which is not answered; its statuses count")
+    return statuses
 
 
 def match(event_ids: Iterable[str], statuses: Iterable[Status]) -> Answer:

@@ -14,7 +14,6 @@ from eventlog.core.tables import Tables
 from eventlog.core.xmlparser import parse
 from eventlog.neutral import refuse
 from eventlog.xds import validity
-from eventlog.xds.answers import Status, write_status
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 
@@ -30,12 +29,6 @@ HEARTBEAT = f'{HEAD}<status level="success" type="heartbeat"/>{TAIL}'
 def document(events: Iterable[str]) -> str:
     """Return one document of these events, on one line."""
     return HEAD + "".join(events) + TAIL
-
-
-def answer_document(parts: Iterable[str | Status]) -> str:
-    """Return the document that answers queries: the text of instances, and statuses."""
-    elements = (part if isinstance(part, str) else write_status(part) for part in parts)
-    return f"{_SOURCE}<output>{''.join(elements)}</output></nds>"
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> Iterator[bytes | Refused]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Self
 
@@ -69,11 +69,6 @@ class EventWriter:
         writer = self._writers.get(change[1:3]) or self._writer(change)
         return writer.table_key(change) + writer.association_end
 
-    def instance(self, change: Change, query_id: str | None, keys: Container[str] = ()) -> str:
-        """Return the object as the answer to a query, with these columns of its key."""
-        writer = self._writers.get(change[1:3]) or self._writer(change)
-        return writer.instance(change, query_id, keys)
-
     def _takes_text(self, change: Change) -> bool:
         """Return whether each of the change's columns holds text that is written unchanged."""
         table = self._tables.of(change.schema, change.table)
@@ -112,17 +107,6 @@ class _TableWriter:
             f"{content(self.table_key(change))}{self._association_end}{body}</{name}>"
         )
 
-    def instance(self, change: Change, query_id: str | None, keys: Container[str]) -> str:
-        """Return the element of an object as it is now; null gives no attr."""
-        key = [Field(name, ABSENT, value) for name, value in change.key if name in keys]
-        attributes = self._joint.within(change.fields, change.key) if self._joint else self._attributes
-        elements = [attributes[f.column].tell(f.after) for f in (*key, *change.fields) if f.after is not None]
-        event_id = "" if query_id is None else f' event-id="{attribute(query_id)}"'
-        return (
-            f'<instance class-name="{attribute(change.table)}"{event_id}><association>'
-            f"{content(self.table_key(change))}{self._association_end}{''.join(elements)}</instance>"
-        )
-
     def table_key(self, change: Change) -> str:
         """Return the text of the key: as it came, else written from its values."""
         for name, fact in change.extra:
@@ -152,13 +136,12 @@ class _TableWriter:
 class _Attribute:
     """One attribute of a class: its tags, and how its values are rendered."""
 
-    __slots__ = ("_add", "_gone", "_modify", "_render", "_replace", "_tell")
+    __slots__ = ("_add", "_gone", "_modify", "_render", "_replace")
 
     def __init__(self, name: str, render: Render, gone: Render | None = None) -> None:
         self._add = f'<add-attr attr-name="{attribute(name)}">'
         self._modify = f'<modify-attr attr-name="{attribute(name)}">'
         self._replace = f"{self._modify}<remove-all-values/><add-value>"
-        self._tell = f'<attr attr-name="{attribute(name)}">'
         self._render = render
         self._gone = gone or render  # how a value is rendered that goes
 
@@ -181,10 +164,6 @@ class _Attribute:
             )
         come = "" if after is None else f"<add-value>{self._values(after)}</add-value>"
         return f"{self._modify}{gone}{come}</modify-attr>"
-
-    def tell(self, now: Side) -> str:
-        """Return the attribute of an instance."""
-        return f"{self._tell}{self._values(now)}</attr>"
 
     def _stays(self, side: Side) -> bool:
         """Return whether a value that is the same before and after means the same."""

@@ -1,39 +1,27 @@
 """The same fold and formats on a backlog of any size: Spark carries rows, `eventlog` gives them meaning.
 
 library       DataFrames in, DataFrames out: what `import eventlog_spark` offers
-data_sources  spark.read.format("eventlog"), and one for each format
 backlog       a folder of documents or changes, made of a log or of other inputs
-sequence      change tables, messages and captures, whose records say something of each other
-comparison    what changed between two states
+sequence      change tables and messages, whose records depend on each other
 io            files and DataFrames, in and out, and how rows travel between
 cluster       Spark itself
 """
 
-import os
-import sys
 from importlib import import_module
 
 from eventlog.core.extras import extra
 
-_OFFERS = {
-    "eventlog_spark.comparison.state_frames": ("compare",),
-    "eventlog_spark.library": ("changes", "current", "documents", "log"),
-    "eventlog_spark.data_sources": ("register",),
-}
-_HOME_OF = {name: home for home, names in _OFFERS.items() for name in names}
-
-# Workers of a session that is made from here on have our packages. spark-submit knows the interpreter itself.
-if "PYSPARK_GATEWAY_PORT" not in os.environ:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+_HOME = "eventlog_spark.library"
+_NAMES = ("changes", "current", "documents", "log")
 
 
 def __getattr__(name: str) -> object:
-    """Return a name of the package, loaded when it is first used, because jobs need different parts."""
-    if name not in _HOME_OF:
+    """Return a name of the library, loaded when it is first used, because commands need PySpark later."""
+    if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with extra("spark", "eventlog_spark"):
-        return getattr(import_module(_HOME_OF[name]), name)
+        return getattr(import_module(_HOME), name)
 
 
 def __dir__() -> list[str]:
-    return list(_HOME_OF)
+    return list(_NAMES)

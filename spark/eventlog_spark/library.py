@@ -24,14 +24,16 @@ from eventlog.library import clock_of, read_given
 from eventlog.log import LogSettings
 from eventlog.log_files.current import keyed
 from eventlog.xds.settings import XdsSettings
+from eventlog_spark.backlog.document_rows import FoldToDocuments
 from eventlog_spark.backlog.plain_fold import FoldToRows
 from eventlog_spark.io import log_frames
 from eventlog_spark.io.batches import bounded
 from eventlog_spark.io.frame_rows import Changes, Documents, FrameForm, in_order
 from eventlog_spark.io.log_frames import LogReading, keyed_rows
 from eventlog_spark.io.shuffle import FATES, UNREADABLE, by_current_row, group_rows
-from eventlog_spark.sequence import captures, one_task
-from eventlog_spark.sequence.frame_items import change_tables, messages
+from eventlog_spark.sequence import one_task
+from eventlog_spark.sequence.change_tables import changes_of_tables
+from eventlog_spark.sequence.topic_messages import changes_of_messages
 
 _SOURCES = ("log", "qlik-table", "qlik-message", "gbase", "linter")
 
@@ -123,9 +125,8 @@ def changes(
     """Return the changes in records of a format; with `typed` those of one table, with columns of its types.
 
     A log is folded. Other sources are read by one task, because their records depend on each other. `name` is
-    the name of the records in messages; the name of a change table is taken from it. Change tables, messages
-    and captures can be read in `partitions`; then several change tables of a task go in together, by their
-    names.
+    the name of the records in messages; the name of a change table is taken from it. Change tables and
+    messages can be read in `partitions`; then several change tables of a task go in together, by their names.
     """
     if source not in _SOURCES:
         raise Misuse(f"unknown source {source!r}; known are {', '.join(_SOURCES)}")
@@ -151,14 +152,12 @@ def changes(
 def _in_many_tasks(
     records: Any, source: str, tables: Tables, reading: Any, form: FrameForm, partitions: int, name: str
 ) -> Any:
-    """Return the changes of a sequence or of captures, read in parallel."""
+    """Return the changes of a sequence, read in parallel."""
     if source == "qlik-table":
         named = records if isinstance(records, Mapping) else {name: records}
-        return change_tables(named, tables, reading, form, partitions)
+        return changes_of_tables(named, tables, reading, form, partitions)
     if source == "qlik-message":
-        return messages(records, tables, reading, form, partitions, name)
-    if source == "gbase":
-        return captures.changes_of(records, tables, reading, form, partitions, name)
+        return changes_of_messages(records, tables, reading, form, partitions, name)
     raise Misuse(f"{source} is read by one task: partitions are of other sources")
 
 
@@ -178,7 +177,15 @@ def _folded(
     for table, frame in answers:
         read = read.unionByName(log_frames.current_rows(frame, table))
     together = group_rows(read, by_current_row(), partitions)
-    return together.mapInArrow(FoldToRows(reading, form), from_arrow_schema(form.schema))
+    return together.mapInArrow(_fold(reading, form), from_arrow_schema(form.schema))
+
+
+def _fold(reading: LogReading, form: FrameForm) -> FoldToRows | FoldToDocuments:
+    """Return the task that folds: by column, unless times order the events or documents are indented."""
+    if not isinstance(form, Documents) or reading.rules.handle_future_events:
+        return FoldToRows(reading, form)
+    plain = form.settings.pretty or form.settings.validate
+    return FoldToRows(reading, form) if plain else FoldToDocuments(reading, form)
 
 
 def _reading(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Table]) -> LogReading:

@@ -25,9 +25,6 @@ from typing import TypeVar
 from sqlalchemy import text
 
 from eventlog.core.errors import EventlogError
-from eventlog.operate.finishing import change_mode
-from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.store import Store
 from tests.chaos.audit import Audit
 from tests.chaos.commands import Commands
 from tests.chaos.receiver import Holes, Moody, Witness, object_of
@@ -60,6 +57,7 @@ TALLY = re.compile(r"^eventlog: \d+ inserted, .*$", re.MULTILINE)  # the last li
 SPARK = ("--order", "log", "--finish", "--allow-loopback", "--conf", "spark.ui.enabled=false")
 PATIENCE = 900.0  # seconds that Spark gets on a busy machine
 SPARK_TAKES = 40.0  # seconds; a shorter run is without it
+MODES = ("update", "delete")  # of finishing rows
 
 
 @dataclass(frozen=True)
@@ -86,19 +84,21 @@ class Chaos:
         second: Database,
         disk: SmallDisk | None,
         folder: Path,
+        mode: str,
         seed: int,
     ) -> None:
         self._disk = disk
         self._server, self._second, self._folder = server, second, folder
         self._dice = random.Random(seed)
         self._rig = Writers(database, folder)
+        self._rig.delete_from_log = mode == "delete"
         self._audit = Audit(self._rig.engine, database.dialect.name)
         self._holes = Holes()
         self._witness = Witness(self._holes, folder / "taken")
         self._moody = Moody(self._witness, random.Random(seed + 1))
         self._arrivals = Arrivals()
         self._arrivals.behave = self._moody
-        self._commands = Commands(self._rig.url, folder)
+        self._commands = Commands(self._rig.url, folder, {"EVENTLOG_DELETE_FROM_LOG": str(mode == "delete")})
         self._counts: Counter[str] = Counter()
         self._faults: list[str] = []
         self._applying: list[subprocess.Popen[bytes]] = []
@@ -107,9 +107,8 @@ class Chaos:
         self._operators = random.Random(seed + 2)
         (folder / "tables.toml").write_text(TABLES)
 
-    def run(self, seconds: float, mode: FinishMode) -> Outcome:
+    def run(self, seconds: float) -> Outcome:
         """Run everything at once for so long, then end in peace."""
-        change_mode(Store(self._rig.engine, self._rig.log), mode, "chaos")
         ends = time.monotonic() + seconds
         spark_at = time.monotonic() + seconds / 2 if seconds >= SPARK_TAKES else None
         operators = threading.Thread(target=self._operate, args=(ends,))
@@ -193,7 +192,7 @@ class Chaos:
         """Skip an event that failed, or one that waits to go out."""
         names = self._rig.log.names()
         letters = "('E', 'F')" if self._operators.random() < 0.5 else "('N')"
-        asked = f"select {names['record_id']} from {names['rows_view']} where {names['status']} in {letters}"
+        asked = f"select {names['record_id']} from {names['log']} where {names['status']} in {letters}"
         found = sorted(self._numbers(f"{asked} order by 1 limit 20"))
         if found:
             self._commands.run("skip", str(self._operators.choice(found)), "--reason", "chaos")
@@ -312,7 +311,7 @@ class Chaos:
     def _note_skipped(self) -> None:
         """Note the rows that were skipped since the last time, before a purge takes them away."""
         names = self._rig.log.names()
-        asked = f"select {names['record_id']} from {names['rows_view']} where {names['status']} = 'W'"
+        asked = f"select {names['record_id']} from {names['log']} where {names['status']} = 'W'"
         rows, objects = _patiently(lambda: (self._numbers(asked), self._audit.rows()))
         for row in rows - self._skipped:
             self._holes.tear(objects[row], row)
@@ -321,7 +320,7 @@ class Chaos:
     def _waiting_objects(self) -> set[str]:
         """Return the objects that have a new row."""
         names = self._rig.log.names()
-        asked = f"select {names['record_id']} from {names['rows_view']} where {names['status']} = 'N'"
+        asked = f"select {names['record_id']} from {names['log']} where {names['status']} = 'N'"
         new, objects = _patiently(lambda: (self._numbers(asked), self._audit.rows()))
         return {objects[row] for row in new}
 
@@ -357,7 +356,7 @@ def _patiently(ask: Callable[[], Answer]) -> Answer:
             time.sleep(0.2)
 
 
-def run(product: str, mode: FinishMode, seconds: float, seed: int, folder: Path) -> Outcome:
+def run(product: str, mode: str, seconds: float, seed: int, folder: Path) -> Outcome:
     """Return a run on a server of its own."""
     with (
         KILLABLE[product]() as (server, database),
@@ -368,6 +367,6 @@ def run(product: str, mode: FinishMode, seconds: float, seed: int, folder: Path)
             disk = stack.enter_context(small_disk(folder / "disk", DISK))
         except NoSmallDisk:
             disk = None
-        chaos = Chaos(server, database, second, disk, folder, seed)
+        chaos = Chaos(server, database, second, disk, folder, mode, seed)
         stack.callback(chaos.close)
-        return chaos.run(seconds, mode)
+        return chaos.run(seconds)

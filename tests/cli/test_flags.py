@@ -91,7 +91,7 @@ TAKEN_ALONG = {
     "uninstall": {"--log-time"},
     "compare": {"--trim-char"},  # of the gbase that is read
     "convert": {"--loopback-rows"},
-    "deliver": {"--http-parallel", "--files-per-batch", "--csv-delimiter", "--csv-quote", "--csv-null"},
+    "deliver": {"--files-per-batch", "--csv-delimiter", "--csv-quote", "--csv-null"},
     "explain": {"--loopback-rows", "--insert-query-back", "--max-changes", "--association"},
 }
 CASES = {
@@ -169,7 +169,6 @@ LIVE = {
     "preview": {
         "--max-value": ("preview", "--max-value 3", "a value of 4 bytes is over the limit of 3"),
     },
-    "query": {"--max-value": ("query --class usr", "--max-value 3", "over the limit of 3")},
     "run": {
         "--max-value": ("preview", "--max-value 3", "a value of 4 bytes is over the limit of 3"),
         "--monitor-port": ("run --once", "--monitor-port PORT", "status page at http://127.0.0.1:"),
@@ -187,19 +186,17 @@ SHOWN = {
     "untrack": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "resync": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "check": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
-    "compare": "compare/*.py spark/*.py transfer/*.py core/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
+    "compare": "compare/*.py transfer/*.py core/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
     "run": "publisher/*.py sinks/*.py compare/*.py people/*.py receiver/*.py sql/*.py"
     " cli/test_no_traceback.py",
     "pause": "publisher/*.py sql/*.py",
     "resume": "publisher/*.py sql/*.py",
     "preview": "compare/*.py publisher/*.py sql/*.py core/*.py xds/*.py",
-    "query": "compare/*.py publisher/*.py sql/*.py xds/*.py",
     "status": "publisher/*.py sql/*.py",
     "errors": "publisher/*.py sql/*.py",
     "redrive": "publisher/*.py sql/*.py",
     "skip": "publisher/*.py sql/*.py",
     "purge": "publisher/*.py sql/*.py",
-    "finish-mode": "publisher/*.py sql/*.py",
     "deliver": "publisher/*.py sinks/*.py transfer/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
     "receive": "receiver/*.py",
     "convert": "sequence/*.py gbase/*.py linter/*.py qlik/*.py transfer/*.py core/*.py xds/*.py",

@@ -40,6 +40,10 @@ class Life:
         """Look for what differs; how many objects did."""
         return self._comparing.poll()
 
+    def send(self) -> None:
+        """Publish without a poll."""
+        self._publisher.cycle()
+
     def cycle(self) -> int:
         """Poll and publish; how many objects differed."""
         found = self._comparing.poll()

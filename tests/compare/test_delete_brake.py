@@ -264,7 +264,7 @@ def test_a_daemon_counts_the_stopped_tables(world: World, tmp_path: Path) -> Non
     monitor = Monitor()
 
     def run_once() -> None:
-        Daemon(config, lambda: config, Signals(), once=True, monitor=monitor).run()
+        Daemon(config, Signals(), once=True, monitor=monitor).run()
 
     fill(world, 20)
     run_once()

@@ -283,16 +283,13 @@ def test_the_command_leaves_the_source_as_it_was(postgres: Database, lite: Lite,
         assert shell.run("run", "--once").stdout == ""
         assert shell.run("check").code == 0, shell.run("check").stdout
         assert shell.run("preview").code == 0
-        assert shell.run("check", "--deep").code == shell.run("resync", "usr").code == 2
+        assert shell.run("resync", "usr").code == 2
         done = shell.run("run", "--once", "--mode", "trigger")
         assert (done.code, "publication-mode" in done.stderr) == (2, True)
         done = shell.run("run", "--once", "--sync-tables", "usr nowhere")
         assert (done.code, "nowhere" in done.stderr) == (1, True)
         done = shell.run("run", "--once", "--snapshot", "none")
         assert (done.code, done.stdout) == (0, "")
-        found = shell.run("query", "--object", "idu=1,table=usr")
-        assert "Jack" in found.stdout, found
-        assert "secret" not in found.stdout
     assert hashlib.sha256(lite.path.read_bytes()).hexdigest() == before
     assert json.dumps(sorted(path.name for path in tmp_path.glob("source*"))) == '["source.db"]'
 

@@ -17,21 +17,19 @@ from hypothesis import strategies as st
 from lxml import etree
 from sqlalchemy import text
 
-from eventlog.compare.polling import each_side_once, gone_statement
+from eventlog.compare.polling import gone_statement
 from eventlog.compare.sqldigest import digest_of
 from eventlog.core import tablesfile
 from eventlog.core.settings import build
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
-from eventlog.operate.finishing import change_mode
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import read_readable, read_tables
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.receiver_state import StateLost
 from eventlog.sql.log.upkeep import Which
-from eventlog.sql.queries import unbound
+from eventlog.sql.queries import each_side_once, unbound
 from tests.commands import Shell
 from tests.compare.rig import Replica, life, rows_of
 from tests.databases import Database
@@ -45,16 +43,14 @@ pytestmark = pytest.mark.quick
 _NAMES = itertools.count()
 
 
-@pytest.mark.parametrize(
-    ("state_values", "mode"),
-    [(True, FinishMode.UPDATE), (False, FinishMode.DELETE), (True, FinishMode.RANGES)],
-)
-def test_the_replica_is_the_table_after_each_poll(world: World, state_values: bool, mode: FinishMode) -> None:
+@pytest.mark.parametrize(("state_values", "delete"), [(True, False), (False, True)])
+def test_the_replica_is_the_table_after_each_poll(world: World, state_values: bool, delete: bool) -> None:
     dice, replica = random.Random(19), Replica()
-    change_mode(world.store, mode, "test")
     values = (None, "", " ", "a", "a ", "A", "ä", "x;'\"=+\\<>", "1" * 64)
     for _ in range(4):  # lives of a publisher
-        with life(world, replica, state_values=state_values, batch_size=3) as publisher:
+        with life(
+            world, replica, state_values=state_values, batch_size=3, delete_from_log=delete
+        ) as publisher:
             for _ in range(4):
                 before = rows_of(world)
                 _change(world, dice, values)

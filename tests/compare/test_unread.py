@@ -59,9 +59,7 @@ def test_a_table_that_cannot_be_read_stops_no_other(beside: World) -> None:
         assert "pk_pk=3" in str(receiver.events[-1].findtext("association"))
 
 
-@pytest.mark.parametrize(
-    "section", [{"publish": ["v"]}, {"withhold": ["v"]}, {"max-value": 5}, {"version": "v"}]
-)
+@pytest.mark.parametrize("section", [{"publish": ["v"]}, {"withhold": ["v"]}, {"max-value": 5}])
 def test_a_table_that_is_gone_stops_no_other_whatever_the_settings_say_of_it(
     beside: World, section: dict[str, object]
 ) -> None:

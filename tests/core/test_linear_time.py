@@ -23,12 +23,9 @@ from eventlog.gbase.hex_dump import read_dump
 from eventlog.gbase.schema import read_schema
 from eventlog.linter import types as linter
 from eventlog.original import export, jdbc, lookup, secrets
-from eventlog.publisher import cleanup
 from eventlog.qlik import mask, sequence, sqltypes
 from eventlog.qlik.headertimes import check_form, read_header_time
 from eventlog.sql.dialects import DIALECTS
-from eventlog.sql.names import Log
-from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.web.receiver import incoming
 from eventlog.xds import answers, split
 
@@ -273,43 +270,3 @@ def test_names_in_toml(name: str) -> None:
 
 
 # --- statements
-
-
-def clean_up(text: str) -> object:
-    return (
-        cleanup.cleans_up(text, THE_LOG),
-        cleanup.names_log(text, THE_LOG),
-        cleanup.calls_routine(text, THE_LOG),
-    )
-
-
-THE_LOG = Log(POSTGRESQL)
-STATEMENTS = [
-    "/*",
-    "/**/",
-    "/* ",
-    "--",
-    "'",
-    "''",
-    "' ",
-    '"',
-    '" ',
-    "`",
-    "1, ",
-    "1 + ",
-    "f(",
-    "(",
-    "a ",
-    "a.",
-]
-BEGINNINGS = ["", "delete from eventlog where status = 'S' and event_time < "]
-
-
-def test_statements() -> None:
-    for piece, before in product(STATEMENTS, BEGINNINGS):
-        attempt(clean_up, before + piece * (LETTERS // len(piece)))
-
-
-def test_a_long_list_is_read() -> None:
-    numbers = ", ".join(map(str, range(200_000)))
-    assert cleanup.cleans_up(f"delete from eventlog where record_id in ({numbers})", THE_LOG)

@@ -91,7 +91,6 @@ def test_the_defaults_of_what_an_export_leaves_out_are_stated() -> None:
         "enable-refs": True,
         "enable-meta-identifiers": True,
         "time-syntax": 1,
-        "transaction-isolation-level": "read committed",
         "reconnect": 30,
         "disable": False,
     }
@@ -123,10 +122,6 @@ SETTINGS = [
     (("force-username-case", "upper (to uppercase)"), {"force-username-case": "upper"}),
     (("force-username-case", "lower"), {"force-username-case": "lower"}),
     (("force-username-case", "don't force"), {}),
-    (("transaction-isolation-level", "none"), {"transaction-isolation-level": "read committed"}),
-    (("transaction-isolation-level", "unsupported"), {"transaction-isolation-level": "read committed"}),
-    (("transaction-isolation-level", "Read-Uncommitted"), {"transaction-isolation-level": "read committed"}),
-    (("transaction-isolation-level", "serializable"), {"transaction-isolation-level": "serializable"}),
     (("column-position-comparator", "com.x.StringByteComparator"), {}),
     (("minimal-metadata", "1"), {"enable-refs": False}),
     (("minimal-metadata", "0"), {}),
@@ -243,7 +238,6 @@ def test_what_cannot_be_read_is_reported() -> None:
             "the catalogue of every supported database has the position of columns",
         ),
         (("force-username-case", "mixed"), "'mixed' is not one of upper, lower"),
-        (("post-poll-stmt", "delete from eventlog"), "post-poll-stmt may not change the log"),
         (
             ("preserve_sql_whitespace", "no"),
             'preserve_sql_whitespace = "no": statements run unchanged',
@@ -403,24 +397,20 @@ def test_every_parameter_is_found_by_all_its_names() -> None:
         assert found == [known] * len(found)
 
 
-def test_statements_that_are_understood_stay_without_their_neighbours() -> None:
-    text = "call a(); delete from eventlog; delete from eventlog where record_id = 1"
-    found = imported(("post-poll-stmt", text))
-    assert said(found)["post-poll-stmt"] == "call a(); delete from eventlog where record_id = 1"
-    assert 'post-poll-stmt = "delete from eventlog": post-poll-stmt may not change the log' in reasons(found)
-    assert "post-poll-stmt" not in said(imported(("post-poll-stmt", "delete from eventlog")))
+def test_a_statement_that_names_the_log_is_taken_over_with_a_note() -> None:
+    found = imported(("post-poll-stmt", "delete from eventlog"))
+    assert said(found)["post-poll-stmt"] == "delete from eventlog"
+    assert "may delete rows" in str(found.lines)
+    assert "may delete rows" not in str(imported(("post-poll-stmt", "call a()")).lines)
 
 
 def test_deletion_that_an_export_leaves_out_is_assumed_and_reported() -> None:
     found = imported(("batch-size", "1"))
     assert found.settings["delete-from-log"] is True
     assert "delete-from-log: the export leaves it out, which means yes in two editions" in reasons(found)
-    assert "eventlog finish-mode update" in reasons(found)
     kept = imported(("delete-from-log", "no"))
     assert (kept.settings["delete-from-log"], "delete-from-log" in reasons(kept)) == (False, False)
     assert imported(("publication-mode", "2")).settings["delete-from-log"] is False
-    (note,) = (line.note for line in kept.lines if line.name == "delete-from-log")
-    assert "`eventlog finish-mode` changes it" in note
 
 
 def test_an_interval_beside_a_time_of_day_is_reported() -> None:

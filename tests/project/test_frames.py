@@ -76,7 +76,7 @@ def test_the_stack_of_a_pick_up_is_short(
         given = {"url": own, "sync_tables": "usr", "allow_loopback": True}
         config = Config(given | {"sink": "files", "files_folder": str(tmp_path)})
         with stacks_at("old_value") as stacks:
-            Daemon(config, lambda: config, Signals(), once=True).run()
+            Daemon(config, Signals(), once=True).run()
         assert world.counts() == {"S": 1}
         engine.dispose()
     assert len(stacks) == 2  # how many bytes the rows have, and the rows

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Engine
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
 from eventlog.jobs.report import Report
-from eventlog.sinks.http import HttpSettings, open_http
+from eventlog.sinks.http import HttpSettings, HttpSink
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.targets.tables.database import Database as DatabaseTarget
 from eventlog.targets.tables.settings import ApplySettings
@@ -63,7 +63,7 @@ def log_row_to_http(world: World) -> list[str]:
     world.user(1)
     with (
         receiver(accept(count(1))) as url,
-        closing(open_http(HttpSettings(http_url=url))) as sink,
+        closing(HttpSink(HttpSettings(http_url=url))) as sink,
         world.publisher(sink) as publisher,
     ):
         world.write(key(1, event_type=2, column_name="fname", old_value="a", new_value="b"))

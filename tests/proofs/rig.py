@@ -107,6 +107,7 @@ class Rig:
         self.random = random.Random(SEED)
         self.processes: list[subprocess.Popen[bytes]] = []
         self.programs = ["eventlog", BY_COLUMN]
+        self.delete_from_log = False
         migrate.install(self.engine, self.log)
         self.prepare()
 
@@ -131,6 +132,7 @@ class Rig:
             *words,
         ]
         known = os.environ | {"EVENTLOG_URL": self.url, "PYTHONPATH": str(ROOT)} | (environment or {})
+        known["EVENTLOG_DELETE_FROM_LOG"] = str(self.delete_from_log)
         with (self.folder / "publisher.log").open("ab") as log:
             process = subprocess.Popen(command, env=known, cwd=self.folder, stdout=log, stderr=log)
         self.processes.append(process)
@@ -186,7 +188,7 @@ class Rig:
         """Wait until every row is published, or has one of those letters; of patience is how long none is."""
         names = self.log.names()
         ended = ", ".join(f"'{letter}'" for letter in ("S", *but))
-        pending = text(f"select count(*) from {names['rows_view']} where {names['status']} not in ({ended})")
+        pending = text(f"select count(*) from {names['log']} where {names['status']} not in ({ended})")
         fewest, deadline = sys.maxsize, 0.0
         while True:
             with self.engine.connect() as connection:

@@ -13,14 +13,11 @@ from typing import Any
 
 import pytest
 
-from eventlog.operate.finishing import change_mode
-from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.store import Store
 from tests.databases import Database
 from tests.killable import KILLABLE
 from tests.proofs.rig import BY_COLUMN, KILLS, PATIENCE, SECONDS, Arrivals, Chain, Rig, events_of, first_row
 
-UPDATE, DELETE, RANGES = FinishMode
+UPDATE, DELETE = False, True  # handled rows
 PAUSE = SECONDS / KILLS / 3  # the longest time between something that comes and a kill
 SMALL = ("--batch-size", "3", "--query-limit", "20")  # so that cycles are full
 HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry-longest", "1")
@@ -29,7 +26,7 @@ HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry
 @pytest.fixture
 def rig(database: Database, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rig]:
     made = Rig(database, tmp_path)
-    change_mode(Store(made.engine, made.log), request.param, "test")
+    made.delete_from_log = request.param
     yield made
     made.close()
 
@@ -69,7 +66,7 @@ def kill_and_restart(rig: Rig, arrived: Callable[[], int], *words: str) -> None:
     [
         (UPDATE, ()),
         pytest.param(DELETE, (), marks=pytest.mark.long),
-        pytest.param(RANGES, ("--files-per-batch",), marks=pytest.mark.long),
+        pytest.param(DELETE, ("--files-per-batch",), marks=pytest.mark.long),
     ],
     indirect=["rig"],
 )
@@ -87,9 +84,9 @@ def test_files_hold_every_event_once(rig: Rig, more: tuple[str, ...]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("rig", "parallel"), [(UPDATE, "1"), (DELETE, "4"), (RANGES, "4")], indirect=["rig"])
+@pytest.mark.parametrize("rig", [UPDATE, DELETE], indirect=True)
 def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
-    rig: Rig, arrivals: Arrivals, parallel: str
+    rig: Rig, arrivals: Arrivals
 ) -> None:
     def accept_late(handler: Any) -> None:
         arrivals.documents.append(handler.document)
@@ -97,7 +94,7 @@ def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
         handler.reply(b"<nds><output/></nds>")
 
     arrivals.behave = accept_late
-    words = (*HTTP, "--http-url", arrivals.url, "--http-parallel", parallel, *SMALL)
+    words = (*HTTP, "--http-url", arrivals.url, *SMALL)
     kill_and_restart(rig, lambda: len(arrivals.documents), *words)
     chain = Chain()
     for document in arrivals.documents:
@@ -107,7 +104,7 @@ def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rig", [DELETE, RANGES], indirect=True)
+@pytest.mark.parametrize("rig", [UPDATE, DELETE], indirect=True)
 def test_a_backlog_that_is_read_by_column_arrives_in_order(rig: Rig, arrivals: Arrivals) -> None:
     rig.programs = [BY_COLUMN]
     words = (*HTTP, "--http-url", arrivals.url)
@@ -127,10 +124,8 @@ def test_a_backlog_that_is_read_by_column_arrives_in_order(rig: Rig, arrivals: A
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("rig", "parallel"), [(DELETE, "1"), (RANGES, "1"), (UPDATE, "8")], indirect=["rig"])
-def test_a_receiver_that_misbehaves_gets_every_event_in_order(
-    rig: Rig, arrivals: Arrivals, parallel: str
-) -> None:
+@pytest.mark.parametrize("rig", [DELETE, UPDATE], indirect=True)
+def test_a_receiver_that_misbehaves_gets_every_event_in_order(rig: Rig, arrivals: Arrivals) -> None:
     def misbehave(handler: Any) -> None:
         choice = rig.random.random()
         if choice < 0.06:
@@ -148,7 +143,7 @@ def test_a_receiver_that_misbehaves_gets_every_event_in_order(
             handler.accept()
 
     arrivals.behave = misbehave
-    rig.start(*HTTP, "--http-url", arrivals.url, "--http-parallel", parallel)
+    rig.start(*HTTP, "--http-url", arrivals.url)
     with rig.writing():
         time.sleep(SECONDS)
     rig.drain()

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.quick
 def call(world: World, *words: str, **environment: str) -> Result:
     """Return a command on the world's log."""
     url = world.engine.url.render_as_string(hide_password=False)
-    environment = {"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr"} | environment
+    always = {"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr"}
+    environment = always | {"EVENTLOG_DELETE_FROM_LOG": str(world.delete_from_log)} | environment
     return CliRunner().invoke(cli, words, env=environment)
 
 
@@ -168,32 +169,13 @@ def test_status_tells_how_the_log_stands(world: World) -> None:
     assert "pending" in call(world, "status").output
 
 
-def test_query_answers_what_the_engine_would_ask(world: World, tmp_path: Path) -> None:
-    world.user(1)
-    world.user(2, "Jane", "Doe")
-    found = call(world, "query", "--class", "usr", "--search", "lname=Doe", "--read", "fname")
-    assert found.exit_code == 0
-    assert found.stdout.count("<instance") == 1
-    assert '<attr attr-name="fname"><value type="string">Jane</value></attr></instance>' in found.stdout
-    asked = '<query event-id="7" class-name="usr"><read-attr/></query>'
-    (tmp_path / "q.xml").write_text(f"<nds><input>{asked}</input></nds>")
-    reported = call(world, "query", str(tmp_path / "q.xml"), "--pretty")
-    assert reported.stdout.count('event-id="7"') == 3
-    assert "\n    <instance" in reported.stdout
-    for text, fault in (
-        ("no XML", "q.xml: no XML document begins here"),
-        ("<nds><input/></nds>", "q.xml: this is no nds document with a query"),
-        (f"<nds><input>{asked * 1001}</input></nds>", "q.xml: more than 1000 queries"),
-    ):
-        (tmp_path / "q.xml").write_text(text)
-        wrong = call(world, "query", str(tmp_path / "q.xml"))
-        assert (wrong.exit_code, fault in str(wrong.exception)) == (1, True)
-    kept = call(world, "query", "--class", "usr", "--read", "lname", "--no-attributes")
-    assert "wants none" in str(kept.exception)
-    assert "not in both" in str(call(world, "query", str(tmp_path / "q.xml"), "--class", "usr").exception)
-    assert "NAME=VALUE" in str(call(world, "query", "--search", "x").exception)
-    refused = call(world, "query", "--class", "ghost")
-    assert (refused.exit_code, 'status level="error"' in refused.stdout) == (1, True)
+def test_check_warns_of_a_statement_that_names_the_log(world: World) -> None:
+    def warns(statement: str) -> bool:
+        return "names the log" in call(world, "check", EVENTLOG_POST_POLL_STMT=statement).output
+
+    assert warns("call tidy(); truncate EVENTLOG")
+    assert warns('delete from app."eventlog_retry"')
+    assert not warns("insert into archive_of_eventlog values (1)")
 
 
 def test_preview_prints_what_the_next_cycle_would_send_and_changes_nothing(world: World) -> None:

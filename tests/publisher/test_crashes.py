@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from eventlog.operate.finishing import change_mode
 from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import OutgoingDocument, Reply
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, events_of, key
@@ -61,13 +59,13 @@ def files(folder: Path) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("mode", FinishMode)
+@pytest.mark.parametrize("delete", [False, True])
 @pytest.mark.parametrize("left", range(7))
 def test_the_parts_of_a_cut_event_are_out_once(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, mode: FinishMode
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, delete: bool
 ) -> None:
     """Write three files of one delivery, each with its name in another place first."""
-    change_mode(world.store, mode, "test")
+    world.delete_from_log = delete
     world.write(key(3, event_type=4))
     world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(5)))
     world.write(key(2, event_type=4))
@@ -84,7 +82,7 @@ def test_the_parts_of_a_cut_event_are_out_once(
     found = [event_id for event_ids in files(tmp_path).values() for event_id in event_ids]
     assert sorted(event_id.partition(".")[2] for event_id in found) == ["", "", "", "2", "3"]
     assert len(set(found)) == 5
-    assert world.letters() == ({} if mode is FinishMode.DELETE else dict.fromkeys(range(1, 8), "S"))
+    assert world.letters() == ({} if delete else dict.fromkeys(range(1, 8), "S"))
     assert world.remembered() == 0
 
 

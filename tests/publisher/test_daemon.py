@@ -19,9 +19,8 @@ from urllib.request import urlopen
 import pytest
 from sqlalchemy import text
 
-from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.errors import EventlogError
 from eventlog.jobs.signals import Signals
-from eventlog.operate.finishing import change_mode
 from eventlog.publisher import daemon as loop
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
@@ -31,7 +30,6 @@ from eventlog.publisher.monitor import Monitor
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect
-from eventlog.sql.log.finishing import Contradiction, FinishMode
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.server import serving
 from tests.killable import KILLABLE
@@ -64,13 +62,12 @@ class Run:
     def __init__(
         self,
         config: Config,
-        reload: Callable[[], Config],
         clock: Callable[[], dt.datetime] = dt.datetime.now,
     ) -> None:
         self.signals = Signals()
         self.monitor = Monitor()
         self.fault: BaseException | None = None
-        self.daemon = Daemon(config, reload, self.signals, monitor=self.monitor, clock=clock)
+        self.daemon = Daemon(config, self.signals, monitor=self.monitor, clock=clock)
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
 
@@ -104,7 +101,7 @@ def configured(world: World, arrivals: Arrivals, **given: Any) -> Config:
 @contextmanager
 def running(world: World, arrivals: Arrivals, **given: Any) -> Iterator[Run]:
     config = configured(world, arrivals, **given)
-    run = Run(config, lambda: config)
+    run = Run(config)
     try:
         yield run
     finally:
@@ -251,46 +248,11 @@ def test_heartbeats_come_while_it_sleeps(
         assert upkeep.state().heartbeat_at is not None
 
 
-def test_settings_are_read_again_and_wrong_ones_leave_the_old(world: World, arrivals: Arrivals) -> None:
-    configs: list[Config | Misuse] = [Misuse("no"), configured(world, arrivals, batch_size=10)]
-
-    def reload() -> Config:
-        found = configs.pop(0)
-        if isinstance(found, Misuse):
-            raise found
-        return found
-
-    run = Run(configured(world, arrivals), reload)
-    try:
-        until(lambda: run.monitor.ready)
-        for left in (1, 0):
-            run.signals.reload = True
-            until(lambda left=left: len(configs) == left)  # type: ignore[misc]
-        until(lambda: not run.signals.reload)
-        time.sleep(0.3)
-        world.write(*(key(number, event_type=4) for number in range(5)))
-        until(lambda: world.counts() == {"S": 5})
-    finally:
-        run.stop()
-    assert len(arrivals.documents) < 5
-
-
-def test_disabled_it_publishes_nothing_also_when_it_is_reported_so_later(
-    world: World, arrivals: Arrivals
-) -> None:
+def test_disabled_it_publishes_nothing(world: World, arrivals: Arrivals) -> None:
     world.write(key(1, event_type=4))
-    off = configured(world, arrivals, disable=True)
     with pytest.raises(Disabled, match="disable = true"):
-        Daemon(off, lambda: off, Signals()).run()
+        Daemon(configured(world, arrivals, disable=True), Signals()).run()
     assert world.counts() == {"N": 1}
-    run = Run(configured(world, arrivals), lambda: off)
-    try:
-        until(lambda: world.counts() == {"S": 1})
-        run.signals.reload = True
-        until(lambda: not run.thread.is_alive())
-        assert isinstance(run.fault, Disabled)
-    finally:
-        run.stop()
 
 
 def test_fatal_ends_it(world: World, arrivals: Arrivals) -> None:
@@ -302,15 +264,13 @@ def test_fatal_ends_it(world: World, arrivals: Arrivals) -> None:
     assert world.letters() == {1: "F", 2: "N"}
 
 
-@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_statements_run_after_a_cycle_that_published(world: World, arrivals: Arrivals, level: str) -> None:
+def test_statements_run_after_a_cycle_that_published(world: World, arrivals: Arrivals) -> None:
     world.change("create table marks (n integer)")
     try:
         with running(
             world,
             arrivals,
             post_poll_stmt="insert into marks values (1); insert into marks values (2)",
-            transaction_isolation_level=level,
         ):
             world.write(key(1, event_type=4))
             until(lambda: _count(world, "marks") == 2)
@@ -318,6 +278,34 @@ def test_statements_run_after_a_cycle_that_published(world: World, arrivals: Arr
         assert _count(world, "marks") == 2
     finally:
         world.change("drop table marks")
+
+
+def test_a_statement_that_fails_is_logged_and_the_publisher_goes_on(
+    world: World, arrivals: Arrivals, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Leave nothing of the statements before it."""
+    world.change("create table marks (n integer)")
+    try:
+        words = "insert into marks values (1); insert into nowhere values (2)"
+        with running(world, arrivals, post_poll_stmt=words) as run:
+            for number in (1, 2):
+                world.write(key(number, event_type=4))
+                until(lambda: f"<association>idu={number}," in "".join(arrivals.documents))  # noqa: B023
+            until(lambda: caplog.text.count("post-poll-stmt failed: insert into nowhere") == 2)
+            assert run.fault is None
+        assert _count(world, "marks") == 0
+    finally:
+        world.change("drop table marks")
+
+
+def test_a_statement_that_names_the_log_is_a_warning(
+    world: World, arrivals: Arrivals, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = "delete from eventlog where status = 'S'"
+    with running(world, arrivals, post_poll_stmt=words):
+        world.write(key(1, event_type=4))
+        until(lambda: world.counts() == {})
+    assert f"post-poll-stmt names the log: {words}" in caplog.text
 
 
 def test_statements_run_after_each_connect(world: World, arrivals: Arrivals) -> None:
@@ -389,7 +377,7 @@ def test_a_time_of_day_is_met_also_where_the_clock_is_set_meanwhile(
         return now
 
     config = configured(world, arrivals, time_of_day="9:00:05, 12:00:00")
-    run = Run(config, lambda: config, look)
+    run = Run(config, look)
     try:
         until(lambda: looked)
         world.write(key(1, event_type=4))
@@ -422,7 +410,7 @@ def test_who_waits_for_a_time_of_day_keeps_the_lock(
 
     shown = [dt.datetime(2025, 3, 23, 11)]
     config = configured(world, arrivals, time_of_day="10:00:00")
-    run = Run(config, lambda: config, lambda: shown[0])
+    run = Run(config, lambda: shown[0])
     try:
         until(lambda: "eventlog_cycles_total 1" in run.monitor.text())
         world.write(key(1, event_type=4))
@@ -523,21 +511,10 @@ def test_a_process_stops_with_0_when_reported_and_with_1_on_fatal(postgres: Any,
         assert b"geheim" not in words
 
 
-def test_a_setting_that_contradicts_how_the_log_is_finished_ends_the_publisher(
-    world: World, arrivals: Arrivals
-) -> None:
-    change_mode(world.store, FinishMode.DELETE, "test")
-    world.write(key(1, event_type=4))
-    config = configured(world, arrivals, delete_from_log=False)
-    with pytest.raises(Contradiction):
-        Daemon(config, lambda: config, Signals()).run()
-    assert world.counts() == {"N": 1}
-
-
 def test_once_is_one_cycle_and_tells_what_went_wrong(world: World, arrivals: Arrivals) -> None:
     def once(**given: Any) -> None:
         config = configured(world, arrivals, **given)
-        Daemon(config, lambda: config, Signals(), once=True).run()
+        Daemon(config, Signals(), once=True).run()
 
     world.write(key(1, event_type=4), key(2, event_type=4))
     once(query_limit=1)
@@ -571,5 +548,5 @@ def test_the_wait_before_connecting_again_grows_to_reconnect(monkeypatch: pytest
 
     monkeypatch.setattr(signals, "sleep", sleep)
     config = Config({"url": "postgresql://127.0.0.1:1/nowhere", "reconnect": 3})
-    Daemon(config, lambda: config, signals).run()
+    Daemon(config, signals).run()
     assert waits == [0.5, 1.0, 2.0, 3.0, 3.0, 3.0]

@@ -189,14 +189,11 @@ def given_ids(world: World) -> bool:
 
 
 @pytest.mark.parametrize("ahead", [MAX_RECORD_ID, 1_000_000])
-@pytest.mark.parametrize("mode", [None, "ranges"])
 def test_a_row_whose_id_is_ahead_of_the_sequence_is_refused_and_the_others_go_on(
-    world: World, ahead: int, mode: str | None
+    world: World, ahead: int
 ) -> None:
     if not given_ids(world) and ahead < MAX_RECORD_ID:
         pytest.skip("auto_increment goes on after each id that a writer gives")
-    if mode is not None:
-        assert call(world, "finish-mode", mode).exit_code == 0
     world.write(*deletes(1), key(2, event_type=4, record_id=ahead))
     receiver = Receiver()
     world.cycle(receiver)

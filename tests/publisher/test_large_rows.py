@@ -11,9 +11,7 @@ from eventlog.publisher.read_back import MOST_BYTES
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.pending import Selection
 from eventlog.xds.answers import Level, Status
-from eventlog.xds.queries import Query
 from eventlog.xds.settings import XdsSettings
-from tests.publisher.test_queries import ask
 from tests.publisher.world import Receiver, World, key
 
 pytestmark = pytest.mark.long
@@ -103,12 +101,3 @@ def test_events_that_waited_are_not_held_together(world: World, documents: str, 
     assert len(receiver.events) == SEVERAL
     assert max(receiver.weights) < MOST_BYTES + LONG
     assert set(world.counts()) <= {"S"}
-
-
-def test_a_receiver_is_reported_more_than_is_held_at_a_time(world: World, documents: str) -> None:
-    fill(world, 0, SEVERAL, LONG)
-    reported = ask(world, Query(classes=("doc",), read=("content",)), sync_tables=documents)
-    assert sorted(reported[:-1]) == sorted(
-        (f"idu={number}", {"content": ["ä" + "x" * LONG]}) for number in range(SEVERAL)
-    )
-    assert reported[-1] == ("success", "")

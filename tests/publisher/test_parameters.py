@@ -11,10 +11,8 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.jobs.signals import Signals
-from eventlog.operate.finishing import change_mode
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.work import WaitingEvent
 from tests.proofs.rig import Arrivals
 from tests.publisher.test_commands import busy
@@ -167,7 +165,6 @@ def test_the_catalogue_orders_columns(world: World) -> None:
 def test_handled_rows_go_or_stay(world: World) -> None:
     for delete, left in ((True, {}), (False, {2: "S"})):
         world.write(key(1, event_type=4))
-        change_mode(world.store, FinishMode.DELETE if delete else FinishMode.UPDATE, "test")
         publish(world, world.store, config(world, delete_from_log=delete))
         assert world.letters() == left
 

@@ -10,13 +10,10 @@ import pytest
 from lxml import etree
 from sqlalchemy import text
 
-from eventlog.operate.finishing import change_mode
-from eventlog.publisher.postpoll import run_statements
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.xds.answers import Level, Status
 from tests.publisher.test_commands import busy, call, fail
-from tests.publisher.test_done_beside import purge_all
+from tests.publisher.test_deleting import purge_all
 from tests.publisher.world import Receiver, World, key
 
 pytestmark = pytest.mark.quick
@@ -210,26 +207,14 @@ def test_one_row_that_was_overtaken_keeps_its_event(world: World) -> None:
     assert types(world) == {1: 7, 2: 6, 3: 7, 4: 2}
 
 
-CLEANING = ["delete from eventlog where status in ('S', 'W') -- all of it"]
-WAYS = {
-    "update": FinishMode.UPDATE,
-    "ranges": FinishMode.RANGES,
-    "delete": FinishMode.DELETE,
-    "purged": FinishMode.UPDATE,
-    "ranges, purged": FinishMode.RANGES,
-    "cleaned up": FinishMode.UPDATE,
-}
-
-
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=["update", "delete", "purged"])
 def handled(world: World, request: pytest.FixtureRequest) -> Callable[[], object]:
     """A log that is finished in some way, and what then becomes of the rows that are handled."""
     way: str = request.param
-    change_mode(world.store, WAYS[way], "test")
-    if "purged" in way:
+    world.delete_from_log = way == "delete"
+    if way == "purged":
         return partial(purge_all, world)
-    cleaning = CLEANING if way == "cleaned up" else ()
-    return partial(run_statements, world.store, cleaning, "read committed")
+    return lambda: None
 
 
 def test_a_delete_that_was_overtaken_stays(world: World, handled: Callable[[], object]) -> None:
@@ -301,7 +286,7 @@ def test_one_that_fails_where_the_next_one_is_taken_stays(
 
 def test_a_row_without_effect_overtakes_no_event_that_waits(world: World) -> None:
     """Finish row 2 while row 1 waits. Send the failed row 1 again if row 2, which sent nothing, is gone."""
-    change_mode(world.store, FinishMode.DELETE, "test")
+    world.delete_from_log = True
     world.write(key(1, event_type=4), key(1), key(2))
     answers = iter((busy, fail))
     with world.publisher(Receiver(lambda document: next(answers)(document)), retry_wait=0.0) as publisher:

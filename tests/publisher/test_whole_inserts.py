@@ -13,12 +13,11 @@ from sqlalchemy import text
 from eventlog.core.entry import Letter
 from eventlog.fold import Fate
 from eventlog.operate.explaining import explain_store
-from eventlog.publisher.blocked_prefix import BlockedPrefix
 from eventlog.publisher.config import Config
-from eventlog.sql.log.inserts import Bounds
+from eventlog.sql.log.inserts import Bounds, Ends
 from eventlog.sql.log.pending import PickUp, Selection
 from eventlog.sql.log.snapshot import Snapshot
-from tests.publisher.test_head import ROWS_READ
+from tests.publisher.test_low_water_mark import ROWS_READ
 from tests.publisher.world import ByKey, Receiver, World, key
 
 pytestmark = pytest.mark.quick
@@ -53,11 +52,11 @@ def write(world: World, rows: Rows) -> None:
 
 def picked(world: World, choice: Selection) -> Iterator[tuple[PickUp, list[int]]]:
     """Return what cycle after cycle picks up, with the ids that were pending before; each is finished."""
-    head = BlockedPrefix()
+    ends = Ends()
     with world.elect() as leader:
         while pending := sorted(number for number, letter in world.letters().items() if letter == "N"):
             with world.store.snapshot() as snapshot:
-                look = head.look(snapshot, choice)
+                look = snapshot.look(choice, ends=ends)
             assert look.ids
             yield look, pending
             with world.store.work(leader.epoch) as work:
@@ -185,12 +184,12 @@ def drain(world: World, limit: int, rows: Rows) -> int:
     analyze = "analyze" if world.log.dialect.name == "postgresql" else "analyze table"
     world.change(f"{analyze} {world.log.names()['log']}")  # as a server does by itself, sooner or later
     count = text(ROWS_READ[world.log.dialect.name])
-    head, read = BlockedPrefix(), 0
+    ends, read = Ends(), 0
     with world.elect() as leader:
         while True:
             with world.engine.connect() as connection:
                 before = int(connection.execute(count).scalar() or 0)
-                look = head.look(Snapshot(connection, world.store.queries), Selection(limit))
+                look = Snapshot(connection, world.store.queries).look(Selection(limit), ends=ends)
                 read += int(connection.execute(count).scalar() or 0) - before
             if not look.cells:
                 return read

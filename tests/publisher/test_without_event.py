@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from eventlog.operate.finishing import change_mode
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import NoControl
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.xds.answers import Level, Status
 from tests.publisher.test_commands import call, fail
 from tests.publisher.world import Receiver, World, key
@@ -34,10 +32,10 @@ def crash(document: OutgoingDocument) -> Reply:
     raise Crash
 
 
-@pytest.fixture(params=FinishMode)
+@pytest.fixture(params=["update", "delete"])
 def finishing(world: World, request: pytest.FixtureRequest) -> World:
     """Return a log that finishes its rows in one of the ways."""
-    change_mode(world.store, request.param, "test")
+    world.delete_from_log = request.param == "delete"
     return world
 
 

@@ -97,6 +97,7 @@ class World:
         self.engine = engine
         self.log = Log(dialect)
         self.store = Store(engine, self.log)
+        self.delete_from_log = False  # of publishers and commands
 
     def make(self) -> None:
         """Install the log, with a second index, and make the table."""
@@ -104,16 +105,14 @@ class World:
         self.change("create table usr (idu integer primary key, fname varchar(64), lname varchar(64))")
 
     def clear(self) -> None:
-        """Empty the tables; record ids begin anew."""
+        """Empty the tables; record ids begin anew, and handled rows stay."""
+        self.delete_from_log = False
         names = self.log.names()
-        for table in ("batch", "retry", "held", "failed", "notice", "done", "sent", "log"):
+        for table in ("batch", "retry", "held", "failed", "notice", "sent", "log"):
             self.change(_EMPTY[self.log.dialect.transactional_ddl].format(names[table]))
-        nothing = ["finish_mode", "paused_at", "cycle_facts", "heartbeat_at"]
-        nothing += ["done_id", "done_time", "done_last"]
+        nothing = ["paused_at", "cycle_facts", "heartbeat_at"]
         self.change(f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}")
         self.change("delete from usr")
-        with self.engine.begin() as connection:
-            self.store.queries.run_every(connection, "make_pending", **names)
 
     def change(self, statement: str, **values: Any) -> None:
         """Run a statement of somebody else."""
@@ -151,7 +150,7 @@ class World:
     def letters(self) -> dict[int, str]:
         """Return the status of every row."""
         names = self.log.names()
-        statement = f"select {names['record_id']}, {names['status']} from {names['rows_view']} order by 1"
+        statement = f"select {names['record_id']}, {names['status']} from {names['log']} order by 1"
         with self.engine.connect() as connection:
             return {row[0]: row[1] for row in connection.execute(text(statement))}
 
@@ -190,10 +189,10 @@ class World:
         """Return the leader's publisher; by default retries wait longer than any test takes."""
         leader = self.elect()
         rules, xds = build(Rules, given), build(XdsSettings, given)
-        settings = build(PublisherSettings, {"retry_wait": 3600.0} | given)
+        settings = build(
+            PublisherSettings, {"retry_wait": 3600.0, "delete_from_log": self.delete_from_log} | given
+        )
         with leader:
-            with self.store.work(leader.epoch) as work:
-                work.agree(settings.delete_from_log)
             make = partial(self.reader, tables, rules, xds)
             yield Publisher(self.store, make, sink, leader.epoch, xds.batch_size, settings, control)
 

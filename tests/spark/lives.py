@@ -95,7 +95,7 @@ def letters(store: Store) -> str:
     names = store.log.names()
     with store.engine.connect() as connection:
         found = connection.execute(
-            text(f"select {names['status']} from {names['rows_view']} order by {names['record_id']}")
+            text(f"select {names['status']} from {names['log']} order by {names['record_id']}")
         )
         return "".join(letter for (letter,) in found)
 

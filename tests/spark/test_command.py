@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from eventlog_spark.backlog.history import BacklogRun, last, note
 from eventlog_spark.cluster.java import NoJava, find_java, version
 
 from tests.databases import Database
@@ -44,17 +43,15 @@ def tools_without_java(folder: Path) -> Path:
 
 
 @pytest.mark.slow("the command starts a Java machine of its own")
-def test_folders_and_globs_report_and_exit_code(tmp_path: Path) -> None:
+def test_folders_and_globs_and_exit_code(tmp_path: Path) -> None:
     (tmp_path / "tables.toml").write_text(TABLES, "utf-8")
-    note(tmp_path / "history.jsonl", BacklogRun("yesterday", "log", "xds", 1_000, 0, 10.0, {"fold": 8.0}))
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.csv").write_text(HEADER + "1,2,usr,idu=1,fname,a,b\n", "utf-8")
     (tmp_path / "logs" / "_b.csv").write_text("not this one")
     (tmp_path / "c1.csv").write_text(HEADER + "2,4,usr,idu=1,,,\n3,2,<script>,idu=1,x,a,b\n", "utf-8")
     done = command(
         *("--from", "log", "--to", "xds", "--tables", tmp_path / "tables.toml", "-o", tmp_path / "out"),
-        *("--report", tmp_path / "report.html", "--documents", "1", "--master", "local[1]"),
-        *("--history", tmp_path / "history.jsonl"),
+        *("--documents", "1", "--master", "local[1]"),
         *(tmp_path / "logs", tmp_path / "c*.csv"),
         JAVA_HOME="/nowhere",
         PATH=str(tools_without_java(tmp_path)),
@@ -65,17 +62,6 @@ def test_folders_and_globs_report_and_exit_code(tmp_path: Path) -> None:
     assert "unknown table '<script>'" in done.stderr
     assert "log4j" not in done.stderr
     assert len(list((tmp_path / "out").glob("part-*"))) == 2
-    page = (tmp_path / "report.html").read_text("utf-8")
-    assert "usr modify" in page
-    assert "unknown table" in page
-    assert "<script" not in page
-    assert "the last run (yesterday): 1 000 rows in 10 s, 100 rows/s; this one is " in done.stderr
-    assert "the last run (yesterday): 1 000 rows in 10 s" in page
-    assert "Largest objects" in page
-    latest = last(tmp_path / "history.jsonl", "log", "xds")
-    assert latest is not None
-    assert (latest.rows, latest.refused) == (3, 1)
-    assert "fold" in latest.phases
 
 
 @pytest.mark.long

@@ -16,8 +16,6 @@ from eventlog_spark.io.folder_files import LocalFiles
 from eventlog_spark.io.pieces import load
 from sqlalchemy.engine import Engine
 
-from eventlog.operate.finishing import change_mode
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.snapshot import HeldObjects
 from eventlog.sql.log.store import Store
@@ -76,12 +74,10 @@ def test_refused_rows_are_finished_as_errors(spark: Any, store: Store, tmp_path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", [FinishMode.UPDATE, FinishMode.RANGES])
 def test_a_finish_that_is_killed_is_finished_by_the_next(
-    spark: Any, store: Store, database: Database, tmp_path: Path, mode: FinishMode
+    spark: Any, store: Store, database: Database, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    change_mode(store, mode, "test")
     refused = dict(published(store).refused)
     backlog(spark, store, out)
     assert pending(store) == len(ROWS)

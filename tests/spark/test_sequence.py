@@ -1,4 +1,4 @@
-"""Change tables and messages that many tasks read and join are what `convert` makes of them in one."""
+"""DataFrames of change tables that many tasks read are what `convert` makes of the same rows in files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple
 
 import eventlog_spark
 import pytest
-from eventlog_spark.backlog.job import Backlog, run_job
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as f
 
-from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
@@ -28,7 +28,6 @@ from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
 _NUMBERS = itertools.count()
-_FACTS = ("rows", "refused")  # counts that are no sentence
 
 
 class Came(NamedTuple):
@@ -52,34 +51,8 @@ def converted(job: Job) -> Came:
     return Came(Path(job.output).read_text("utf-8").splitlines(), reported, said)
 
 
-def backlogged(spark: Any, job: Job, partitions: int) -> Came:
-    """Return the content of the parts of a backlog."""
-    wanted = replace(job, output=f"{job.output}.parts")
-    result = run_job(spark, Backlog(wanted, CLOCK, "sequence", partitions=partitions))
-    output = Path(wanted.output)
-    records = [
-        line
-        for part in result.manifest["parts"]
-        for line in (output / part["name"]).read_text("utf-8").splitlines()
-    ]
-    reported: Counter[tuple[str, str]] = Counter()
-    for path in output.glob("_refused/*"):
-        for line in map(json.loads, path.read_text("utf-8").splitlines()):
-            lone = "without their U row" in line["reason"]
-            reported[("B rows without their U row", "") if lone else (line["where"], line["reason"])] += 1
-    said = set(result.manifest["counts"]) - set(_FACTS)
-    return Came(records, reported, {one for one in said if "without their U row" not in one})
-
-
 def _container(job: Job) -> str | None:
     return "jsonl" if job.target_format == "changes" else None
-
-
-def same(spark: Any, job: Job, partitions: int) -> Came:
-    """Return the result of a job, which must be the same in both ways."""
-    expected, found = converted(job), backlogged(spark, job, partitions)
-    assert found == expected
-    return expected
 
 
 # --- change tables
@@ -142,71 +115,6 @@ def job_of(folder: Path, source: str, inputs: list[Path], target: str = "changes
     return Job(source, target, names, str(folder / "out"), tables=TABLES, given=given)
 
 
-@pytest.mark.slow("each example is a job of Spark")
-@settings(SLOW, max_examples=drawn(3))
-@given(
-    lines,
-    st.sampled_from(("little", "big")),
-    st.sampled_from(("changes", "changes", "xds")),
-    st.integers(2, 9),
-)
-@example(
-    [Line("usr", file, 3 * file, letter, "unsure", "new") for file in (2, 1) for letter in "UB"],
-    "big", "changes", 3,
-)  # fmt: skip
-@example(
-    [Line("usr", 0, 0, "I", "low", "old")] * 3 + [Line("item", 1, 0, "I", "low", "old")], "big", "xds", 2
-)
-def test_change_tables_cut_in_any_way(
-    spark: Any, tmp_path: Path, rows: list[Line], order: Order, target: str, partitions: int
-) -> None:
-    folder = tmp_path / str(next(_NUMBERS))
-    inputs = write_tables(folder, rows, order)
-    if inputs:
-        same(spark, job_of(folder, "qlik-table", inputs, target), partitions)
-
-
-def test_an_export_in_no_order(spark: Any, tmp_path: Path) -> None:
-    rows = exports.export()
-    inputs = [tmp_path / str(start) / "item__ct.csv" for start in range(0, 1000, 150)]
-    for start, name in zip(range(0, 1000, 150), inputs, strict=True):
-        name.parent.mkdir()
-        name.write_text(exports.csv(rows[start : start + 150]))
-    came = same(spark, job_of(tmp_path, "qlik-table", inputs), 5)
-    assert len(came.records) == 512
-    assert came.refused == {("B rows without their U row", ""): 98}
-    updates = [change for change in map(json.loads, came.records) if change["op"] == "update"]
-    assert sum(all("before" in field for field in change["fields"]) for change in updates) == exports.PAIRS
-
-
-def test_no_range_cuts_a_transaction(spark: Any, tmp_path: Path) -> None:
-    """Keep its changes in one part, for any number of parts."""
-    rows = [Line("usr", n % 3, n, "I", "low", "old") for n in range(1, 40)]
-    job = job_of(tmp_path, "qlik-table", write_tables(tmp_path, rows, "big"))
-    same(spark, job, 9)
-    parts = [
-        {json.loads(line)["transaction"] for line in path.read_text().splitlines()}
-        for path in Path(f"{job.output}.parts").glob("part-*")
-    ]
-    assert len(parts) > 3
-    assert all(not one & other for one, other in itertools.combinations(parts, 2))
-
-
-def test_what_control_tables_say_counts_for_all(spark: Any, tmp_path: Path) -> None:
-    inputs = write_tables(tmp_path, [Line(t, 0, 3, "I", "low", "old") for t in ("item", "usr")], "big")
-    reported = (
-        "TASK_NAME,TABLE_OWNER,TABLE_NAME,SUSPEND_TIMESTAMP\nlate,,item,2024\nearly,,usr,2024\nearly,,x,x\n"
-    )
-    (tmp_path / "attrep_suspended_tables.csv").write_text(reported)
-    (tmp_path / "attrep_history.csv").write_text("TASK_NAME\nlate\n")
-    names = [*inputs, tmp_path / "attrep_suspended_tables.csv", tmp_path / "attrep_history.csv"]
-    came = same(spark, job_of(tmp_path, "qlik-table", names), 3)
-    assert {one.partition(":")[0] for one in came.said} == {
-        "skipped",
-        "the changes of 2 tasks follow each other",
-    }
-
-
 def frames_of(spark: Any, inputs: list[Path]) -> dict[str, Any]:
     """Return the files of each table as a DataFrame, whose empty texts are null."""
     schema = ", ".join(f"`{name}` string" for name in (*HEADING, *DATA))
@@ -222,7 +130,7 @@ def changes_in(frame: Any) -> tuple[list[str], Counter[str]]:
     return [change for _, change in good], reasons
 
 
-@pytest.mark.long
+@pytest.mark.slow("each example is a job of Spark")
 @settings(SLOW, max_examples=drawn(3))
 @given(lines, st.sampled_from(("little", "big")), st.integers(1, 9))
 @example([Line("usr", 0, 3, letter, "unsure", "new") for letter in "UB"], "big", 2)
@@ -243,6 +151,18 @@ def test_data_frames_of_change_tables(
     ]
     assert Counter(changes) == Counter(expected.records)
     assert sum(reasons.values()) == sum(expected.refused.values())
+
+
+def test_no_range_cuts_a_transaction(spark: Any, tmp_path: Path) -> None:
+    """Keep its changes in one task, for any number of tasks."""
+    rows = [Line("usr", n % 3, n, "I", "low", "old") for n in range(1, 40)]
+    frames = frames_of(spark, write_tables(tmp_path, rows, "big"))
+    made = eventlog_spark.changes(frames, "qlik-table", partitions=9)
+    tasks: dict[int, set[str]] = {}
+    for row in made.select(f.spark_partition_id().alias("task"), "transaction").collect():
+        tasks.setdefault(row.task, set()).add(row.transaction)
+    assert len(tasks) > 3
+    assert all(not one & other for one, other in itertools.combinations(tasks.values(), 2))
 
 
 def test_misuse_of_data_frames_is_reported_at_once(spark: Any) -> None:
@@ -333,36 +253,3 @@ def write_messages(folder: Path, messages: list[Sent]) -> list[Path]:
     for name, lines in files.items():
         name.write_text("\n".join(lines) + "\n")
     return sorted(files)
-
-
-@pytest.mark.long
-@settings(SLOW, max_examples=drawn(4))
-@given(sent, st.sampled_from(("changes", "changes", "xds")), st.integers(2, 9))
-@example(
-    [Sent(1, kind, "usr", at, "a") for kind, at in (("UPDATE", 3), ("REFRESH", 3), ("INSERT", 9), ("MD", 3))],
-    "changes",
-    3,
-)
-def test_messages_cut_in_any_way(
-    spark: Any, tmp_path: Path, messages: list[Sent], target: str, partitions: int
-) -> None:
-    folder = tmp_path / str(next(_NUMBERS))
-    inputs = write_messages(folder, messages)
-    if inputs:
-        same(spark, job_of(folder, "qlik-message", inputs, target), partitions)
-
-
-def test_transactions_of_messages_are_whole(spark: Any, tmp_path: Path) -> None:
-    """Use changes in three files, and some in two."""
-    messages = [Sent(0, "MD", table, 3, "a") for table in ("usr", "item")]
-    messages += [Sent(n % 3, "UPDATE", table, n, "a") for n in range(3, 60) for table in ("usr", "item")]
-    messages += messages[7:22]
-    inputs = write_messages(tmp_path, messages)
-    came = same(spark, job_of(tmp_path, "qlik-message", inputs, whole_transactions=True), 7)
-    assert len(came.records) == 114
-    assert came.refused == {}
-    lacking = write_messages(tmp_path / "lacking", [one for one in messages if one[2:4] != ("usr", 30)])
-    with pytest.raises(EventlogError, match="lacks its changes"):
-        converted(job_of(tmp_path / "lacking", "qlik-message", lacking, whole_transactions=True))
-    with pytest.raises(Exception, match="lacks its changes"):
-        backlogged(spark, job_of(tmp_path / "lacking", "qlik-message", lacking, whole_transactions=True), 3)

@@ -1,4 +1,4 @@
-"""What a session needs for small data: few tasks, and workers that have our packages."""
+"""What a session needs for small data: few tasks, and an environment that stays as it is."""
 
 from __future__ import annotations
 
@@ -31,14 +31,12 @@ def test_small_data_take_few_tasks(spark: Any) -> None:
         kept.unpersist()
 
 
-@pytest.mark.parametrize(("given", "used"), [({}, sys.executable), ({"PYSPARK_PYTHON": "mine"}, "mine")])
-def test_workers_run_the_interpreter_of_the_driver_unless_reported_otherwise(
-    given: dict[str, str], used: str
-) -> None:
+def test_importing_the_package_changes_no_environment() -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
-    paths = {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"}
-    script = "import os, eventlog_spark; print(os.environ['PYSPARK_PYTHON'])"
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=bare | paths | given, capture_output=True, text=True
+    script = (
+        "import os; before = dict(os.environ); import eventlog_spark; eventlog_spark.documents;"
+        "print(dict(os.environ) == before)"
     )
-    assert done.stdout.strip() == used, done.stderr
+    paths = {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"}
+    done = subprocess.run([sys.executable, "-c", script], env=bare | paths, capture_output=True, text=True)
+    assert done.stdout.strip() == "True", done.stderr

@@ -8,7 +8,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from eventlog_spark.cluster.stores import ObjectStore, StoreLost, Stores, arrow_s3_options, plain, s3_settings
+from eventlog_spark.cluster.stores import ObjectStore, StoreLost, Stores, arrow_s3_options, plain
 from eventlog_spark.io.storage import expand
 
 from eventlog.core.errors import Misuse
@@ -139,26 +139,30 @@ def test_a_container_and_a_user_are_no_keys() -> None:
 
 
 def test_keys_of_one_bucket_in_a_file_of_credentials(spark: Any, tmp_path: Path) -> None:
-    """Give them to the registered sources, which have no JVM to ask when they learn the bucket."""
     context = spark.sparkContext
     configured = context._jsc.hadoopConfiguration()
-    configured.set("hadoop.security.credential.provider.path", f"localjceks://file{tmp_path}/keys")
-    name, secret = "fs.s3a.bucket.lake.secret.key", "very secret + 'quoted'"
+    plain_settings = {
+        "hadoop.security.credential.provider.path": f"localjceks://file{tmp_path}/keys",
+        "fs.s3a.bucket.lake.access.key": "id",
+        "fs.s3a.bucket.lake.endpoint.region": "eu-central-1",
+    }
+    secret = "very secret + 'quoted'"
+    for name, value in plain_settings.items():
+        configured.set(name, value)
     try:
-        assert name not in s3_settings(spark)
         factory = context._jvm.org.apache.hadoop.security.alias.CredentialProviderFactory
         (provider,) = factory.getProviders(configured)
         letters = context._gateway.new_array(context._jvm.char, len(secret))
         for at, letter in enumerate(secret):
             letters[at] = letter
-        provider.createCredentialEntry(name, letters)
-        provider.createCredentialEntry("of.somebody.else", letters)
+        provider.createCredentialEntry("fs.s3a.bucket.lake.secret.key", letters)
         provider.flush()
-        reported = s3_settings(spark)
+        (store,) = Stores.reached(spark, ["s3a://lake/x"]).known
     finally:
-        configured.unset("hadoop.security.credential.provider.path")
-    assert reported[name] == secret
-    assert "of.somebody.else" not in reported
+        for name in plain_settings:
+            configured.unset(name)
+    assert dict(store.given)["secret_key"] == secret
+    assert secret not in repr(store)
 
 
 def test_files_of_this_machine_may_have_a_scheme(tmp_path: Path) -> None:

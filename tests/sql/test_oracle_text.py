@@ -7,10 +7,7 @@ import sqlfluff
 
 from eventlog.sql.common.storage import storage_of
 from eventlog.sql.common.templates import statements
-from eventlog.sql.log.blocked_range import BlockedRange
-from eventlog.sql.log.finished_ranges import FinishedRows
-from eventlog.sql.log.lanes import Lane, between
-from eventlog.sql.log.pending import Selection, pending_statement
+from eventlog.sql.log.pending import LOWEST, Selection, pending_statement
 from eventlog.sql.names import Log
 from eventlog.sql.oracle import ORACLE
 from eventlog.sql.queries import Queries
@@ -38,7 +35,7 @@ ATTACHED = Queries(
 HOLES = {
     "conditions": QUERIES.pieces("pending", "not_held", "not_loopback", "not_future", "after_row"),
     "order": QUERIES.piece("by_event_time"),
-    "rows": QUERIES.relation("every_row"),
+    "rows": QUERIES.relation(),
     "letters": "'S'",
     "source": '"S"."T"',
     "keys": 't."K"',
@@ -94,13 +91,17 @@ STATEMENTS = (
         "relatives",
         "retype",
     ),
-    *("done", "gap_edges", "done_in_blocks", "first_done", "add_done", "change_done", "drop_done"),
-    *("name_leader", "note_done", "forget_done", "forget_witness", "drop_empty_done", "lock_state"),
-    *("finish_range", "remove_range", "finish_mode", "set_finish_mode", "held"),
+    *("name_leader", "lock_state", "finish_range", "remove_range", "held"),
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_forget", "resync_found", "rows_by_id"),
-    *("rows_about", "settle", "share_snapshot", "skip", "state", "stretch_begin", "stretch_edges"),
-    *("stretch_gaps", "stretch_pending", "unpublished", "unusable"),
+    *(
+        "rows_about",
+        "settle",
+        "share_snapshot",
+        "skip",
+        "state",
+    ),
+    *("unpublished", "unusable"),
 )
 UNKNOWN_TO_THE_PARSER = {
     "offset :skip rows ": "",  # the row limiting clause without its offset, it knows
@@ -125,7 +126,7 @@ def test_a_statement_is_oracles(queries: Queries, name: str) -> None:
 def test_pending_rows_are_summed_up_in_oracles_words(queries: Queries) -> None:
     late = f"case when {queries.piece('not_future')} then 1 else 0 end = 0"
     holes = {"loopback": queries.piece("loopback"), "future": late, "not_held": queries.piece("not_held")}
-    more = {"rows": queries.relation("every_row"), "conditions": queries.piece("pending")}
+    more = {"rows": queries.relation(), "conditions": queries.piece("pending")}
     parse(str(queries.clause("pending_fates", **holes, **more)))
 
 
@@ -134,24 +135,16 @@ def test_the_columns_of_a_log_are_asked_for_in_oracles_words() -> None:
     parse(statement)
 
 
-DONE = FinishedRows(9, 3, 5)  # what is done up to row 9, and rows between it
-BESIDE = [
-    *DONE.lanes(between(1)),
-    *DONE.lanes(between(1), whole=True),
-    *DONE.lanes(Lane(("of_ids",), {"ids": "[1]"})),
-]
-GAPS = BlockedRange(5, (1, 2), ((3, 4),)).gaps(0)
-
-
 @pytest.mark.parametrize("name", ["pick_up", "further", "pending_ids", "resync_keys"])
 def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
     parse(str(QUERIES.clause(name, **HOLES)))
 
 
 @pytest.mark.parametrize("future", [True, False])
-@pytest.mark.parametrize("lane", [*GAPS, BlockedRange(5).rest(0), between(5, 9), *BESIDE])
-def test_a_pick_up_is_oracles(future: bool, lane: Lane) -> None:
-    clause, _ = pending_statement(QUERIES, "pick_up", Selection(driver_user="idm", future=future), lane)
+@pytest.mark.parametrize(("after", "upto"), [(LOWEST, None), (5, None), (5, 9)])
+def test_a_pick_up_is_oracles(future: bool, after: int, upto: int | None) -> None:
+    choice = Selection(driver_user="idm", future=future)
+    clause, _ = pending_statement(QUERIES, "pick_up", choice, after, upto)
     parse(str(clause))
 
 

@@ -19,7 +19,6 @@ from eventlog.core.entry import COLUMNS, Letter
 from eventlog.sql.connect import connect
 from eventlog.sql.log import ranges
 from eventlog.sql.log.binding import bind
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.ranges import LONG, long_ranges, ranges_of
 from eventlog.sql.log.store import Store
@@ -76,8 +75,7 @@ def finish(store: Store, ids: Sequence[int] | np.ndarray, *, delete: bool) -> in
     leader = store.lead("test")
     assert leader is not None
     with leader, store.work(leader.epoch) as work:
-        work.set_mode(FinishMode.DELETE if delete else FinishMode.UPDATE)
-        work.finish({Letter.SUCCESS: ids})
+        work.finish({Letter.SUCCESS: ids}, delete=delete)
     return work.finished
 
 
@@ -119,9 +117,9 @@ IMPATIENT = {
 }
 
 
-@pytest.mark.parametrize("mode", FinishMode)
+@pytest.mark.parametrize("delete", [False, True])
 def test_a_row_that_commits_after_its_neighbours_were_finished_is_not_lost(
-    store: Store, mode: FinishMode, monkeypatch: pytest.MonkeyPatch
+    store: Store, delete: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Write and roll back at random; finish at once what is read, in ranges of two and more."""
     monkeypatch.setattr(ranges, "LONG", 1)
@@ -131,13 +129,11 @@ def test_a_row_that_commits_after_its_neighbours_were_finished_is_not_lost(
     leader = store.lead("test")
     assert leader is not None
     with leader:
-        with store.work(leader.epoch) as work:
-            work.set_mode(mode)
         for writer in writers:
             writer.start()
         while any(writer.is_alive() for writer in writers):
-            picked += read_and_finish(store, leader.epoch)
-        while found := read_and_finish(store, leader.epoch):
+            picked += read_and_finish(store, leader.epoch, delete=delete)
+        while found := read_and_finish(store, leader.epoch, delete=delete):
             picked += found
     assert picked == Counter(committed)
 
@@ -157,12 +153,12 @@ def keep_writing(store: Store, number: int, committed: set[str]) -> None:
                 committed.update(keys)
 
 
-def read_and_finish(store: Store, epoch: int) -> Counter[str]:
+def read_and_finish(store: Store, epoch: int, *, delete: bool) -> Counter[str]:
     with store.snapshot() as snapshot:
         rows = snapshot.pick_up(Selection()).cells
     if rows:
         with store.work(epoch) as work:
-            work.finish({Letter.SUCCESS: [int(str(row[0])) for row in rows]})
+            work.finish({Letter.SUCCESS: [int(str(row[0])) for row in rows]}, delete=delete)
         assert work.finished == len(rows)
     return Counter(str(row[6]) for row in rows)
 

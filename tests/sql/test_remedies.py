@@ -95,7 +95,6 @@ CASES = [
     Case("_sequence", ("alter table eventlog alter column record_id set cache 20",), "from a cache (20)",
         POSTGRESQL),
     Case("_position", ("insert into eventlog_sent values (1000)",), "record ids come again"),
-    Case("_done", ("update eventlog_state set done_last = 5",), "belongs to other rows than the log has"),
     Case("_made_anew", ("drop table usr",), "there is no such table any more"),
     Case("_made_anew", ("drop table usr", USR), "another table than the one", POSTGRESQL,
         mended=lambda tracking: first_of_two(tracking, "it is another table")),

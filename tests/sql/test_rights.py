@@ -285,11 +285,9 @@ def test_a_loader_switches_capture_off_with_the_documented_grant(house: House, o
     house.does(app, f"{routine} {house.log}_capture_off('once more')")
 
 
-@pytest.mark.parametrize(("mode", "left"), [("update", 0), ("ranges", 1)])  # a row to know the log by
 def test_a_publisher_publishes_and_answers_for_its_rows(
-    house: House, app: URL, publisher: URL, owner: URL, tmp_path: Path, mode: str, left: int
+    house: House, app: URL, publisher: URL, owner: URL, tmp_path: Path
 ) -> None:
-    house.call(publisher, "finish-mode", mode)
     house.does(
         app, "insert into app.usr values (1, 'Jack')", "update app.usr set fname = 'Joe' where idu = 1"
     )
@@ -307,27 +305,9 @@ def test_a_publisher_publishes_and_answers_for_its_rows(
     house.call(publisher, "resume")
     house.call(publisher, "check")
     house.call(publisher, "purge", "--older-than", "0d", "--letters", "S,W")
-    assert house.does(owner, f"select count(*) from {house.log}") == [(left,)]
+    assert house.does(owner, f"select count(*) from {house.log}") == [(0,)]
     house.refused(publisher, f"delete from {house.log}_tracked")
     house.refused(publisher, f"update {house.log} set table_key = 'idu=2'")
-
-
-def test_only_the_owner_drops_the_index_of_pending_rows_and_makes_it_again(
-    house: House, owner: URL, publisher: URL
-) -> None:
-    if not house.schemas:
-        pytest.skip(f"{house.database.name} keeps the index")
-    index = "select indexname from pg_indexes where indexname = 'eventlog_pending'"
-    house.call(publisher, "finish-mode", "ranges")
-    assert house.does(owner, index)
-    house.call(publisher, "finish-mode", "update")
-    house.call(owner, "finish-mode", "ranges")
-    assert not house.does(owner, index)
-    with pytest.raises(AssertionError, match="must be owner"):
-        house.call(publisher, "finish-mode", "update")
-    assert house.call(publisher, "finish-mode").output == "ranges\n"
-    house.call(owner, "finish-mode", "update")
-    assert house.does(owner, index)
 
 
 def test_a_reader_reads_and_changes_nothing(house: House, app: URL, reader: URL) -> None:

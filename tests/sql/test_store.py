@@ -16,7 +16,6 @@ from eventlog.core.entry import Letter, read_entry
 from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import KeyColumn, TableKeys, TooMuch
-from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import IllegalSnapshot, Store
 from eventlog.sql.log.upkeep import Which
@@ -233,8 +232,7 @@ def test_handled_rows_are_deleted_on_wish_but_never_failed_ones(store: Store) ->
     one, two, three, four = ids(store)
     with leading(store) as epoch, store.work(epoch) as work:
         letters = {Letter.SUCCESS: [one], Letter.ERROR: [two], Letter.FATAL: [three], Letter.WARNING: [four]}
-        work.set_mode(FinishMode.DELETE)
-        work.finish(letters)
+        work.finish(letters, delete=True)
     assert work.finished == 4
     with store.snapshot() as snapshot:
         assert [(cells[0], cells[1]) for cells in snapshot.rows([one, two, three, four])] == [

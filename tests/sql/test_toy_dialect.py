@@ -20,7 +20,7 @@ from tests.sql.samples import subject
 pytestmark = pytest.mark.quick
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
-PENDING = """-- 0001_pending --
+PENDING = """-- create_pending --
 -- Makes the index of pending rows.
 create index if not exists {log_pending} on {log} ({status})
 """

@@ -44,6 +44,21 @@ def test_of_several_statuses_the_worst_holds(one: str, other: str) -> None:
         assert levels(reply, "a") == {"a": one}
 
 
+QUERY = '<query event-id="q" class-name="usr"/>'
+
+
+def test_a_query_without_a_status_is_a_retry() -> None:
+    for reply in (f"<nds><input>{QUERY}</input></nds>", f"<nds><output>{QUERY}</output></nds>"):
+        assert levels(reply.encode(), "a", "b") == {"a": "retry", "b": "retry"}
+
+
+def test_a_query_next_to_statuses_is_ignored_with_a_warning() -> None:
+    warnings: list[str] = []
+    reply = answer('<status level="error" event-id="a"/>', QUERY)
+    assert [status.level for status in read(reply, warn=warnings.append)] == [Level.ERROR]
+    assert ["query" in warning for warning in warnings] == [True]
+
+
 def test_a_status_of_an_unknown_event_is_reported() -> None:
     matched = match(["a"], read(answer('<status level="error" event-id="x">why</status>')))
     assert matched.unknown == (Status(Level.ERROR, "x", "why"),)

@@ -56,38 +56,79 @@ group by k.object_table
 -- What is on record of each table's state as a whole.
 select object_table, row_values from {known} where key_hash = 'base'
 
--- known_redriven --
--- Marks as on its way what failed and was made new again.
-update {known} k set failed = 0
-where k.first_id is not null and k.failed = 1 and exists (
-  select null from {log} r
-  where {record_id} between k.first_id and k.last_id and {table_key} = k.object_key and {letter} = 'N')
+-- known_page --
+-- Objects whose event is on its way or failed, in the order of these events.
+select first_id, last_id, object_table, key_hash, digest, next_digest, failed
+from {known}
+where first_id > :after
+order by first_id
+{first_rows}
+
+-- known_letters --
+-- The letters of the rows of events; of a row that failed alone it is R. MySQL and MariaDB look up rows by their ids only in
+-- this order of the join.
+select /*! straight_join */ k.first_id, case when f.record_id is not null and f.event_id is null then 'R' else {letter} end
+from {known} k
+join {log} r on {record_id} between k.first_id and k.last_id and {table_key} = k.object_key
+left join {failed} f on f.record_id = {record_id}
+where k.first_id > :after and k.first_id <= :upto and case when {table_name} = k.object_table then 1 else 0 end = 1
+
+-- known_renewed --
+-- Marks as on its way what failed and was made new again. What the receiver has of it is unknown from here on.
+update {known}
+set digest = case when digest is null then null else '?' end, row_values = null,
+  next_digest = case when next_digest is null then null else '?' end, next_values = null, failed = 0
+where object_table = :object_table and key_hash in :hashes
 
 -- known_failed --
 -- Marks the objects whose event failed.
-update {known} k set failed = 1
-where k.first_id is not null and k.failed = 0
-  and exists (
-    select null from {log} r
-    where {record_id} between k.first_id and k.last_id and {table_key} = k.object_key and {letter} in ('E', 'F'))
-  and not exists (
-    select null from {log} r
-    where {record_id} between k.first_id and k.last_id and {table_key} = k.object_key and {letter} = 'N')
+update {known} set failed = 1 where object_table = :object_table and key_hash in :hashes
+
+-- known_partly --
+-- Marks the objects of whose event some rows failed and the others were sent.
+update {known} set digest = '?', row_values = null, failed = 1 where object_table = :object_table and key_hash in :hashes
+
+-- known_absent --
+-- Marks the objects as new that the receiver may lack and of which it refused a change.
+update {known} set digest = null, row_values = null, next_digest = '?', next_values = null, failed = 1
+where object_table = :object_table and key_hash in :hashes
+
+-- known_resent --
+-- Marks the objects as unknown whose event failed, was made new again and sent between two polls.
+update {known}
+set digest = case when digest is null then '??' else '?' end, row_values = null, next_digest = null, next_values = null, first_id = null, last_id = null, failed = 0
+where object_table = :object_table and key_hash in :hashes
+
+-- known_settled --
+-- Gives the objects whose event was settled the values to which it led. A redriven add may have found no row to send.
+update {known}
+set digest = case when digest is null and next_digest = '?' then '??' else next_digest end, row_values = next_values, next_digest = null, next_values = null, first_id = null, last_id = null
+where object_table = :object_table and key_hash in :hashes
 
 -- known_gone --
 -- Forgets the objects whose delete was settled.
-delete from {known}
-where first_id is not null and failed = 0 and next_digest is null and not exists (
-  select null from {log} r
-  where {record_id} between first_id and last_id and {table_key} = object_key and {letter} in ('N', 'E', 'F'))
+delete from {known} where object_table = :object_table and key_hash in :hashes
 
--- known_settled --
--- Gives the objects whose event was settled the values to which it led.
-update {known} k
-set digest = next_digest, row_values = next_values, next_digest = null, next_values = null, first_id = null, last_id = null
-where k.first_id is not null and k.failed = 0 and k.next_digest is not null and not exists (
-  select null from {log} r
-  where {record_id} between k.first_id and k.last_id and {table_key} = k.object_key and {letter} in ('N', 'E', 'F'))
+-- known_among --
+-- What is known of these objects.
+select key_hash, digest, next_digest, first_id, last_id, failed
+from {known}
+where object_table = :object_table and key_hash in :hashes
+
+-- known_given_up --
+-- Marks an object whose event was given up. If the event was on its way, its outcome is unknown.
+update {known}
+set digest = case when failed = 0 and digest is not null then '?' else digest end,
+  row_values = case when failed = 0 then null else row_values end,
+  failed = 1
+where object_table = :object_table and key_hash = :key_hash and first_id <= :last_id and last_id >= :first_id
+
+-- compare_among --
+-- The objects of these rows; a delete has its event type.
+select {id}, {event_type}, {table_name}, {table_key}
+from {log} r
+where {record_id} {among_ids}
+order by {record_id}
 
 -- known_doubt --
 -- Takes the values of the objects that no event is on its way for as unknown.
@@ -138,4 +179,4 @@ where {record_id} > :after
 
 -- compare_purged --
 -- The last notice that rows were purged or that handled ones may be gone.
-select max(notice_id) from {notice} where kind in ('purge', 'finish mode')
+select max(notice_id) from {notice} where kind = 'purge'

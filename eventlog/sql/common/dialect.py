@@ -137,6 +137,9 @@ class Dialect:
     refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
     conflicts: frozenset[str] = frozenset()  # numbers of errors after which a transaction is to be done again
     table_changes: frozenset[str] = frozenset()  # likewise where DDL changed a table under a snapshot
+    cancel: Callable[[Engine, Any], None] | None = (
+        None  # ends what a driver's session runs, if no interrupt does
+    )
     load_together: Callable[[], Together] | None = None  # if its driver can run several in one round trip
     session_options: Mapping[str, str] = field(
         default_factory=dict

@@ -4,4 +4,4 @@ select leader_session from {state} where one = 1
 
 -- begin_epoch --
 -- Begins the epoch of a new leader.
-update {state} set known_epoch = epoch + 1, epoch = epoch + 1, leader = :leader, leader_session = :session_id, leader_since = {utc_now} where one = 1
+update {state} set epoch = epoch + 1, leader = :leader, leader_session = :session_id, leader_since = {utc_now} where one = 1

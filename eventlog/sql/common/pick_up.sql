@@ -4,14 +4,15 @@ select {utc_now}{dual}
 
 -- moment --
 -- Whether the session still has its settings, the database's clock in UTC, the notices of the last redrive
--- and of anyone, and the first and the last time at which events are sent again.
+-- and of anyone, the first and the last time at which events are sent again, and the oldest transaction that may write.
 select
   {keeps_settings},
   {utc_now},
   (select coalesce(max(n.notice_id), 0) from {notice} n where n.kind = 'redrive'),
   (select max(n.notice_id) from {notice} n),
   (select min(w.next_at) from {retry} w),
-  (select max(w.next_at) from {retry} w)
+  (select max(w.next_at) from {retry} w),
+  {oldest_writer}
 from {state} s
 where s.one = 1
 
@@ -35,7 +36,7 @@ rollback to savepoint attempt
 -- pick_up --
 -- The rows that may go.
 select
-{new_row}
+{row}
 from {rows}
 where {conditions}
 order by {order}
@@ -141,36 +142,6 @@ from {log} r
 where {record_id} {among_ids}
 order by {record_id}
 
--- stretch_begin --
--- The first pending row.
-select min({id}) from {rows} where {conditions}
-
--- stretch_pending --
--- How many pending rows stand between two record_ids, counted up to a limit.
-select count(*)
-from (
-  select {record_id} as found
-  from {rows}
-  where {conditions}
-  {first_rows}
-) some_pending
-
--- stretch_edges --
--- The first and the last row between two record_ids, whatever their status.
-select min({id}), max({id}) from {log} r where {record_id} > :after and {record_id} <= :upto and {usable}
-
--- stretch_gaps --
--- The record_ids between two rows that no row has.
-select before_it + 1, found - 1
-from (
-  select {id} as found, lag({id}) over (order by {record_id}) as before_it
-  from {log} r
-  where {record_id} > :after and {record_id} <= :upto and {usable}
-) neighbours
-where found > before_it + 1
-order by found
-{first_rows}
-
 -- held --
 -- The objects of which events wait.
 select distinct object_hash from {retry}
@@ -199,10 +170,6 @@ select association from {state} where one = 1
 -- Whether the log is one that we did not create.
 select attached from {state}
 
--- finish_mode --
--- How rows of this log are finished.
-select finish_mode from {state} where one = 1
-
 -- highest --
 -- The highest record_id that ever went out.
 select max(record_id) from {sent} where record_id <= :credible
@@ -223,16 +190,14 @@ select max({id}) from {log} r where {usable}
 -- The highest record_id in the log up to one that a sequence can have given.
 select max({id}) from {log} r where {usable} and {record_id} <= :most
 
--- done --
--- How far what is done reaches beside the log, and whether the row that was noted of it is the same still.
-select
-  s.done_last,
-  (select max(d.last_id) from {done} d where d.block = (select max(o.block) from {done} o)) as reaches,
-  s.done_id, s.done_time,
-  (select {event_time_text} from {log} r where {record_id} = s.done_id) as is_now
-from {state} s
-where s.one = 1
+-- number_transaction --
+-- The number of our transaction; there is none here.
+select null{dual}
 
--- gap_edges --
--- The first new row between the ranges of what is done, and the last one.
-select min({id}), max({id}) from {gap_rows}
+-- ids_ascend --
+-- Whether no row can get a lower record_id than one that was drawn before: that is not known here.
+select 0{dual}
+
+-- tracked_names --
+-- The table_names that our triggers write.
+select logged_as from {tracked} where choice is not null

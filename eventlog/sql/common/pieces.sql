@@ -30,10 +30,6 @@
 -- Rows that are new and can be finished.
 {is_new} and {usable}
 
--- newly_written --
--- Rows that are new, also those that cannot be finished.
-{is_new}
-
 -- excluded --
 -- Rows that are new and cannot be finished.
 {is_new} and case when {usable} then 1 else 0 end = 0
@@ -102,47 +98,6 @@ f.reason like :reason escape '!'
 -- Whether what stands before it is in a list of ids.
 in (select id from {wanted_ids})
 
--- letter_beside --
--- The letter that a row has beside the log, null where it has none.
-(select d.letter from {done} d where d.block = {block_of_row} and {record_id} between d.first_id and d.last_id)
-
--- true_letter --
--- The letter of a row: its status, or the one beside the log.
-case when {is_new} then coalesce({letter_beside}, 'N') else {raw_letter} end
-
--- not_done --
--- Rows that are not done by what stands beside the log.
-{letter_beside} is null
-
--- every_row --
--- The rows of the log.
-{log} r {use_index}
-
--- gaps --
--- The record_ids between the ranges of what is done, behind one and up to another.
-(
-  select greatest(coalesce(before_it, 0), :above) + 1 as low, least(first_id - 1, :below) as high
-  from (
-    select d.first_id, lag(d.last_id) over (order by d.block, d.first_id) as before_it
-    from {done} d
-  ) neighbours
-  where first_id - 1 > greatest(coalesce(before_it, 0), :above) and coalesce(before_it, 0) < :below
-) gap
-
--- gap_rows --
--- The new rows in these gaps.
--- ordered within, so that each gap is read by an index: nothing tells the planner how narrow they are
-{gaps}
-cross join lateral (
-  select l.* from {log} l
-  where l.{raw_record_id} between gap.low and gap.high and l.{raw_status} = 'N'
-  order by l.{raw_record_id}
-) r
-
--- every_new_row --
--- The new rows in these gaps, and behind what is done.
-(
-  select r.* from {gap_rows}
-  union all
-  select r.* from {log} r where {record_id} > :top and {record_id} <= :reach and {is_new}
-) r
+-- oldest_writer --
+-- The number of the oldest transaction that may write in this snapshot; there is none here.
+null

@@ -1,7 +1,6 @@
 -- state --
 -- What the leader and `pause` left on record.
-select epoch, leader, leader_since, paused_at, paused_by, pause_reason, cycle_at, cycle_facts, heartbeat_at,
-  finish_mode
+select epoch, leader, leader_since, paused_at, paused_by, pause_reason, cycle_at, cycle_facts, heartbeat_at
 from {state}
 where one = 1
 
@@ -19,8 +18,8 @@ order by {letter}, {table_name}
 -- oldest_pending --
 -- How many rows are new, the earliest time among them, and how many cannot be finished.
 select count(case when {usable} then 1 end), {oldest}, count(case when {usable} then null else 1 end)
-from {rows}
-where {conditions}
+from {log} r
+where {is_new}
 
 -- next_retry --
 -- When the next event is sent again, and how many wait.
@@ -142,7 +141,7 @@ order by {record_id}
 -- renew --
 -- Makes failed rows new again.
 update {log} r set {raw_status} = 'N'
-where {record_id} {among_ids} and {raw_letter} in ('E', 'F')
+where {record_id} {among_ids} and {letter} in ('E', 'F')
 
 -- retype --
 -- Gives failed rows another event type.
@@ -152,7 +151,7 @@ where {record_id} {among_ids} and {letter} in ('E', 'F')
 -- skip --
 -- Gives rows up, with the letter W.
 update {log} r set {raw_status} = 'W'
-where {record_id} {among_ids} and {raw_letter} in ({letters})
+where {record_id} {among_ids} and {letter} in ('N', 'E', 'F')
 
 -- retries_of --
 -- The events that wait under a spelling.
@@ -161,11 +160,10 @@ from {retry} w
 where w.object_hash in (select h.object_hash from {held} h where h.spelling_hash = :spelling_hash)
 
 -- handled_before --
--- Rows with some letters from before a time, a chunk of them; without the row by which the log is known again.
+-- Rows with some letters from before a time, a chunk of them.
 select {id}
 from {log} r
 where {record_id} > :after and {letter} in ({letters}) and {event_time_utc} < :before and {usable}
-  and {record_id} <> (select coalesce(s.done_id, 0) from {state} s where s.one = 1)
 order by {record_id}
 {first_rows}
 
@@ -173,11 +171,6 @@ order by {record_id}
 -- Deletes rows with some letters.
 delete from {log} r
 where {record_id} {among_ids} and {letter} in ({letters})
-
--- drop_empty_done --
--- Takes the ranges away from what is done of which no row is left.
-delete from {done}
-where (select min({record_id}) from {log} r where {record_id} between first_id and last_id) is null
 
 -- lock_state --
 -- Keeps the leader from writing until our transaction ends.

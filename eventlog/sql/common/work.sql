@@ -3,12 +3,8 @@
 set transaction isolation level read committed
 
 -- epoch --
--- The epoch of the leader and how rows are finished, kept from changing until our transaction ends.
-select epoch, finish_mode from {state} where one = 1 {share_lock}
-
--- set_finish_mode --
--- Puts on record how rows are finished.
-update {state} set finish_mode = :finish_mode where one = 1
+-- The epoch of the leader, kept from changing until our transaction ends.
+select epoch from {state} where one = 1 {share_lock}
 
 -- name_leader --
 -- Puts another name of the leader on record.
@@ -122,49 +118,6 @@ update {state} set cycle_at = {utc_now}, cycle_facts = :facts where one = 1
 -- Keeps when the last heartbeat went out.
 update {state} set heartbeat_at = {utc_now} where one = 1
 
--- done_in_blocks --
--- The ranges of what is done in some blocks of record_ids.
-select first_id, last_id, letter from {done} where block {among_ids}
-
--- first_done --
--- The first ranges of what is done.
-select first_id, last_id, letter
-from {done}
-order by block, first_id
-{first_rows}
-
--- add_done --
--- Adds a range to what is done.
-insert into {done} (block, first_id, last_id, letter) values (:block, :first_id, :last_id, :letter)
-
--- change_done --
--- Gives a range of what is done another end or letter.
-update {done} set last_id = :last_id, letter = :letter where block = :block and first_id = :first_id
-
--- drop_done --
--- Takes a range away from what is done.
-delete from {done} where block = :block and first_id = :first_id
-
--- note_done --
--- Notes how far what is done reaches, and a row of it by which the log is known again.
-update {state} s
-set done_last = (select max(d.last_id) from {done} d where d.block = (select max(o.block) from {done} o)),
-  done_time = coalesce((select {event_time_text} from {log} r where {record_id} = :done_id), s.done_time),
-  done_id = coalesce((select {id} from {log} r where {record_id} = :done_id), s.done_id)
-where s.one = 1
-
--- forget_done --
--- Forgets all that is done beside the log.
-delete from {done}
-
--- forget_witness --
--- Forgets what was noted of it.
-update {state} set done_last = null, done_time = null, done_id = null where one = 1
-
 -- brake_noted --
 -- Which tables an operator let pass the brake on deletes, and which have passed it; the last notice last.
 select table_name, kind from {notice} where kind in ('resume', 'pass') order by notice_id
-
--- columns_noted --
--- The columns that are on record of each table, the last notice of each last.
-select table_name, words from {notice} where kind = 'columns' order by notice_id

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog.sql.columns import ResultColumns
-from eventlog.sql.log.blocked_range import BlockedRange
 from eventlog.sql.log.further_columns import NUMBERS, OBJECT, ascend, objects_of, outline_of, read_further
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.lookahead import Lookahead
@@ -22,17 +21,15 @@ _PICKED = (*NUMBERS, "time_is_plain")
 LAYOUT = ((*_PICKED, *TEXTS), _PICKED, TEXTS)  # of the statements that read whole rows
 
 
-def complete(
-    pending: Pending, choice: Selection, blocked: BlockedRange, ends: Ends | None, columns: ResultColumns
-) -> PickUp:
+def complete(pending: Pending, choice: Selection, ends: Ends | None, columns: ResultColumns) -> PickUp:
     """Return rows that were read by column with what completes them."""
     picked = _picked(columns)
     if choice.upto is None and picked.size < choice.limit:
         return PickUp([], columns=picked)
-    further = read_further(pending, choice, blocked, int(picked.ids[-1]))
+    further = read_further(pending, choice, int(picked.ids[-1]))
     texts = [pa.concat_arrays([picked.texts[name], further.texts[name]]) for name in OBJECT]
     objects = objects_of(choice, *texts)
-    picked_up, further_ids, reach, cut = Lookahead(pending, choice, blocked, ends).complete(
+    picked_up, further_ids, reach, cut = Lookahead(pending, choice, ends).complete(
         Outline(picked.ids, picked.kinds, objects.numbers[: picked.size]),
         outline_of(further, objects.numbers[picked.size :]),
         objects.names,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from eventlog.sql.columns import OddBytes, ResultColumns
-from eventlog.sql.log.blocked_range import BlockedRange
 from eventlog.sql.log.pending import Pending, Selection
 from eventlog.sql.log.whole_inserts import Ints, Outline, hashes
 
@@ -24,20 +24,20 @@ class RowObjects(NamedTuple):
     names: Callable[[], list[str]]  # the names of the objects, by number
 
 
-def outline_after(pending: Pending, choice: Selection, blocked: BlockedRange, after: int) -> Outline | None:
+def outline_after(pending: Pending, choice: Selection, after: int) -> Outline | None:
     """Return the rows after one row, with the `hashes` of their objects; None if texts are not in UTF-8."""
     try:
-        rows = read_further(pending, choice, blocked, after)
+        rows = read_further(pending, choice, after)
     except OddBytes:
         return None
     objects = objects_of(choice, *(rows.texts[name] for name in OBJECT))
     return outline_of(rows, objects.numbers).renamed(hashes(objects.names()))
 
 
-def read_further(pending: Pending, choice: Selection, blocked: BlockedRange, after: int) -> ResultColumns:
+def read_further(pending: Pending, choice: Selection, after: int) -> ResultColumns:
     """Read what names the events of the rows after one row."""
-    lane = blocked.rest(after)
-    return pending.columns("further", choice, lane, (*NUMBERS, *OBJECT), NUMBERS, OBJECT)
+    choice = replace(choice, upto=None)
+    return pending.columns("further", choice, (*NUMBERS, *OBJECT), NUMBERS, OBJECT, after=after)
 
 
 def objects_of(choice: Selection, tables: pa.Array, keys: pa.Array) -> RowObjects:

@@ -12,7 +12,6 @@ import numpy as np
 from eventlog.core.entry import read_event_type
 from eventlog.core.errors import WrongRow
 from eventlog.sql.log import pending as pending_rows
-from eventlog.sql.log.blocked_range import BlockedRange
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.pending import Pending, Selection
 from eventlog.sql.log.whole_inserts import Completed, Ints, Outline, Room, WholeInserts, hashes
@@ -25,15 +24,15 @@ OutlineRow = Sequence[Any]  # record_id, event_type, table_name and table_key of
 class Lookahead:
     """A completer of the pick-ups of a choice by the rows after them."""
 
-    def __init__(self, pending: Pending, choice: Selection, blocked: BlockedRange, ends: Ends | None) -> None:
-        self._pending, self._choice, self._blocked = pending, choice, blocked
+    def __init__(self, pending: Pending, choice: Selection, ends: Ends | None) -> None:
+        self._pending, self._choice = pending, choice
         room = Room(choice.most_bytes, choice.inserts, choice.bounds)
         self._completing = WholeInserts(room, Ends() if ends is None else ends, pending.sizes)
 
     def complete_rows(self, picked: Sequence[OutlineRow]) -> Completed:
         """Return what completes rows that were read one by one."""
         size = self._choice.limit
-        further = self._pending.further(self._choice, self._blocked, picked[-1][0], size)
+        further = self._pending.further(self._choice, picked[-1][0], size)
         numbers: dict[str, int] = {}
         names = [self._name(*row[2:]) for row in (*picked, *further)]
         objects = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
@@ -67,13 +66,13 @@ class Lookahead:
             after, skip = int(rows.ids[-1]), skip + size
 
     def _chunk(self, choice: Selection, after: int, skip: int) -> Outline:
-        if choice.limit >= pending_rows.MANY and self._pending.comes_by_column(choice, self._blocked):
+        if choice.limit >= pending_rows.MANY and self._pending.comes_by_column(choice):
             from eventlog.sql.log import further_columns  # Arrow takes a while to load
 
-            rows = further_columns.outline_after(self._pending, choice, self._blocked, after)
+            rows = further_columns.outline_after(self._pending, choice, after)
             if rows is not None:
                 return rows
-        further = self._pending.further(choice, self._blocked, after, skip)
+        further = self._pending.further(choice, after, skip)
         return _outline(further, hashes(self._name(*row[2:]) for row in further))
 
     def _name(self, table_name: object, table_key: object) -> str:

@@ -111,11 +111,6 @@ class OvertakenRows:
             chunks = self._queries.chunks(row for row in integers(ids) if row > first)
             self._mark(self._rows(chunk, *conditions) for chunk in chunks)
 
-    def leave_where(self, condition: str) -> None:
-        """Mark likewise what published rows overtook that somebody else's statement is to delete."""
-        if (first := self._first()) is not None:
-            self._mark(self._pages(condition, first))
-
     def _first(self) -> int | None:
         """Return the first failed row that may get a mark, None where there is none."""
         record_id = self._run("first_failed", most=1).scalar()

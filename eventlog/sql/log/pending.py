@@ -5,9 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import accumulate, chain
-from operator import itemgetter
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sqlalchemy.engine import Connection
@@ -17,10 +15,7 @@ from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Tables
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.storage import Storage
-from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange
-from eventlog.sql.log.finished_ranges import FinishedRows, read_finished
 from eventlog.sql.log.inserts import BOUNDS, Bounds
-from eventlog.sql.log.lanes import HIGHEST, LOWEST, Lane
 from eventlog.sql.queries import Queries
 
 if TYPE_CHECKING:
@@ -33,6 +28,7 @@ MANY = 300  # rows, from which on columns pay (measured: 200 with query-backs, 3
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 NO_TABLES = Tables()
+LOWEST, HIGHEST = -(2**63), 2**63 - 1  # record_ids
 
 
 class ObjectsByColumn(Protocol):
@@ -49,6 +45,7 @@ class Selection:
     limit: int = 10_000
     driver_user: str | None = None  # whose rows are left out, as loopback
     future: bool = False  # in order of event_time, rows later than now left out
+    above: int = LOWEST  # rows up to this one are left out
     upto: int | None = None  # by column: rows after this one are left, unless there is none before
     most_bytes: int = 3 << 20  # of keys and values in one cycle, and as much again of further rows
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
@@ -99,62 +96,43 @@ class Pending:
         self._connection = connection
         self._queries = queries
 
-    @cached_property
-    def done(self) -> FinishedRows:
-        """Return the finished ranges."""
-        return read_finished(self._connection, self._queries, self.done_record)
-
-    @cached_property
-    def done_record(self) -> Sequence[Any]:
-        """The record of how far rows are finished outside the log."""
-        record: Sequence[Any] = self._queries.run(self._connection, "done").one()
-        return record
-
-    def comes_by_column(self, choice: Selection, blocked: BlockedRange) -> bool:
-        """Return whether rows can come by column.
-
-        That needs objects named by column, integer ids in the one order, and nothing skipped at the
-        beginning.
-        """
+    def comes_by_column(self, choice: Selection) -> bool:
+        """Return whether rows can come by column: objects named by column, integer ids, in the one order."""
         stored = self._queries.log.stored
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
-        known = choice.objects is not None and not choice.future
-        return known and plain and next(iter(blocked.gaps(LOWEST)), None) is None
+        return plain and choice.objects is not None and not choice.future
 
-    def fit(self, choice: Selection, blocked: BlockedRange = NO_RANGE) -> Selection:
+    def fit(self, choice: Selection) -> Selection:
         """Return the choice with no more rows than its bytes allow, but at least one; few rows come one by
         one.
         """
-        parts = (*blocked.gaps(LOWEST), blocked.rest(LOWEST))
-        lanes = chain.from_iterable(map(self.done.lanes, parts))
-        calls = [pending_statement(self._queries, "pending_bytes", choice, lane) for lane in lanes]
-        found = [row for (row,) in self._queries.together(self._connection, calls)]
-        if min(choice.limit, sum(int(row[1]) for row in found)) < MANY:
+        ((octets, rows),) = self.pending("pending_bytes", choice)
+        if int(rows) < MANY:
             choice = replace(choice, by_column=False)
-        if sum(int(row[0]) for row in found) <= choice.most_bytes:
+        if int(octets) <= choice.most_bytes:
             return choice
-        sizes = [int(row[1]) for row in self.pending("pending_sizes", choice, blocked)]
+        sizes = [int(row[1]) for row in self.pending("pending_sizes", choice)]
         return replace(choice, limit=max(1, bisect_right(list(accumulate(sizes)), choice.most_bytes)))
 
     def every_pending(
         self, choice: Selection, after: int | None = None, upto: int | None = None
     ) -> Iterator[Cells]:
         """Yield all pending rows that may go now, by record_id, `limit` of them with each statement."""
-        while chunk := self.pending("pick_up", choice, NO_RANGE, LOWEST if after is None else after, 0, upto):
+        while chunk := self.pending("pick_up", choice, LOWEST if after is None else after, 0, upto):
             yield from chunk
             after = chunk[-1][0]
 
     def every_pending_id(self, choice: Selection) -> Iterator[int]:
         """Return their record_ids, likewise."""
         after = LOWEST
-        while chunk := self.pending("pending_ids", choice, NO_RANGE, after):
+        while chunk := self.pending("pending_ids", choice, after):
             yield from (number for (number,) in chunk)
             after = chunk[-1][0]
 
     def bounds(self, choice: Selection, size: int) -> Iterator[int]:
         """Yield every so-many-th of them, for those who share them out."""
         after, one = LOWEST, replace(choice, limit=1)
-        while found := self.pending("pending_ids", one, NO_RANGE, after, size - 1):
+        while found := self.pending("pending_ids", one, after, size - 1):
             ((after,),) = found
             yield after
 
@@ -172,26 +150,19 @@ class Pending:
         self,
         name: str,
         choice: Selection,
-        lane: Lane,
         names: Sequence[str],
         numbers: Sequence[str],
         texts: Sequence[str],
+        *,
+        after: int = LOWEST,
     ) -> ResultColumns:
-        """Return the first rows of a lane, by column; `names` are those of the statement's columns."""
-        from eventlog.sql.columns import in_one, read_columns
+        """Return the first rows after one, by column; `names` are those of the statement's columns."""
+        from eventlog.sql.columns import read_columns
 
-        found, left = [], choice.limit
-        for one in self.done.lanes(lane):
-            clause, values = pending_statement(self._queries, name, replace(choice, limit=left), one)
-            found.append(
-                read_columns(
-                    self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
-                )
-            )
-            left -= found[-1].size
-            if left <= 0:
-                break
-        return in_one(found, numbers, texts)
+        clause, values = pending_statement(self._queries, name, choice, after, upto=choice.upto)
+        return read_columns(
+            self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
+        )
 
     def columns_by_id(
         self, ids: Sequence[int], names: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
@@ -213,37 +184,27 @@ class Pending:
             for chunk in self._queries.chunks(ids)
         ]
 
-    def further(self, choice: Selection, blocked: BlockedRange, after: int, skip: int) -> list[Any]:
+    def further(self, choice: Selection, after: int, skip: int) -> list[Any]:
         """Yield the names of events of rows after a pick-up.
 
         In the one order that is after a row. In the other order it is after a number of rows, because there
         is no single place to go on from.
         """
         where = {"skip": skip} if choice.future else {"after": after}
-        return self.pending("further", choice, blocked, **where)
+        return self.pending("further", choice, **where)
 
     def pending(
         self,
         name: str,
         choice: Selection,
-        blocked: BlockedRange = NO_RANGE,
         after: int = LOWEST,
         skip: int = 0,
         upto: int | None = None,
     ) -> list[Any]:
-        """Return the first rows that a range does not cover: in its gaps, then after its end."""
-        whole = choice.future or skip > 0
-        lanes = (one for lane in blocked.gaps(after) for one in self.done.lanes(lane, whole=whole))
-        calls = [pending_statement(self._queries, name, choice, lane, skip) for lane in lanes]
-        found: list[Any] = list(chain.from_iterable(self._queries.together(self._connection, calls)))
-        keep_first(found, choice.limit)
-        for lane in self.done.lanes(blocked.rest(after, upto), whole=whole):
-            left = choice.limit - len(found)
-            if left <= 0:
-                break
-            call = pending_statement(self._queries, name, replace(choice, limit=left), lane, skip)
-            found += self._queries.together(self._connection, [call])[0]
-        return found
+        """Return the first rows after one, up to another."""
+        call = pending_statement(self._queries, name, choice, after, upto, skip)
+        rows: list[Any] = self._queries.together(self._connection, [call])[0]
+        return rows
 
     def sizes(self, ids: Sequence[int]) -> list[int]:
         """Return the bytes of keys and values of each of these rows; 0 of one that is gone."""
@@ -253,19 +214,23 @@ class Pending:
         return [of.get(number, 0) for number in ids]
 
 
-def keep_first(rows: list[Any], limit: int) -> None:
-    """Keep the first rows of several lanes, in the order of their ids."""
-    rows.sort(key=itemgetter(0))
-    del rows[limit:]
-
-
 def pending_statement(
-    queries: Queries, name: str, choice: Selection, lane: Lane | None = None, skip: int = 0
+    queries: Queries,
+    name: str,
+    choice: Selection,
+    after: int = LOWEST,
+    upto: int | None = None,
+    skip: int = 0,
 ) -> Call:
     """Return a statement on pending rows that may go, and its values."""
-    among = lane or Lane((), {})
-    conditions = [among.new, *among.conditions]
-    values: dict[str, Any] = among.values | {"most": choice.limit, "skip": skip}
+    conditions = ["pending"]
+    values: dict[str, Any] = {"most": choice.limit, "skip": skip}
+    if (after := max(after, choice.above)) > LOWEST:
+        conditions.append("after_row")
+        values["after"] = after
+    if upto is not None:
+        conditions.append("up_to_row")
+        values["upto"] = upto
     if choice.driver_user is not None:
         conditions.append("not_loopback")
         values["driver_user"] = choice.driver_user
@@ -275,7 +240,7 @@ def pending_statement(
     holes = {
         "conditions": f"{queries.pieces(*conditions)}{_not_halted(queries, values, choice.halted)}",
         "order": queries.piece("by_event_time" if choice.future else "by_record_id"),
-        "rows": queries.relation(among.rows, in_order=not choice.future),
+        "rows": queries.relation(in_order=not choice.future),
     }
     return queries.call(name, holes, **values)
 

@@ -2,31 +2,37 @@
 
 It contains a digest of each object's values, and the values themselves unless only digests are kept. The
 transaction that logs the rows of an event also notes the digest after it. Once the rows are settled, that
-digest becomes the state of the object, whatever the row of the table is by then.
+digest becomes the state of the object, whatever the row of the table is by then. What is redriven need not
+lead there, so its object is in doubt.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from sqlalchemy import bindparam
 from sqlalchemy.engine import Connection
 
+from eventlog.core.entry import read_integer
 from eventlog.core.errors import EventlogError
+from eventlog.core.identity import hash_of_key
 from eventlog.core.plurals import quantity
-from eventlog.sql.queries import Queries
+from eventlog.sql.queries import Queries, each_row_looked_up
 
 FORMAT = 2  # that of the digests: with the columns' names
 _FORMATS = (1, FORMAT)
 _CHECKSUM = 16  # digits
 _FETCHED = 1_000  # rows at a time
 DOUBT = "?"  # the digest of an object whose values at the receiver are unknown
+UNSURE = "??"  # that of one that the receiver may lack
 BASE = "base"  # replaces a key's digest in the row that counts the objects of a table
-_STEPS = ("known_redriven", "known_failed", "known_settled")
+_PAGE = 1_000  # objects whose events are looked at together
+_DELETE = 4
 
 
 class StateGone(EventlogError):
@@ -119,6 +125,27 @@ class Base(NamedTuple):
     form: int = FORMAT  # of the digests, when it was written
 
 
+class _Known(NamedTuple):
+    """An object in the state, and its event that is on its way or failed."""
+
+    digest: str | None = None
+    next_digest: str | None = None
+    first_id: int | None = None
+    last_id: int | None = None
+    failed: int = 0
+
+
+class _Rows(NamedTuple):
+    """The rows of one object, among some."""
+
+    first_id: int
+    last_id: int
+    deletes: tuple[int, ...]
+
+
+_NOTHING = _Known()
+
+
 class ReceiverState:
     """The state, in a transaction that writes it."""
 
@@ -144,15 +171,108 @@ class ReceiverState:
         """Let the state follow what became of the events that were on their way. Return each table's base;
         StateLost if a table has not as many objects as it should have."""
         bases = self.counted()
-        for name in _STEPS:
-            self._run(name)
-        if self._run("known_gone").rowcount:
-            counts = dict(self._run("known_counts").all())
-            for table, base in bases.items():
-                if counts[table] != base.objects:
-                    bases[table] = base._replace(objects=int(counts[table]))
-                    self.put(table, bases[table])
+        gone = Counter[str]()
+        for outcome, table, hashes in self._outcomes():
+            self._run_on(f"known_{outcome}", table, hashes)
+            gone[table] += len(hashes) if outcome == "gone" else 0
+        self._grow({table: -count for table, count in gone.items()}, bases)
         return bases
+
+    def _outcomes(self) -> Iterator[tuple[str, str, list[str]]]:
+        """Yield outcomes of events, with a table and the hashes of its objects."""
+        after = 0
+        with each_row_looked_up(self._connection, self._queries.log.dialect):
+            while page := self._run("known_page", after=after, most=_PAGE).all():
+                upto = page[-1].first_id
+                letters = defaultdict[int, list[str]](list)
+                for first_id, letter in self._run("known_letters", after=after, upto=upto):
+                    letters[first_id].append(letter)
+                outcomes = defaultdict[tuple[str, str], list[str]](list)
+                for first_id, last_id, table, hashed, digest, coming, failed in page:
+                    state = _Known(digest, coming, first_id, last_id, failed)
+                    if (outcome := _outcome(letters[first_id], state)) is not None:
+                        outcomes[outcome, table].append(hashed)
+                yield from ((*place, hashes) for place, hashes in outcomes.items())
+                after = upto
+
+    def _grow(self, growth: Mapping[str, int], bases: dict[str, Base]) -> None:
+        """Put on record that tables have more objects in the state, or fewer."""
+        for table, objects in sorted(growth.items()):
+            if objects:
+                bases[table] = bases[table]._replace(objects=bases[table].objects + objects)
+                self.put(table, bases[table])
+
+    def renew(self, ids: Iterable[int]) -> None:
+        """Mark what the receiver has of the objects of redriven rows as unknown, because these rows need not
+        send what was noted. The next poll clears and sets them."""
+        growth = Counter[str]()
+        bases = self._own_bases()
+        for table, events in self._events(ids).items():
+            if table not in bases:
+                continue
+            rows = []
+            states = self._among(table, events)
+            for key, event in events.items():
+                state = states.get(hash_of_key(key), _NOTHING)
+                if (row := _renewed(table, key, state, event)) is not None:
+                    rows.append(row)
+                    growth[table] += state is _NOTHING
+            self._set("known_put", rows)
+        self._grow(growth, bases)
+
+    def give_up(self, ids: Iterable[int]) -> None:
+        """Mark the objects of skipped rows: the receiver has what it had before."""
+        rows = [
+            {
+                "object_table": table,
+                "key_hash": hash_of_key(key),
+                "first_id": event.first_id,
+                "last_id": event.last_id,
+            }
+            for table, events in self._events(ids).items()
+            for key, event in events.items()
+        ]
+        self._queries.run_all(self._connection, "known_given_up", rows)
+
+    def outdated_deletes(self, ids: Iterable[int]) -> set[int]:
+        """Return the deletes among these rows whose object has a later event, sent or not."""
+        outdated = set[int]()
+        for table, events in self._events(ids).items():
+            states = self._among(table, events)
+            for key, event in events.items():
+                newest = states.get(hash_of_key(key), _NOTHING).first_id or 0
+                outdated |= {row for row in event.deletes if row < newest}
+        return outdated
+
+    def _own_bases(self) -> dict[str, Base]:
+        """Return the bases that a publisher keeps; none if they are damaged, for then a start decides."""
+        with suppress(StateLost):
+            return {table: base for table, base in self.bases().items() if base.mark is None}
+        return {}
+
+    def _events(self, ids: Iterable[int]) -> dict[str, dict[str, _Rows]]:
+        """Return what these rows are of each object, by table and key; nothing if no state was ever begun."""
+        events = defaultdict[str, dict[str, _Rows]](dict)
+        begun = {row[0] for row in self._run("compared_before")}
+        for chunk in self._queries.chunks(ids) if begun else ():
+            for row, kind, table, key in self._run("compare_among", ids=chunk):
+                if table in begun and key is not None:
+                    deletes = (int(row),) if read_integer(kind) == _DELETE else ()
+                    event = events[table].get(key) or _Rows(int(row), int(row), ())
+                    events[table][key] = _Rows(event.first_id, int(row), (*event.deletes, *deletes))
+        return events
+
+    def _among(self, table: str, keys: Iterable[str]) -> dict[str, _Known]:
+        """Return what is known of the objects with these keys, by their hashes."""
+        hashes = [*map(hash_of_key, keys)]
+        pages = (hashes[start : start + _PAGE] for start in range(0, len(hashes), _PAGE))
+        rows = (row for page in pages for row in self._run_on("known_among", table, page))
+        return {hashed: _Known(*state) for hashed, *state in rows}
+
+    def _run_on(self, name: str, table: str, hashes: Sequence[str]) -> Any:
+        """Run a statement on objects of a table."""
+        clause = self._queries.clause(name).bindparams(bindparam("hashes", expanding=True))
+        return self._connection.execute(clause, {"object_table": table, "hashes": hashes})
 
     def counted(self) -> dict[str, Base]:
         """Return the base of each table's state, whose count of objects is right."""
@@ -215,9 +335,7 @@ class ReceiverState:
         growth = Counter[str]()
         for step in steps:
             growth[step.object_table] += (not step.forgets) - step.existed
-        for table, objects in sorted(growth.items()):
-            bases[table] = bases[table]._replace(objects=bases[table].objects + objects)
-            self.put(table, bases[table])
+        self._grow(growth, bases)
 
     def _log(self, steps: Iterable[StateStep]) -> dict[tuple[str, str], tuple[int, int]]:
         """Write the rows of events; the first and the last record_id of each object's."""
@@ -270,6 +388,59 @@ def _next(step: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) ->
     return _place(step) | {
         "next_digest": step.next_digest,
         "next_values": seal(table, key, step.next_digest, step.next_values),
+        "first_id": first,
+        "last_id": last,
+    }
+
+
+def _outcome(letters: Sequence[str], state: _Known) -> str | None:
+    """Return what became of an event, by the letters of its rows; None if the state stays as it is."""
+    distinct = set(letters)
+    if "N" in distinct:
+        return "renewed" if state.failed else None
+    if distinct & {"E", "F", "R"}:
+        return None if state.failed else _failure(letters, state)
+    if state.failed and distinct != {"S"}:
+        return None  # it was given up, or purged
+    if state.next_digest is None:
+        return "gone"
+    return "resent" if state.failed else "settled"
+
+
+def _failure(letters: Sequence[str], state: _Known) -> str:
+    """Return how an event failed: in part, or on an object that the receiver may lack."""
+    width = 1 + (state.last_id or 0) - (state.first_id or 0)
+    sent = "S" in letters or "W" in letters or ("R" in letters and len(letters) < width)  # and then deleted
+    if sent:
+        return "partly"
+    if state.digest == UNSURE:
+        return "gone" if state.next_digest is None else "absent"
+    return "failed"
+
+
+def _renewed(table: str, key: str, state: _Known, event: _Rows) -> dict[str, Any] | None:
+    """Return the state of an object whose rows were redriven; None if it stays without one.
+
+    If it surely exists the next poll can log what differs, because later rows are sent later.
+    """
+    leads = state.next_digest is not None
+    first, last = state.first_id, state.last_id
+    if first is None or (
+        state.failed and event.last_id < first
+    ):  # no newer event than these rows may be sent
+        leads = event.last_id not in event.deletes
+        waits = state.digest is None or not leads
+        first, last = (event.first_id, event.last_id) if waits else (None, None)
+        if state.digest is None and not leads:
+            return None
+    return {
+        "object_table": table,
+        "key_hash": hash_of_key(key),
+        "object_key": key,
+        "digest": state.digest and DOUBT,
+        "row_values": None,
+        "next_digest": DOUBT if leads and first is not None else None,
+        "next_values": None,
         "first_id": first,
         "last_id": last,
     }

@@ -18,11 +18,9 @@ from eventlog.sql import current
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought, TableKeys
-from eventlog.sql.log.blocked_range import NO_RANGE, BlockedRange, grow
+from eventlog.sql.current import NO_BOUND, Current, Readable, TableKeys
 from eventlog.sql.log.inserts import Ends
-from eventlog.sql.log.lanes import LOWEST, Lane, between
-from eventlog.sql.log.pending import OBJECT, Cells, Pending, PickUp, Selection, keep_first
+from eventlog.sql.log.pending import HIGHEST, LOWEST, OBJECT, Cells, Pending, PickUp, Selection
 from eventlog.sql.log.position import position_of, read_sequence
 from eventlog.sql.queries import Queries, containing, pipeline_of
 from eventlog.sql.relation import Place, place_of
@@ -48,10 +46,6 @@ class Fates(NamedTuple):
     rows: int = 0
     first: str | None = None  # the earliest event_time among them
 
-    def and_others(self, rows: int, first: str | None) -> Fates:
-        """Return these and others of the same fate."""
-        return Fates(self.rows + rows, min(filter(None, (self.first, first)), default=None))
-
 
 @dataclass(frozen=True, slots=True)
 class HeldObjects:
@@ -71,6 +65,7 @@ class LogMoment(NamedTuple):
     latest_notice: int | None  # the notice that somebody left last
     first_retry: datetime | None  # when the first event is sent again
     last_retry: datetime | None
+    oldest_writer: int | None  # no earlier transaction writes any more; None if the server has no such number
 
     @classmethod
     def of(cls, keeps_settings: object, now: object, *others: Any) -> LogMoment:
@@ -98,17 +93,17 @@ class Snapshot(Pending):
         TablesChanged if tables that are to be locked before are busy.
         """
         dialect = queries.log.dialect
-        begin, *facts = map(queries.call, ("snapshot", "moment", "done"))
+        begin, moment_call = map(queries.call, ("snapshot", "moment"))
         position = queries.calls_of("log_position") if pipeline_of(dialect, connection) else []
         if locked:
             try:
                 queries.together(connection, [begin, *locks(dialect, locked)])
             except DatabaseFailed as fault:
                 raise tables_changed(locked) from fault
-        answers = queries.together(connection, [*(() if locked else (begin,)), *facts, *position])
-        (moment,), (record,), *rest = answers if locked else answers[1:]
+        answers = queries.together(connection, [*(() if locked else (begin,)), moment_call, *position])
+        (moment,), *rest = answers if locked else answers[1:]
         snapshot = cls(connection, queries)
-        snapshot.moment, snapshot.done_record = LogMoment.of(*moment), record
+        snapshot.moment = LogMoment.of(*moment)
         if rest:
             snapshot.bound = position_of(rest[-1], snapshot.is_attached).bound
         return snapshot
@@ -130,36 +125,40 @@ class Snapshot(Pending):
         """Return whether the log is one that we did not create."""
         return bool(self._queries.run(self._connection, "attached").scalar())
 
-    def pick_up(
-        self, choice: Selection, blocked: BlockedRange = NO_RANGE, ends: Ends | None = None
-    ) -> PickUp:
+    def look(self, choice: Selection, *, loopback: bool = False, ends: Ends | None = None) -> PickUp:
+        """Return the rows that may go now and, where they are wanted, those of our own user."""
+        choice = self.fit(choice)
+        rows = self.pick_up(choice, ends)
+        if not loopback or choice.driver_user is None:
+            return rows
+        own_rows = self.loopback(choice.driver_user, choice.limit, choice.above)
+        return rows._replace(full=rows.full or len(own_rows) >= choice.limit, loopback=own_rows)
+
+    def pick_up(self, choice: Selection, ends: Ends | None = None) -> PickUp:
         """Read the pending rows that may go now, up to the limit, then further rows of their objects among as
         many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
-        future rows do not count. Blocked rows are not read."""
-        if choice.by_column and self.comes_by_column(choice, blocked):
+        future rows do not count."""
+        if choice.by_column and self.comes_by_column(choice):
             from eventlog.sql.columns import OddBytes  # Arrow takes a while to load
             from eventlog.sql.log import by_column
 
             with suppress(OddBytes):
                 for upto in dict.fromkeys((choice.upto, None)):
-                    lane = blocked.rest(LOWEST, upto)
-                    columns = self.columns("columns_picked", choice, lane, *by_column.LAYOUT)
+                    columns = self.columns("columns_picked", replace(choice, upto=upto), *by_column.LAYOUT)
                     if columns.size:
                         break
-                return by_column.complete(self, replace(choice, upto=upto), blocked, ends, columns)
-        picked = self.pending("pick_up", choice, blocked)
+                return by_column.complete(self, replace(choice, upto=upto), ends, columns)
+        picked = self.pending("pick_up", choice)
         if len(picked) < choice.limit:
             return PickUp(picked)
-        return self._complete(picked, choice, blocked, ends)
+        return self._complete(picked, choice, ends)
 
-    def _complete(
-        self, picked: list[Cells], choice: Selection, blocked: BlockedRange, ends: Ends | None
-    ) -> PickUp:
+    def _complete(self, picked: list[Cells], choice: Selection, ends: Ends | None) -> PickUp:
         """Return rows that were read one by one with what completes them."""
         from eventlog.sql.log.lookahead import Lookahead  # NumPy takes a while to load
 
         outlines = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
-        picked_up, further_ids, reach, cut = Lookahead(self, choice, blocked, ends).complete_rows(outlines)
+        picked_up, further_ids, reach, cut = Lookahead(self, choice, ends).complete_rows(outlines)
         further = {cells[0]: cells for cells in self.rows(further_ids)}
         whole = [*compress(picked, picked_up.tolist()), *(further[number] for number in further_ids)]
         return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
@@ -177,20 +176,13 @@ class Snapshot(Pending):
         """Return the name by which other sessions see what this one sees, where the dialect can do that."""
         return str(self._queries.run(self._connection, "share_snapshot").scalar())
 
-    def grow(
-        self,
-        blocked: BlockedRange,
-        upto: int,
-        enough: int,
-        first: int | None = None,
-        seen: Sequence[int] = (),
-    ) -> BlockedRange | None:
-        """Return the range made longer, up to a row; None if fewer pending rows than `enough` follow.
+    def first_pending(self, above: int) -> int:
+        """Return the first pending row above a record_id, whether it may go or not; else HIGHEST."""
+        return next(map(int, self._ids(1, "pending", above)), HIGHEST)
 
-        A new range begins at the row `first`, else at the first pending one. Rows that were seen before are
-        no gaps, though they may be deleted now.
-        """
-        return grow(self._connection, self._queries, self.done, blocked, upto, enough, first, seen)
+    def number_transaction(self) -> int:
+        """Return the number of our transaction, which is higher than that of every writer so far."""
+        return int(self._queries.run(self._connection, "number_transaction").scalar())
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -244,14 +236,9 @@ class Snapshot(Pending):
 
     def pending_after(self, record_id: int, limit: int) -> list[Cells]:
         """Return pending rows after a record_id, including those that may not go now."""
-        rows: list[Cells] = []
-        for lane in self.done.lanes(between(record_id)):
-            holes = self._holes(lane) | {"order": self._queries.piece("by_record_id")}
-            values = lane.values | {"most": limit - len(rows), "skip": 0}
-            rows += self._queries.run(self._connection, "pick_up", holes, **values)
-            if len(rows) >= limit:
-                break
-        return rows
+        holes = self._holes("after_row") | {"order": self._queries.piece("by_record_id")}
+        values = {"after": record_id, "most": limit, "skip": 0}
+        return list(self._queries.run(self._connection, "pick_up", holes, **values))
 
     def fates(self, choice: Selection) -> dict[str, Fates]:
         """Return why pending rows may not go now: the numbers of loopback, future, held and free rows."""
@@ -263,47 +250,30 @@ class Snapshot(Pending):
             "not_held": self._queries.piece("not_held"),
         }
         values = {} if user is None else {"driver_user": user}
-        fates: dict[str, Fates] = {}
-        for lane in self.done.lanes(between()):
-            bound = values | lane.values
-            for fate, *counts in self._queries.run(
-                self._connection, "pending_fates", holes | self._holes(lane), **bound
-            ):
-                fates[fate] = fates.get(fate, Fates()).and_others(*counts)
-        return fates
+        rows = self._queries.run(self._connection, "pending_fates", holes | self._holes(), **values)
+        return {fate: Fates(*counts) for fate, *counts in rows}
 
-    def loopback(self, driver_user: str, limit: int, blocked: BlockedRange = NO_RANGE) -> list[int]:
-        """Return the pending rows of the driver's own user that are not blocked."""
-        return self._ids(limit, "loopback", blocked, driver_user=driver_user)
+    def loopback(self, driver_user: str, limit: int, above: int = LOWEST) -> list[int]:
+        """Return the pending rows of the driver's own user above a record_id."""
+        return self._ids(limit, "loopback", above, driver_user=driver_user)
 
     def timeless(self, limit: int) -> list[int]:
         """Return the pending rows without event_time, which a pick-up by time never sees."""
         return self._ids(limit, "timeless")
 
-    def _ids(self, limit: int, condition: str, blocked: BlockedRange = NO_RANGE, **values: Any) -> list[int]:
-        rows: list[Any] = []
-        for lane in blocked.gaps(LOWEST):
-            rows += self._ids_in(lane, limit, condition, values)
-        keep_first(rows, limit)
-        if len(rows) < limit:
-            rows += self._ids_in(blocked.rest(LOWEST), limit - len(rows), condition, values)
+    def _ids(self, limit: int, condition: str, above: int = LOWEST, **values: Any) -> list[int]:
+        if above > LOWEST:
+            values["after"] = above
+        holes = self._holes(*(["after_row"] if above > LOWEST else ()), condition)
+        holes["order"] = self._queries.piece("by_record_id")
+        rows = self._queries.run(self._connection, "ids", holes, **values, most=limit)
         return [row[0] for row in rows]
 
-    def _ids_in(self, lane: Lane, limit: int, condition: str, values: dict[str, Any]) -> list[Any]:
-        rows: list[Any] = []
-        for part in self.done.lanes(lane):
-            holes = self._holes(part, condition) | {"order": self._queries.piece("by_record_id")}
-            bound = values | part.values | {"most": limit - len(rows)}
-            rows += self._queries.run(self._connection, "ids", holes, **bound)
-            if len(rows) >= limit:
-                break
-        return rows
-
-    def _holes(self, lane: Lane, *conditions: str) -> dict[str, str]:
-        """Return the texts for a statement on the pending rows of a lane, in the order of their ids."""
+    def _holes(self, *conditions: str) -> dict[str, str]:
+        """Return the texts for a statement on the pending rows, in the order of their ids."""
         return {
-            "rows": self._queries.relation(lane.rows),
-            "conditions": self._queries.pieces(lane.new, *lane.conditions, *conditions),
+            "rows": self._queries.relation(),
+            "conditions": self._queries.pieces("pending", *conditions),
         }
 
     def current_rows(
@@ -325,9 +295,3 @@ class Snapshot(Pending):
         if all(self._reads(keys.table) for keys in asked):
             self._queries.together(self._connection, self._before(view=asked[0].table.view))
         return current.current_columns(self._connection, self._queries, asked, bound)
-
-    def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
-        """Return the keys, as texts in key order, of the first objects that have all these values."""
-        if self._reads(table):
-            self._queries.together(self._connection, self._before(view=table.view))
-        return current.search(self._connection, self._queries, table, sought, most)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.log.finishing import FinishMode, mode_named
 from eventlog.sql.log.leader import Holder, Leader, holder_of
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.log.snapshot import Snapshot
@@ -162,10 +161,11 @@ class Store:
         with self.engine.connect() as connection:
             return bool(self.queries.run(connection, "attached").scalar())
 
-    def finish_mode(self) -> FinishMode | None:
-        """Return how rows are finished, from the record of this log; None if it has none."""
+    def ascends(self, tables: Iterable[str]) -> bool:
+        """Return whether record_ids ascend as rows are written: drawn by our own triggers of these tables."""
         with self.engine.connect() as connection:
-            return mode_named(self.queries.run(connection, "finish_mode").scalar())
+            tracked = {row[0] for row in self.queries.run(connection, "tracked_names")}
+            return tracked.issuperset(tables) and bool(self.queries.run(connection, "ids_ascend").scalar())
 
     def position(self) -> IdPosition:
         """Return the position of the record ids."""

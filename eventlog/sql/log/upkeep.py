@@ -17,9 +17,6 @@ from eventlog.core.identity import object_hash
 from eventlog.core.plurals import quantity
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import keepable
-from eventlog.sql.log.finished_ranges import FinishedRanges, read_finished
-from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.lanes import Lane, between
 from eventlog.sql.log.leader import reads_ahead
 from eventlog.sql.log.overtaken import OvertakenRows
 from eventlog.sql.log.receiver_state import ReceiverState
@@ -77,7 +74,6 @@ class LogState(NamedTuple):
     cycle_at: datetime | None
     cycle_facts: str | None
     heartbeat_at: datetime | None
-    finish_mode: str | None
 
 
 class Unpublished(NamedTuple):
@@ -192,15 +188,14 @@ class Upkeep:
 
     def redrive(self, ids: Sequence[int], types: Mapping[int, int]) -> int:
         """Make failed rows new again, some of them as another type; how many."""
-        done = self._done()
+        self._run("lock_state")
         for kind in sorted(set(types.values())):
             changed = [row for row, new in types.items() if new == kind]
             self._queries.run_by_ids(self._connection, "retype", changed, type=kind)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         renewed = self._queries.run_by_ids(self._connection, "renew", ids)
-        if done is not None:
-            renewed += done.renew(ids)
         if renewed:  # a leader picks up anew for it
+            self.known().renew(ids)
             self.note("redrive", f"{quantity(renewed, 'row')}, the first {min(ids)}")
         return renewed
 
@@ -208,44 +203,15 @@ class Upkeep:
         """Give rows up, with W and a notice with the reason. Return how many; rows that waited for one may
         go.
         """
-        done = self._done()
-        letters = {"letters": "'N', 'E', 'F'" if done is None else "'E', 'F'"}
-        skipped = self._queries.run_by_ids(self._connection, "skip", ids, letters)
-        if done is not None:
-            done.renew(ids)
-            skipped += done.add({Letter.WARNING: list(self._new(ids))})
+        self._run("lock_state")
+        skipped = self._queries.run_by_ids(self._connection, "skip", ids)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         for name, event_id in self.waiting_with(ids):
             self._run("forget_event", object_hash=name, event_id=event_id)
             self._run("forget_spellings", object_hash=name)
+        self.known().give_up(ids)
         self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
         return skipped
-
-    def _done(self) -> FinishedRanges | None:
-        """Return the finished ranges, locked against all others until our transaction ends.
-
-        The mode in which rows are finished is locked too.
-        """
-        self._run("lock_state")
-        if self._run("finish_mode").scalar() != FinishMode.RANGES:
-            return None
-        return FinishedRanges(self._connection, self._queries)
-
-    def _new(self, ids: Iterable[int]) -> Iterator[int]:
-        """Yield the rows among these that have no letter in the log."""
-        holes = {
-            "rows": self._queries.relation("every_row"),
-            "conditions": self._queries.pieces("of_ids", "pending"),
-            "order": self._queries.piece("by_record_id"),
-        }
-        for chunk in self._queries.chunks(ids):
-            most = self._queries.log.dialect.chunk
-            yield from (row[0] for row in self._run("ids", holes, ids=chunk, most=most))
-
-    def drop_empty_ranges(self) -> None:
-        """Forget that rows are done which are not in the log any more."""
-        if (done := self._done()) is not None:
-            done.drop_empty()
 
     def waiting_with(self, ids: Iterable[int]) -> dict[tuple[str, str], list[int]]:
         """Return the rows of each waiting event that has one of these, by its object's hash and its
@@ -289,20 +255,9 @@ class Upkeep:
 
     def backlog(self) -> Unpublished:
         """Return how much waits."""
-        done = read_finished(self._connection, self._queries, self._run("done").one(), same=False)
-        counts = [self._backlog_of(lane) for lane in done.lanes(between())]
-        oldest = min((time for _, text, _ in counts if (time := read_time(text))), default=None)
+        pending, oldest, unusable = self._run("oldest_pending").one()
         next_retry, waiting = self._run("next_retry").one()
-        pending, unusable = (sum(count[place] for count in counts) for place in (0, 2))
-        return Unpublished(pending, oldest, waiting, next_retry, unusable)
-
-    def _backlog_of(self, lane: Lane) -> Any:
-        """Return pending rows that cannot be finished, of a table, of an object; the publisher skips them."""
-        holes = {
-            "rows": self._queries.relation(lane.rows),
-            "conditions": self._queries.pieces("newly_written", *lane.conditions),
-        }
-        return self._run("oldest_pending", holes, **lane.values).one()
+        return Unpublished(pending, read_time(oldest), waiting, next_retry, unusable)
 
     def unusable(self, limit: int = 1000, table: str | None = None, key: str | None = None) -> list[Unusable]:
         """Return pending rows that cannot be finished, of a table, of an object; the publisher leaves them
@@ -333,8 +288,7 @@ class Upkeep:
 
         Return how many, and the record_id to go on after; None at the end.
         """
-        # so that the row that proves the ranges is not deleted
-        self._run("lock_state")
+        self._run("lock_state")  # so that no row fails meanwhile that these overtook
         holes = {"letters": ", ".join(literal(Letter(letter)) for letter in letters)}
         rows = self._run("handled_before", holes, before=before, after=after, most=limit)
         ids = [row[0] for row in rows]

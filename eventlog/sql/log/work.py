@@ -14,8 +14,6 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import keepable
-from eventlog.sql.log.finished_ranges import FinishedRanges
-from eventlog.sql.log.finishing import FinishMode, agreed, mode_named
 from eventlog.sql.log.overtaken import OvertakenRows
 from eventlog.sql.log.position import CREDIBLE
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
@@ -75,13 +73,12 @@ class Work:
         self._finishing: list[Call] = []  # what gives rows their letters, at the end
         self._later: list[Call] = []  # what is written after that, in this order
         begin = [queries.call(name) for name in ("work", "epoch", "latest_redrive")]
-        _, ((current, mode),), ((redriven,),) = queries.together(connection, begin)
+        _, ((current,),), ((redriven,),) = queries.together(connection, begin)
         self.latest_redrive = int(
             redriven
         )  # the notice of the last one, 0 without any; no other comes meanwhile
         if current != epoch:
             raise LeadershipLost(current, epoch)
-        self._mode = mode_named(mode)
 
     def commit(self) -> None:
         """Write what is left to the end, and commit."""
@@ -94,18 +91,6 @@ class Work:
         """Run a statement at the end of the transaction, because nothing in it depends on the result."""
         self._later.append(self._queries.call(name, **values))
 
-    def agree(self, delete: bool | None) -> None:
-        """Put what delete-from-log states on record; Contradiction where the log is finished otherwise."""
-        mode = agreed(self._mode, delete)
-        if delete is not None:
-            self.set_mode(mode)
-
-    def set_mode(self, mode: FinishMode) -> None:
-        """Put on record how rows are finished from now on."""
-        if mode is not self._mode:
-            self._queries.run(self._connection, "set_finish_mode", finish_mode=str(mode))
-            self._mode = mode
-
     def name_leader(self, name: str) -> None:
         """Put another name of the leader on record."""
         self._queries.run(self._connection, "name_leader", leader=name)
@@ -114,16 +99,10 @@ class Work:
         """Return the state of the receiver, if the log is filled by comparing."""
         return ReceiverState(self._connection, self._queries)
 
-    def finish(self, letters: Mapping[Letter, Ids]) -> None:
-        """Give rows their letters, in the log or outside of it.
-
-        In a log that deletes handled rows, those that did not fail are deleted.
-        """
-        if self._mode is FinishMode.RANGES:
-            self.finished += FinishedRanges(self._connection, self._queries).add(letters)
-            return
+    def finish(self, letters: Mapping[Letter, Ids], *, delete: bool = False) -> None:
+        """Give rows their letters. With `delete`, delete those that did not fail."""
         for letter, ids in letters.items():
-            if self._mode is FinishMode.DELETE and letter not in (Letter.ERROR, Letter.FATAL):
+            if delete and letter not in (Letter.ERROR, Letter.FATAL):
                 self._remove(ids)
             else:
                 self._in_ranges("finish", ids, letter=str(letter))
@@ -141,20 +120,6 @@ class Work:
         ranges, rest = long_ranges(ids) if whole else ([], integers(ids))
         self._finishing += [call(f"{name}_range", low=low, high=high, **values) for low, high in ranges]
         self._finishing += [call(name, ids=chunk, **values) for chunk in self._queries.chunks(rest)]
-
-    def write_letters(self, most: int) -> bool:
-        """Write letters from outside the log into it, for so many rows. Return whether there may be more."""
-        done = FinishedRanges(self._connection, self._queries)
-        ranges = done.some(most)
-        for letter in {letter for *_, letter in ranges}:
-            ids = (n for first, last, other in ranges if other == letter for n in range(first, last + 1))
-            self._in_ranges("finish", ids, letter=letter)
-        done.drop(ranges)
-        return bool(ranges)
-
-    def forget_done(self) -> None:
-        """Forget the letters outside the log."""
-        FinishedRanges(self._connection, self._queries).forget()
 
     def fail(self, failures: Iterable[Failure]) -> None:
         """Keep why rows failed, in place of what was kept before; ahead of finishing rows, which may have
@@ -183,10 +148,6 @@ class Work:
     def note(self, kind: str, words: str, table_name: str | None = None) -> None:
         """Leave a notice."""
         self._queries.run(self._connection, "note", kind=kind, table_name=table_name, words=words)
-
-    def noted_columns(self) -> dict[str, str]:
-        """Return the columns that are on record of each table."""
-        return {name: str(words) for name, words in self._queries.run(self._connection, "columns_noted")}
 
     def passing_tables(self) -> set[str]:
         """Return the tables whose next poll may delete any number of objects."""

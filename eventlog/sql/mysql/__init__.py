@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from sqlalchemy.engine import Engine
+
 from eventlog.sql.common.capacity import Capacity
 from eventlog.sql.common.dialect import ISO_TIME, POSITIVE_INTEGER, Dialect
 from eventlog.sql.common.storage import Storage
@@ -56,6 +58,12 @@ _TRUST = (
 _GREETING = 10.0  # seconds until a server that took a connection has sent its greeting
 
 
+def _cancel(engine: Engine, session: Any) -> None:
+    """End a session whose connection its driver has given up."""
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"kill {int(session.thread_id())}")
+
+
 def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     """Return a connection; give a server up that takes the connection and does not greet in time."""
     if driver != "pymysql" or "read_timeout" in arguments:
@@ -87,7 +95,6 @@ _SCHEMA_WORDS = {
     "type_key": "longtext",
     "type_word": "varchar(9)",
     "type_table": "varchar(255)",
-    "type_time_text": "varchar(40)",
     "type_moment": "datetime(6)",
     "type_written_at": "datetime(6) not null default (utc_timestamp(6))",
     "type_written_by": f"text not null default ({USER})",
@@ -113,6 +120,7 @@ MYSQL = collated(
         ddl=conditional,
         storages={"timestamp": Storage.ZONED},
         dial=_dial,
+        cancel=_cancel,
         driver="mysql+pymysql",
         extra="mysql",
         quote_mark="`",

@@ -1,4 +1,4 @@
-"""MySQL: columns and indexes that are added unless they exist, and routines that are replaced.
+"""MySQL: indexes that are added unless they exist, and routines that are replaced.
 
 It has no words for either.
 """
@@ -8,16 +8,13 @@ from __future__ import annotations
 import re
 
 _COMMENTS = r"(?P<comments>(?:--.*\n)*)"
-_COLUMN = re.compile(
-    _COMMENTS + r"alter table \{(?P<table>\w+)\} add column if not exists (?P<name>\w+) (?P<rest>.*)"
-)
 _INDEX = re.compile(
     _COMMENTS + r"create index if not exists \{(?P<name>\w+)\} on \{(?P<table>\w+)\} (?P<rest>.*)"
 )
 _ROUTINE = re.compile(r"create or replace (procedure|function) (\{\w+\})(.*)", re.DOTALL)
 _MISSING = """{comments}set @missing = (
-  select count(*) = 0 from information_schema.{view}
-  where table_schema = {{schema_text}} and table_name = {{{table}_text}} and {condition})"""
+  select count(*) = 0 from information_schema.statistics
+  where table_schema = {{schema_text}} and table_name = {{{table}_text}} and index_name = {{{name}_text}})"""
 _RUN = (
     "prepare eventlog_statement from @statement",
     "execute eventlog_statement",
@@ -30,14 +27,10 @@ def conditional(statement: str) -> tuple[str, ...]:
     if routine := _ROUTINE.fullmatch(statement):
         kind, name, rest = routine.groups()
         return (f"drop {kind} if exists {name}", f"create {kind} {name}{rest}")
-    if addition := _COLUMN.fullmatch(statement):
-        view, condition = "columns", "column_name = '{name}'"
-        plain = "alter table {{{table}}} add column {name} {rest}"
-    elif addition := _INDEX.fullmatch(statement):
-        view, condition = "statistics", "index_name = {{{name}_text}}"
-        plain = "create index {{{name}}} on {{{table}}} {rest}"
-    else:
+    addition = _INDEX.fullmatch(statement)
+    if addition is None:
         return (statement,)
+    plain = "create index {{{name}}} on {{{table}}} {rest}"
     parts = addition.groupdict()
-    missing = _MISSING.format(**parts, view=view, condition=condition.format(**parts))
+    missing = _MISSING.format(**parts)
     return (missing, f"set @statement = if(@missing, '{plain.format(**parts)}', 'do 0')", *_RUN)

@@ -15,8 +15,3 @@ limit :most offset :skip
 -- wanted_ids --
 -- A list of ids as a table.
 json_table(:ids, '$[*]' columns (id bigint path '$')) as wanted
-
--- gap_rows --
--- The new rows in these gaps.
-{gaps}
-straight_join {log} r {by_key} on {record_id} between gap.low and gap.high and {is_new}

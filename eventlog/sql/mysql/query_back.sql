@@ -5,15 +5,6 @@ from json_table(:keys, '$[*]' columns (n integer path '$.n'{typed_paths})) as k
 straight_join {source} as t on {matches}
 order by k.n
 
--- search --
--- The keys of the first objects that have all these values.
-select {columns}
-from json_table(:wanted, '$[*]' columns (n integer path '$.n'{typed_paths})) as k
-straight_join {source} as t on {matches}
-group by {columns}
-having {every}
-{first_rows}
-
 -- key_collations --
 -- The character sets and collations in which the columns of a key are compared.
 select column_name, character_set_name, collation_name

@@ -1,8 +1,8 @@
 -- first_state --
 -- Writes the one row of the state, unless it is there.
-insert ignore into {state} (one, attached, epoch) values (1, {attached}, 0)
+insert ignore into {state} (one, attached, association, epoch) values (1, {attached}, '{association}', 0)
 
--- 0001_log --
+-- create_log --
 -- Makes the log.
 create table if not exists {log} (
   {record_id} bigint not null auto_increment,
@@ -19,11 +19,11 @@ create table if not exists {log} (
   key {log_pending} ({status}, {record_id})
 ){table_end}
 
--- 0001_pending --
+-- create_pending --
 -- Makes the index of pending rows.
 create index if not exists {log_pending} on {log} ({indexed_status}, {indexed_record_id})
 
--- 0002_tracked --
+-- create_tracked --
 -- Makes the record of what is tracked.
 create table if not exists {tracked} (
   schema_name varchar(64) not null,
@@ -31,7 +31,7 @@ create table if not exists {tracked} (
   of_schema varchar(64) not null, -- the table as whose its rows are logged: itself, or a child's parent
   of_table varchar(64) not null,
   logged_as varchar(129), -- the table_name of its rows, which stays its own for ever, null for a child
-  table_id varchar(64), -- by which a table that was made anew is told: none here
+  table_id varchar(64), -- by which a table that was made anew is recognised: none here
   table_owner varchar(255),
   choice longtext, -- what of it is logged, null: nothing any more
   tracked_at datetime(6) not null default (utc_timestamp(6)),
@@ -39,20 +39,7 @@ create table if not exists {tracked} (
   constraint {tracked_key} primary key (schema_name, table_name, of_schema, of_table)
 ){table_end}
 
--- 0004_association --
--- Adds how associations are written.
--- MySQL has no `add column if not exists`
-alter table {state} add column if not exists association varchar(9)
-/
-update {state} set association = '{association}' where association is null
-/
-
--- known_epoch --
--- Adds the epoch whose leader knew how rows are finished, and its check.
--- whoever begins an epoch says that it knows the mode: the statement of an older version does not
-alter table {state} add column if not exists known_epoch bigint, add constraint {state_known} check (known_epoch = epoch)
-
--- 0007_known --
+-- create_known --
 -- Makes the table of what the receiver is known to have, of logs that are filled by comparing.
 create table if not exists {known} (
   object_table varchar(200) not null,
@@ -69,27 +56,6 @@ create table if not exists {known} (
   key {known_way} (first_id)
 ){table_end}
 
--- 0008_overtaken --
--- Adds of which object a failed row is, and whether it was overtaken by rows that are gone.
-set @missing = (
-  select count(*) = 0 from information_schema.columns
-  where table_schema = {schema_text} and table_name = {failed_text} and column_name = 'object_hash')
-/
--- the SHA-256 of table_name, a zero byte, table_key
-set @statement = if(@missing, 'alter table {failed} add column object_hash char(64), add column overtaken smallint not null default 0, add key {failed_way} (object_hash)', 'do 0')
-/
-prepare eventlog_statement from @statement
-/
-execute eventlog_statement
-/
-deallocate prepare eventlog_statement
-/
-
--- 0009_ids --
--- Has the log take no record ids from writers, where the database can refuse them.
-do 0
-/
-
 -- future --
 -- Makes the index of future events.
 create index if not exists {log_future} on {log} ({indexed_status}, {event_time}, {indexed_record_id})
@@ -105,3 +71,18 @@ alter table {log} alter column {status} set default 'N'
 -- default_event_time --
 -- Gives event_time its default in a log that has none.
 alter table {log} alter column {event_time} set default (utc_timestamp(6))
+
+-- create_failed --
+-- Makes the table of failed rows.
+create table if not exists {failed} (
+  record_id {type_bigint} not null,
+  event_id {type_text},
+  reason {type_long} not null,
+  document {type_long},
+  tries {type_integer} not null,
+  failed_at {type_written_at},
+  object_hash char(64), -- SHA-256 of table_name, a zero byte, table_key
+  overtaken {type_flag},
+  constraint {failed_key} primary key (record_id),
+  key {failed_way} (object_hash)
+){table_end}

@@ -20,7 +20,7 @@ set f.overtaken = 1
 -- Makes failed rows new again.
 -- by the key alone: another way reads, and locks, what writers have open
 update {wanted_ids}
-straight_join {log} r {by_key} on {record_id} = wanted.id and {raw_letter} in ('E', 'F')
+straight_join {log} r {by_key} on {record_id} = wanted.id and {letter} in ('E', 'F')
 set r.{raw_status} = 'N'
 
 -- retype --
@@ -34,7 +34,7 @@ set r.{raw_event_type} = :type
 -- Gives rows up, with the letter W.
 -- by the key alone: another way reads, and locks, what writers have open
 update {wanted_ids}
-straight_join {log} r {by_key} on {record_id} = wanted.id and {raw_letter} in ({letters})
+straight_join {log} r {by_key} on {record_id} = wanted.id and {letter} in ('N', 'E', 'F')
 set r.{raw_status} = 'W'
 
 -- purge --
@@ -42,9 +42,3 @@ set r.{raw_status} = 'W'
 -- by the key alone: another way reads, and locks, what writers have open
 delete r from {wanted_ids}
 straight_join {log} r {by_key} on {record_id} = wanted.id and {letter} in ({letters})
-
--- drop_empty_done --
--- Takes the ranges away from what is done of which no row is left.
-delete d from {done} d
-left join {log} r {by_key} on {record_id} between d.first_id and d.last_id
-where {record_id} is null

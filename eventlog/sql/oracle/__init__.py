@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from sqlalchemy.engine import Engine
+
 from eventlog.sql.common.capacity import Capacity
 from eventlog.sql.common.dialect import POSITIVE_INTEGER, Dialect
 from eventlog.sql.common.storage import Storage
@@ -39,12 +43,17 @@ _SCHEMA_WORDS = {
     "type_table": "varchar2(512)",
     "type_name": "varchar2(128)",
     "type_qualified": "varchar2(257)",
-    "type_time_text": "varchar2(40)",
     "type_moment": "timestamp(6)",
     "type_written_at": "timestamp(6) default sys_extract_utc(systimestamp) not null",
     "type_written_by": "varchar2(4000) default sys_context('USERENV', 'SESSION_USER') not null",
     "table_end": "",
 }
+
+
+def _cancel(engine: Engine, session: Any) -> None:
+    """End the statement of a session."""
+    session.cancel()
+
 
 ORACLE = Dialect(
     name="oracle",
@@ -55,6 +64,7 @@ ORACLE = Dialect(
     triggers=TRIGGERS,
     schema_words=_SCHEMA_WORDS,
     ddl=conditional,
+    cancel=_cancel,
     storages={"float": Storage.NUMERIC, "real": Storage.NUMERIC, "number(,0)": Storage.INTEGER},
     listen=listen,
     driver="oracle+oracledb",

@@ -35,8 +35,3 @@ offset :skip rows fetch next :most rows only
 -- wanted_ids --
 -- A list of ids as a table.
 json_table(:ids, '$[*]' columns (id number path '$')) wanted
-
--- gap_rows --
--- The new rows in these gaps.
-{gaps}
-join {log} r on {record_id} between gap.low and gap.high and {is_new}

@@ -5,15 +5,6 @@ from json_table(:keys, '$[*]' columns (n number path '$.n'{typed_paths})) k
 join {source} t on {matches}
 order by k.n
 
--- search --
--- The keys of the first objects that have all these values.
-select /*+ leading(k) use_nl(t) */ {columns}
-from json_table(:wanted, '$[*]' columns (n number path '$.n'{typed_paths})) k
-join {source} t on {matches}
-group by {columns}
-having {every}
-{first_rows}
-
 -- key_collations --
 -- The character sets and collations in which the columns of a key are compared.
 select null, null, null from dual where :schema is null and :table_name is null and 1 = 0

@@ -15,8 +15,8 @@ commit
 
 -- first_state --
 -- Writes the one row of the state, and makes the table that a leader locks.
-insert into {state} (one, attached, epoch)
-select 1, {attached}, 0 from dual where not exists (select null from {state})
+insert into {state} (one, attached, association, epoch)
+select 1, {attached}, '{association}', 0 from dual where not exists (select null from {state})
 /
 create table if not exists {lock} ( -- its one row is locked by the session that leads
   one number(1) not null,
@@ -26,7 +26,7 @@ create table if not exists {lock} ( -- its one row is locked by the session that
 insert into {lock} (one) select 1 from dual where not exists (select null from {lock})
 /
 
--- 0001_log --
+-- create_log --
 -- Makes the log.
 create sequence if not exists {log_sequence} nocache order
 /
@@ -45,33 +45,18 @@ create table if not exists {log} (
 )
 /
 
--- 0001_pending --
+-- create_pending --
 -- Makes the index of pending rows.
 create index if not exists {log_pending} on {log} (decode({status}, 'N', {indexed_record_id}))
 
--- 0001_drop_log --
+-- drop_log --
 -- Drops the log.
 drop table if exists {log}
 /
 drop sequence if exists {log_sequence}
 /
 
--- 0003_leader --
--- Adds the leader's session and the highest record_id that went out.
-alter table {state} add column if not exists (leader_session varchar2(64))
-/
-alter table {state} add column if not exists (highest_id number(19))
-/
-
--- known_epoch --
--- Adds the epoch whose leader knew how rows are finished, and its check.
--- whoever begins an epoch says that it knows the mode: the statement of an older version does not
-alter table {state} add column if not exists known_epoch number(19)
-/
-alter table {state} add constraint if not exists {state_known} check (known_epoch = epoch)
-/
-
--- 0007_known --
+-- create_known --
 -- Makes the table of what the receiver is known to have, of logs that are filled by comparing.
 create table if not exists {known} (
   object_table varchar2(400) not null,
@@ -88,11 +73,6 @@ create table if not exists {known} (
 )
 /
 create index if not exists {known_way} on {known} (first_id)
-/
-
--- 0009_ids --
--- Has the log take no record ids from writers, where the database can refuse them.
-begin null; end;
 /
 
 -- future --
@@ -134,8 +114,6 @@ grant select, insert, update, delete on {retry} to {role}
 grant select, insert, update, delete on {held} to {role}
 /
 grant select, insert, update, delete on {failed} to {role}
-/
-grant select, insert, update, delete on {done} to {role}
 /
 grant select, insert on {notice} to {role}
 /

@@ -57,7 +57,6 @@ _SCHEMA_WORDS = {
     "type_table": "text",
     "type_name": "text",
     "type_qualified": "text",
-    "type_time_text": "varchar(40)",
     "type_moment": "timestamp(6)",
     "type_written_at": "timestamp(6) not null default (clock_timestamp() at time zone 'UTC')",
     "type_written_by": "text not null default session_user",

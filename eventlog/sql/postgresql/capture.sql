@@ -112,6 +112,7 @@ revoke all on function {function}() from public
 declare
   logged boolean := false;
 begin
+  perform pg_catalog.pg_current_xact_id(); -- before a record_id is drawn: by this the publisher knows who may still write
 {guard}  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and {off}() then
     return null;
   end if;

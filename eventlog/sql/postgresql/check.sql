@@ -1,6 +1,6 @@
 -- check_index --
--- How many indexes serve the pick-up; under ranges, the primary key does.
-select count(*) + (select count(*) from {state} s where s.finish_mode = 'ranges')
+-- How many indexes serve the pick-up.
+select count(*)
 from pg_catalog.pg_index i
 join pg_catalog.pg_class c on c.oid = i.indrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -26,7 +26,7 @@ where current_setting('server_encoding') = 'SQL_ASCII'
 -- The published tables that are foreign, or views that call functions of users.
 with recursive part (table_name, oid, relkind) as (
   select w.table_name, c.oid, c.relkind
-  from unnest(cast(:schemas as text[]), cast(:names as text[])) as w (schema_name, table_name)
+  from pg_catalog.json_to_recordset(cast(:places as json)) as w (schema_name text, table_name text)
   join pg_catalog.pg_namespace n on n.nspname = w.schema_name
   join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = w.table_name
   union

@@ -108,13 +108,18 @@ from (
 {statement}
 ) as q ({names})
 
--- gap_edges --
--- The first new row between the ranges of what is done, and where the last gap ends that has some.
-select min(r.found), max(gap.high)
-from {gaps}
-cross join lateral (
-  select l.{raw_record_id} as found from {log} l
-  where l.{raw_record_id} between gap.low and gap.high and l.{raw_status} = 'N'
-  order by l.{raw_record_id}
-  limit 1
-) r
+-- number_transaction --
+-- The number of our transaction, which gets one by this.
+select cast(cast(pg_catalog.pg_current_xact_id() as text) as bigint)
+
+-- ids_ascend --
+-- Whether no row can get a lower record_id than one that was drawn before: only our own log's sequence gives them.
+select count(*)
+from {state} l
+join pg_catalog.pg_class c on c.relname = {log_text}
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace and n.nspname = {schema_text}
+join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = {record_id_name} and a.attidentity = 'a'
+join pg_catalog.pg_depend d on d.refobjid = c.oid and d.refobjsubid = a.attnum and d.deptype in ('a', 'i')
+  and d.classid = cast('pg_catalog.pg_class' as regclass)
+join pg_catalog.pg_sequence q on q.seqrelid = d.objid and q.seqincrement > 0 and q.seqcache = 1 and not q.seqcycle
+where l.one = 1 and l.attached = 0

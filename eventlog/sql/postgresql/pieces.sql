@@ -27,3 +27,7 @@ pg_catalog.string_agg(pg_catalog.int8send(coalesce({column}, 0)), '')
 -- A column of texts as two values: their lengths, four bytes of each, -1 for null, and all of them one behind the other.
 pg_catalog.string_agg(pg_catalog.int4send(coalesce(pg_catalog.octet_length({column}), -1)), ''),
   pg_catalog.string_agg({column}, '')
+
+-- oldest_writer --
+-- The number of the oldest transaction that may write in this snapshot.
+cast(cast(pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot()) as text) as bigint)

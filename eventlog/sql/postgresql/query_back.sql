@@ -38,15 +38,6 @@ pg_catalog.json_array_elements_text(pg_catalog.json_extract_path(cast(:keys{numb
 -- How many bytes a text has; of one that is stored apart this is known without reading it.
 coalesce(cast(pg_catalog.octet_length({column}) as pg_catalog.int8), 0)
 
--- search --
--- The keys of the first objects that have all these values.
-select {columns}
-from json_to_recordset(cast(:wanted as json)) as k(n integer{typed_keys})
-join {source} as t on {matches}
-group by {columns}
-having {every}
-{first_rows}
-
 -- key_collations --
 -- The character sets and collations in which the columns of a key are compared.
 select null, null, null where cast(:schema as text) is null and cast(:table_name as text) is null and false

@@ -2,7 +2,7 @@
 -- Makes failed rows new again.
 update {log} r set {raw_status} = 'N'
 from {wanted_ids}
-where {record_id} = wanted.id and {raw_letter} in ('E', 'F')
+where {record_id} = wanted.id and {letter} in ('E', 'F')
 
 -- retype --
 -- Gives failed rows another event type.
@@ -14,7 +14,7 @@ where {record_id} = wanted.id and {letter} in ('E', 'F')
 -- Gives rows up, with the letter W.
 update {log} r set {raw_status} = 'W'
 from {wanted_ids}
-where {record_id} = wanted.id and {raw_letter} in ({letters})
+where {record_id} = wanted.id and {letter} in ('N', 'E', 'F')
 
 -- purge --
 -- Deletes rows with some letters.

@@ -18,6 +18,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.stored import demand_time
 
 if TYPE_CHECKING:
+    from alembic.config import Config
     from alembic.script import ScriptDirectory
 
 BASE = "base"
@@ -40,10 +41,10 @@ def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
         before = revision(connection, log)
         own = _own(connection, log)
         connection.rollback()
-        _migrate(connection, log, HEAD, own, fresh=before is None)
+        _migrate(connection, log, HEAD, own)
         again = not _exists(connection, log, log.beside("known"))
         if again:  # somebody dropped it
-            _execute(connection, _statements(log, "0007_known", own))
+            _execute(connection, _statements(log, "create_known", own))
         if future_events:
             _execute(connection, _statements(log, "future", own))
         connection.commit()
@@ -129,37 +130,31 @@ def head() -> str:
     return newest
 
 
-def _scripts() -> ScriptDirectory:
+def _config() -> Config:
     from alembic.config import Config  # takes a while to load, and most commands only ask what exists
-    from alembic.script import ScriptDirectory
 
     config = Config()
     config.set_main_option("script_location", "eventlog.sql.schema:migrations")
-    return ScriptDirectory.from_config(config)
+    return config
 
 
-def _migrate(connection: Connection, log: Log, target: str, own: bool, *, fresh: bool = False) -> None:
-    from alembic.config import Config
-    from alembic.runtime.environment import EnvironmentContext
+def _scripts() -> ScriptDirectory:
+    from alembic.script import ScriptDirectory
 
-    scripts = _scripts()
-    move = scripts._downgrade_revs if target == BASE else scripts._upgrade_revs
+    return ScriptDirectory.from_config(_config())
 
-    def steps(revisions: Any, context: object) -> Any:
-        return move(target, revisions)
+
+def _migrate(connection: Connection, log: Log, target: str, own: bool) -> None:
+    from alembic import command
 
     def run(name: str, *, own_log: bool = False) -> None:
         if own or not own_log:
-            _execute(connection, _statements(log, name, own, fresh=fresh))
+            _execute(connection, _statements(log, name, own))
 
-    with EnvironmentContext(Config(), scripts, fn=steps) as environment:
-        environment.configure(
-            connection=connection,
-            version_table=log.reflected(log.beside("version")),
-            version_table_schema=log.place,
-        )
-        with environment.begin_transaction():
-            environment.run_migrations(run=run)
+    config = _config()
+    version = {"version_table": log.reflected(log.beside("version")), "version_table_schema": log.place}
+    config.attributes.update(run=run, configured={"connection": connection, **version})
+    (command.downgrade if target == BASE else command.upgrade)(config, target)
 
 
 def _offline(
@@ -177,15 +172,15 @@ def _offline(
     return iter(collected)
 
 
-def _statements(log: Log, name: str, own: bool, *, fresh: bool = True) -> Iterator[str]:
-    return templates.statements(log.dialect, name, _holes(log, own, fresh=fresh))
+def _statements(log: Log, name: str, own: bool) -> Iterator[str]:
+    return templates.statements(log.dialect, name, _holes(log, own))
 
 
-def _holes(log: Log, own: bool, *, fresh: bool = True) -> dict[str, str]:
+def _holes(log: Log, own: bool) -> dict[str, str]:
     """Return the names of the log, and what is on record of it from the start."""
     return log.names() | {
         "attached": "0" if own else "1",
-        "association": "canonical" if own and fresh else "as-logged",
+        "association": "canonical" if own else "as-logged",
     }
 
 
@@ -217,8 +212,6 @@ def _refuse_unpublished(connection: Connection, log: Log) -> None:
     names = log.names()
     if not exists(connection, log):
         return
-    if _exists(connection, log, log.beside("done")):
-        names["log"] = names["rows_view"]  # which has the letters from outside the log
     question = templates.statement(log.dialect, "unpublished", **names)
     count = connection.execute(text(question)).scalar()
     if count:

@@ -137,7 +137,6 @@ def _facts(standing: LogStatus) -> Iterable[tuple[str, Node]]:
     yield "Leader", standing.leader or "none yet"
     yield "Leads since (UTC)", f"{standing.leader_since or 'no leader yet'}"[:19]
     yield "Holds the lock", str(standing.holder or "no session, as far as this user may see")
-    yield "Rows are finished by", standing.finish_mode
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[tuple[Node, Node, Node]]:

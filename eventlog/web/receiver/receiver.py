@@ -9,7 +9,7 @@ from http import HTTPStatus
 from eventlog.web.receiver import incoming, pages
 from eventlog.web.receiver.archive import Archive, Filter, ListPlace
 from eventlog.web.receiver.incoming import Incoming
-from eventlog.web.receiver.rules import Rule, Spoiled, Verdict, about, decide
+from eventlog.web.receiver.rules import Rule, Spoiled, Verdict, decide
 from eventlog.web.server import PLAIN, Answerer, HttpReply, Request, asset, sorry
 
 LARGEST = 64 << 20  # bytes of one document
@@ -37,31 +37,19 @@ def receiver(
     def answer(request: Request) -> HttpReply | None:
         if request.method == "POST":
             read = incoming.read(request.body)
-            if (earlier := _asked(archive, read)) is not None:
-                return HttpReply(earlier, XML)
-            number, verdict = _receive(archive, rules, clock(), request.body, read)
+            verdict = _receive(archive, rules, clock(), request.body, read)
             rest(verdict.delay)
-            if verdict.questions:
-                return HttpReply(verdict.ask(number), XML)
             return _REPLIES[verdict.spoiled](verdict.reply)
         return asset(request) or _page(archive, request)
 
     return answer
 
 
-def _asked(archive: Archive, read: Incoming) -> bytes | None:
-    """Return the answer to a document that answers our queries."""
-    number = about(read)
-    kept = None if number is None else archive.document(number)
-    return None if kept is None else kept.reply
-
-
-def _receive(
-    archive: Archive, rules: Sequence[Rule], at: str, body: bytes, read: Incoming
-) -> tuple[int, Verdict]:
+def _receive(archive: Archive, rules: Sequence[Rule], at: str, body: bytes, read: Incoming) -> Verdict:
     with archive.writing() as writer:
         verdict = decide(rules, read, writer.earlier)
-        return writer.keep(at, body, read, verdict), verdict
+        writer.keep(at, body, read, verdict)
+        return verdict
 
 
 def _page(archive: Archive, request: Request) -> HttpReply:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import enum
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -14,7 +13,6 @@ from eventlog.core.errors import EventlogError, InvalidDocument
 from eventlog.web.receiver.incoming import AttributeStep, Incoming, ReceivedEvent
 from eventlog.xds import answers
 from eventlog.xds.answers import Level, Status
-from eventlog.xds.queries import Query, write_query
 
 LONGEST_DELAY = 600.0  # seconds
 
@@ -49,7 +47,6 @@ class Rule:
     key: str = "*"
     attribute: str | None = None
     value: str | None = None
-    ask: tuple[str, ...] | None = None  # the attributes to ask for first; none is all of them
     times: int | None = None  # how many deliveries of one event get it; None is all
     delay: float = 0.0
 
@@ -80,7 +77,6 @@ class Verdict:
     statuses: tuple[Status, ...]
     spoiled: Spoiled | None = None
     delay: float = 0.0
-    questions: tuple[Query, ...] = ()  # that are asked before the document is answered
 
     @property
     def level(self) -> str:
@@ -94,24 +90,6 @@ class Verdict:
         """The answer document."""
         return answers.write(self.statuses).encode()
 
-    def ask(self, document: int) -> bytes:
-        """Return the document that asks the questions; they carry the number of the one that they
-        are about.
-        """
-        numbered = enumerate(self.questions, 1)
-        named = (query._replace(event_id=f"{_ABOUT}{document}.{part}") for part, query in numbered)
-        return f'<nds dtdversion="4.0"><input>{"".join(map(write_query, named))}</input></nds>'.encode()
-
-
-_ABOUT = "document-"
-_ANSWER = re.compile(rf"{_ABOUT}([0-9]{{1,15}})\.[0-9]+")
-
-
-def about(incoming: Incoming) -> int | None:
-    """Return the document about which these are answers to our questions; None where they are none."""
-    found = (_ANSWER.fullmatch(event.event_id or "") for event in incoming.events)
-    return next((int(match[1]) for match in found if match), None)
-
 
 def decide(rules: Sequence[Rule], incoming: Incoming, earlier: Callable[[ReceivedEvent], int]) -> Verdict:
     """Return the verdict on a document; `earlier` returns how often an event was delivered before."""
@@ -123,7 +101,6 @@ def decide(rules: Sequence[Rule], incoming: Incoming, earlier: Callable[[Receive
         tuple(_status(event, rule) for event, rule in chosen) or (Status(Level.SUCCESS),),
         spoiled,
         max((rule.delay for _, rule in chosen), default=0.0),
-        () if spoiled else tuple(_questions(chosen)),
     )
 
 
@@ -142,12 +119,6 @@ def read(text: str) -> tuple[Rule, ...]:
 
 def _rule(rules: Iterable[Rule], event: ReceivedEvent, earlier: int) -> Rule:
     return next((rule for rule in rules if rule.fits(event, earlier)), OTHERWISE)
-
-
-def _questions(chosen: Iterable[tuple[ReceivedEvent, Rule]]) -> Iterator[Query]:
-    for event, rule in chosen:
-        if rule.ask is not None and event.association:
-            yield Query(association=event.association, read=rule.ask or None)
 
 
 def _status(event: ReceivedEvent, rule: Rule) -> Status:
@@ -178,12 +149,6 @@ def _text(value: Any) -> str:
     return value
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise TypeError
-    return tuple(map(_text, value))
-
-
 def _times(value: Any) -> int:
     if type(value) is not int or value < 1:
         raise ValueError
@@ -205,7 +170,6 @@ _ENTRIES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "key": ("key", _text, _PATTERN),
     "attribute": ("attribute", _text, _PATTERN),
     "value": ("value", _text, _PATTERN),
-    "ask": ("ask", _texts, "a list of texts"),
     "times": ("times", _times, "a whole number from 1 on"),
     "delay": ("delay", _delay, f"seconds from 0 to {LONGEST_DELAY:.0f}"),
 }

@@ -54,7 +54,7 @@ class BatchRows:
         objects = np.cumsum(object_begins(batch)) - 1
         some = batch.filter(pa.array(is_log))
         rows, current = log_rows(some), batch.filter(pa.array(~is_log))
-        tables, _ = _named(some.column("name"))
+        tables, _ = named(some.column("name"))
         count = int(objects[-1]) + 1
         self._held = _Held(current, objects[~is_log], rows, tables, objects[is_log], count)
         return rows
@@ -72,7 +72,7 @@ class BatchRows:
         number = np.full(count, -1)
         number[objects[asking][first]] = np.arange(len(keys))
         asked = np.flatnonzero(number[owners] >= 0)
-        return _cells(table, number[owners[asked]], current.take(pa.array(asked)))
+        return row_cells(table, number[owners[asked]], current.take(pa.array(asked)))
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the current rows of one object, for the plain fold."""
@@ -111,7 +111,7 @@ class ObjectsAnswers:
         return next(iter(spelled.values()), ())
 
 
-def _cells(table: Table, objects: Ints, rows: pa.RecordBatch) -> CurrentColumns:
+def row_cells(table: Table, objects: Ints, rows: pa.RecordBatch) -> CurrentColumns:
     """Return the cells of these current rows by column; objects whose rows have other columns than the table
     are uncertain.
     """
@@ -127,7 +127,7 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
     """Return the log rows of a batch that has no others, each under the names by which it was logged."""
     column = batch.column
     ids, kinds = (column(name).to_numpy().astype(np.int64) for name in ("record_id", "kind"))
-    tables, columns = _named(column("name"))
+    tables, columns = named(column("name"))
     keys = column("table_key")
     logged = column("logged").to_pylist() if "logged" in batch.schema.names else []
     if any(logged):
@@ -139,7 +139,7 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
     return Rows(ids, kinds, tables, keys, columns, column("old_value"), column("new_value"))
 
 
-def _named(names: pa.Array) -> tuple[pa.Array, pa.Array]:
+def named(names: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return the tables and the columns of packed names."""
     numbers, packed = codes(names)
     tables, columns = zip(*map(unpack_name, packed), strict=True) if packed else ((), ())

@@ -1,9 +1,8 @@
 """Sources that are no log: each change is its own event, so nothing is shuffled.
 
-One task reads one stream from its start: a file of `changes` or `xds`, a part of a capture, or all files of
-one input. Change tables and queues continue from file to file. Parts are in the order of the inputs. If all
-inputs form one sequence, `sequence` reads them in parallel. If the output is one stream of records too, one
-task reads and sorts them on its disk.
+One task reads one stream from its start. A file of `changes` or `xds` is one; change tables, captures and
+queues continue through all files of an input. Parts are in the order of the inputs. If all
+inputs form one sequence, one task reads and sorts them on its disk.
 """
 
 from __future__ import annotations
@@ -28,12 +27,8 @@ from eventlog.sequence.settings import StreamSettings
 from eventlog_spark.io.batches import ANSWER, answer, answers
 from eventlog_spark.io.pieces import load
 from eventlog_spark.io.storage import File
-from eventlog_spark.io.storage import partitions as by_size
 from eventlog_spark.io.task import Attempt, Summary, Task
-from eventlog_spark.sequence import captures, range_parts
-from eventlog_spark.sequence.captures import Captures, CaptureStretch
 
-_APART = 1 << 20  # bytes of the stretches of a capture, at least, if their number is not given
 SELF_CONTAINED = frozenset(("changes", "xds"))  # formats whose files do not depend on each other
 
 
@@ -46,7 +41,6 @@ class ChangeSources:
     task: Task
     expanding: Job | None = None  # its current rows are those that a truncate removed
     in_sequence: bool = False
-    stretches: Sequence[CaptureStretch] | None = None  # of captures, instead of the inputs
 
     def read(self, piece: int) -> Iterator[pa.RecordBatch]:
         """Convert one source; answer its summary."""
@@ -72,8 +66,6 @@ class ChangeSources:
             yield change._replace(position=f"{piece + 1}.{number}") if unplaced else change
 
     def _read(self, piece: int, attempt: Attempt) -> Iterator[Change | Refused]:
-        if self.stretches is not None:
-            return _captures(self.task).read(self.stretches[piece])
         source = format_named(self.source)
         files = self.inputs[piece]
         limits = settings.build(Limits, self.task.given)
@@ -97,27 +89,12 @@ def run(
     task: Task,
     expanding: Job | None,
     in_sequence: bool = False,
-    partitions: int = 0,
 ) -> list[Summary]:
-    """Return the summaries of the tasks; `partitions` is their number, if inputs can be divided."""
+    """Return the summaries of the tasks."""
     files = [file for one in inputs for file in one]
-    count = partitions or by_size(files, spark.sparkContext.defaultParallelism)
     if in_sequence:
-        if count > 1 and expanding is None and range_parts.fits(source, task):
-            return range_parts.run(spark, source, files, task, count)
         inputs = [files]
     if source in SELF_CONTAINED:
         inputs = [[file] for file in files]
-    if not files:
-        return []  # Spark calls a source without pieces all the same
-    apart = max(sum(file.size for file in files) // count, 1 if partitions else _APART)
-    stretches = None
-    if source == "gbase":
-        stretches = captures.stretches(spark, files, _captures(task), apart)
-    sources = ChangeSources(source, inputs, task, expanding, in_sequence, stretches)
-    pieces = range(len(inputs if stretches is None else stretches))
-    return answers(load(spark, ANSWER, pieces, sources.read))
-
-
-def _captures(task: Task) -> Captures:
-    return Captures(task.tables, task.given, task.stores)
+    sources = ChangeSources(source, inputs, task, expanding, in_sequence)
+    return answers(load(spark, ANSWER, range(len(inputs)), sources.read))

@@ -18,7 +18,6 @@ from eventlog.jobs.job import Job
 from eventlog.transfer.given import all_given
 from eventlog_spark.backlog import change_sources
 from eventlog_spark.backlog.pipeline import Pipeline
-from eventlog_spark.cluster.gauges import gauges_of
 from eventlog_spark.cluster.stores import Stores, is_remote
 from eventlog_spark.io.current_files import CurrentFile, CurrentSource, GivenRows
 from eventlog_spark.io.folder_files import Files
@@ -96,9 +95,7 @@ def run_job(
         return Result(manifest, folder, before=True)
     with folder.writing():
         answers = answers or GivenRows(current, job.limits, stores)
-        gauges = gauges_of(spark.sparkContext)
-        gauges.begin()
-        task = replace(make_task(backlog, folder, answers, stores), tally=gauges.tally)
+        task = make_task(backlog, folder, answers, stores)
         if format_named(backlog.job.source_format).folded:
             before = _write_first(task, first)
             task = replace(task, first_part=len(before))
@@ -111,7 +108,6 @@ def run_job(
             summary = _convert(spark, backlog, task)
         stage("commit")
         done = folder.commit(summary.files, summary.explained, _manifest(backlog, inputs, summary))
-        gauges.show(summary.counts)
     return Result(done, folder, summary)
 
 
@@ -139,7 +135,6 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
         task,
         job if job.expand_truncate else None,
         backlog.order == "sequence",
-        backlog.partitions,
     )
     return total(summaries)
 

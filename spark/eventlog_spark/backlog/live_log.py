@@ -85,7 +85,6 @@ def _source(backlog: Backlog, live: Live, epoch: int) -> LiveLog:
     else:
         tables = read_tables(store.engine, store.log, live.config)
     with store.work(epoch) as work:
-        work.agree(live.config.build(PublisherSettings).delete_from_log)
         work.rename(partial(object_of, tables))
     readable = read_readable(store.engine, store.log, tables)
     return LiveLog(store, live.config, tables, readable, backlog.rules)
@@ -139,7 +138,7 @@ def _letter(
     failed = [n for ids in letters.values() for n in ids if n in refused]
     good[Letter.ERROR] = [*good.get(Letter.ERROR, ()), *failed]
     work.fail(Failure(n, None, refused[n]) for n in failed)
-    work.finish(good)
+    work.finish(good, delete=live.config.build(PublisherSettings).delete_from_log)
 
 
 def refusals(lines: Iterable[str]) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,6 @@ from eventlog.core.errors import Misuse
 from eventlog.core.settings import build
 from eventlog.files.limits import Limits
 from eventlog_spark.backlog.fold_tasks import FoldToEvents, FoldToParts, WriteEvents
-from eventlog_spark.cluster.progress import aside
 from eventlog_spark.io import log_rows
 from eventlog_spark.io.batches import answers_of
 from eventlog_spark.io.current_files import CurrentSource
@@ -70,8 +69,7 @@ class Pipeline:
         if not files.native or not len(self.task.tables):
             return Noticed()
         watch = Watch(self.task.tables, self.task.asked)
-        with aside(self.spark):
-            sample = log_rows.first(self.spark, files, self.task.rules, self.task.tables)
+        sample = log_rows.first(self.spark, files, self.task.rules, self.task.tables)
         return reduce(Noticed.also, map(watch.look, sample.to_batches()), Noticed())
 
     def _fold_objects(

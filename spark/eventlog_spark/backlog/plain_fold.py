@@ -111,6 +111,10 @@ class FoldToRows:
         for chunk in whole_objects(hashed, itemgetter(0), lambda pair: size_of(pair[1])):
             yield from self._fold(row for _, row in chunk)
 
+    def refused(self, rows: Iterable[ShuffledRow]) -> Iterator[pa.RecordBatch]:
+        """Yield what is refused of these rows of whole objects."""
+        return bounded((row for row in self._fold(rows) if row[-2] is not None), self._form.schema)
+
     def _fold(self, rows: Iterable[ShuffledRow]) -> Iterator[FrameRow]:
         answers: dict[str, list[CurrentRow]] = {}
         entries: dict[int, Entry] = {}

@@ -24,7 +24,6 @@ _CONF = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
 }
 
 _LOGGING = """
@@ -61,7 +60,7 @@ def session(master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
         yield active
         return
     if master is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit knows the master
-        yield _configured(sql.SparkSession.builder, _CONF | dict(conf)).getOrCreate()
+        yield _configured(sql.SparkSession.builder, _conf() | dict(conf)).getOrCreate()
         return
     interrupt = signal.getsignal(signal.SIGINT)
     spark = start(master or "local[*]", conf)
@@ -91,7 +90,7 @@ def start(master: str, conf: Mapping[str, str]) -> Any:
     sql = _pyspark_sql()
     os.environ["PYSPARK_PYTHON"] = conf.get("spark.pyspark.python", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    given = dict(_CONF)
+    given = _conf()
     if is_local(master):
         logging = scratch() / "log4j2.properties"
         logging.write_text(_LOGGING)
@@ -105,6 +104,11 @@ def start(master: str, conf: Mapping[str, str]) -> Any:
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(_sources()),
         }
     return _configured(sql.SparkSession.builder.master(master), given | dict(conf)).getOrCreate()
+
+
+def _conf() -> dict[str, str]:
+    """Return the configuration of each session; Spark draws its progress bar where a person sees it."""
+    return _CONF | {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
 
 
 def _configured(builder: Any, conf: Mapping[str, str]) -> Any:

@@ -243,21 +243,6 @@ def root_of(name: str) -> str:
     return f"{found[1]}://{found[2]}"
 
 
-def s3_settings(spark: Any) -> dict[str, str]:
-    """Return the S3A configuration of a session, for processes without a JVM."""
-    context = getattr(spark, "_sc", None)
-    if context is None:
-        return {}
-    configured = context._jsc.hadoopConfiguration()
-    settings = {f"{_PREFIX}{name}": text for name, text in configured.getPropsWithPrefix(_PREFIX).items()}
-    factory = context._jvm.org.apache.hadoop.security.alias.CredentialProviderFactory
-    kept = {name for provider in factory.getProviders(configured) for name in provider.getAliases()}
-    for name in kept:  # in files of credentials, for one bucket or for all
-        if name.startswith(_PREFIX) and (found := configured.getPassword(name)):
-            settings[name] = "".join(found)
-    return settings
-
-
 def store_said(root: str, setting: Setting) -> ObjectStore:
     """Return the store of names from Hadoop's settings; `setting` returns the text of a whole name."""
     scheme, _, bucket = root.partition("://")

@@ -26,7 +26,6 @@ from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.formats import format_named
 from eventlog.log import SHEET as LOG_SHEET
-from eventlog_spark.cluster.gauges import Counts, Tally
 from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.io.part_files import DOCUMENTS, PartFile, PartFiles, PartLayout, Summed, document_rows
 from eventlog_spark.io.spelling import Noticed
@@ -59,12 +58,6 @@ class Summary:
     def refused_rows(self) -> int:
         """Return how many records were left out."""
         return sum(file.records for file in self.explained)
-
-    @property
-    def counts(self) -> Counts:
-        """Return the rows, events, refused records and bytes of the task."""
-        size = sum(file.size for file in self.files)
-        return Counts(self.rows, self.events.total(), self.refused_rows, size)
 
     def refuse(self, where: str, reason: str) -> None:
         """Keep the first reasons as examples."""
@@ -110,7 +103,6 @@ class Task:
     first_part: int = 0  # the number of the shuffle's first part
     longest: int = LONGEST  # rows of a life that are held in memory
     stores: Stores = NO_STORES  # where the inputs are
-    tally: Tally | None = None  # is called with what tasks did
 
     @property
     def format(self) -> Format:
@@ -164,7 +156,6 @@ class Attempt:
     def __init__(self, task: Task, part: int | None = None) -> None:
         context = TaskContext.get()
         self._strict = task.strict
-        self._tally = task.tally
         self.part: int = task.first_part + context.partitionId() if part is None and context else part or 0
         self.summary = Summary()
         self.parts = PartFiles(task.layout, self.part)
@@ -191,8 +182,6 @@ class Attempt:
         if self._explained is not None and kind is None:
             (part,) = self.summary.explained
             part.size, part.sha256 = self._explained.size, self._explained.sha256
-        if self._tally is not None and kind is None:
-            self._tally.add(self.summary.counts)
 
     def see(self, ids: Ids) -> None:
         """Note record_ids that must occur only once."""

@@ -1,91 +1,159 @@
-"""Change tables of a task, read piece by piece and joined range by range."""
+"""DataFrames of change tables as one sequence.
+
+Rows of a change table are in no order, so those without a change_seq come first. Spark sorts the rows as they
+are, and Python reads each once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import reduce
 from typing import Any
 
-from eventlog.core.errors import Refused
-from eventlog.core.formats import Source
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as f
+
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik.control import Control, control_table
+from eventlog.files.parquet import PlacedBatch, rows_of
+from eventlog.qlik import sequence
+from eventlog.qlik.headers import NAMES
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog.qlik.tables import TableSettings
-from eventlog_spark.io.batches import answers_of, pack, unpack
-from eventlog_spark.sequence.range_join import LookAtPairs, RangeJoin, RecordsOf
-from eventlog_spark.sequence.sorted_items import FACTS, GroupPlaces, SequenceItem, placed, refused, unpacked
+from eventlog_spark.io.batches import answer, answers_of
+from eventlog_spark.io.frame_columns import check_single_values
+from eventlog_spark.io.frame_rows import FrameForm
+from eventlog_spark.sequence.range_join import ITEM, RangeJoin, in_ranges, joined
+
+
+def changes_of_tables(
+    frames: Mapping[str, Any], tables: Tables, settings: TableSettings, form: FrameForm, partitions: int
+) -> Any:
+    """Return the changes of the change tables of a task, by their names, read in so many tasks.
+
+    Masks whose byte order is to be found are looked at first, at once.
+    """
+    sequencer = RowSequencer(tables, settings)
+    for name, frame in frames.items():
+        check_single_values(frame)
+        before = sequencer.readers
+        source: Source[Row] = Source(name, name, tuple(frame.columns), [])
+        for wrong in sequencer.parse(0, source):
+            raise Misuse(wrong.reason if isinstance(wrong, Refused) else name)
+        if sequencer.readers == before:
+            raise Misuse(f"{name} is a control table, and no change table")
+    records = [_records(frame, at, sequencer, settings) for at, frame in enumerate(frames.values())]
+    if settings.mask_order == "auto":
+        for at, frame in enumerate(frames.values()):
+            _look_at_masks(frame, at, sequencer, settings)
+    together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), records)
+    cells = [f"t{at}" for at in range(len(frames))]
+    ordered = in_ranges(together, partitions, *cells).select("source", "number", *cells)
+    return joined(ordered, _join(sequencer, tables, ordered), form)
+
+
+def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> Any:
+    """Return the rows of one table as they are, with their places."""
+    names = [name.lower() for name in frame.columns]
+    columns = [f"c{place}" for place in range(len(names))]
+    header = f"{settings.header_prefix}change_seq".lower()
+    seq = f.lit("")
+    if header in names:
+        text = f.col(columns[names.index(header)]).cast("string")
+        seq = f.when(text.rlike(rf"\A(?:{sequence.PATTERN})\z"), text).otherwise("")
+    table = sequencer.table_of(at)
+    places = {
+        "kind": f.lit(ITEM),
+        "task": f.lit(sequencer.task_of(table)),
+        "seq": seq,
+        "behind": seq == "",
+        "table": f.lit(table),
+        "source": f.lit(at),
+        "number": f.monotonically_increasing_id(),
+        "alone": f.lit(sequencer.has_sequence(at)),
+    }
+    named = (value.alias(name) for name, value in places.items())
+    return frame.toDF(*columns).select(*named, f.struct(*columns).alias(f"t{at}"))
+
+
+def _look_at_masks(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> None:
+    """Find the byte order of the masks of a table, as far as they prove it by themselves."""
+    headers = {f"{settings.header_prefix}{name}".lower() for name in NAMES}
+    places = [place for place, name in enumerate(frame.columns) if name.lower() in headers]
+    numbered = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+    heads = numbered.select(f.monotonically_increasing_id().alias("number"), *(f"c{at}" for at in places))
+    for proof in answers_of(heads, _LookAtMasks(sequencer, at, tuple(places), len(frame.columns))):
+        sequencer.also(sequencer.table_of(at), proof)
 
 
 @dataclass(frozen=True)
-class ReadRows:
-    """Reads the rows of one source."""
+class _LookAtMasks:
+    """A task that returns what masks prove, from rows without their data."""
 
-    tables: Tables
-    settings: TableSettings
-    control: Control
+    sequencer: RowSequencer
+    at: int
+    places: tuple[int, ...]  # of the headers
+    width: int
 
-    def items(self, piece: int, source: Source[Any]) -> Iterator[SequenceItem]:
-        """Yield the rows with their places, then the facts about the source."""
-        sequencer = RowSequencer(self.tables, self.settings, control=self.control)
-        for number, row in enumerate(sequencer.parse(0, source)):
-            if isinstance(row, Refused):
-                yield refused(piece, number, row)
-            else:
-                alone = sequencer.has_sequence(row.place.source)
-                yield placed(piece, 0, row.place, alone, tuple(row[1:]))
-        yield SequenceItem(piece, FACTS, item=pack((source._replace(records=()), sequencer.seen)))
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in self.sequencer.rows(self.at, self._rows(batches)):
+            pass
+        yield answer(self.sequencer.seen[self.sequencer.table_of(self.at)])
 
-
-class ChangeTables:
-    """All change tables of a task."""
-
-    def __init__(self, tables: Tables, settings: TableSettings) -> None:
-        self._tables = tables
-        self._settings = settings
-        self._sequencer = RowSequencer(tables, settings)
-
-    def describes_others(self, stem: str) -> bool:
-        """Return whether a source of this name is a control table, which describes the others."""
-        return bool(control_table(self._settings.table or stem))
-
-    def read_control(self, source: Source[Any]) -> Iterator[Refused]:
-        """Read a control table, before all sources that it describes; yield what is refused of it."""
-        return (record for record in self._sequencer.parse(0, source) if isinstance(record, Refused))
-
-    def reading(self) -> ReadRows:
-        """Return what reads a source."""
-        return ReadRows(self._tables, self._settings, self._sequencer.control)
-
-    def add_piece(self, piece: int, facts: bytes) -> list[GroupPlaces]:
-        """Number the table of a piece, and note what it proves; pieces come in their order."""
-        source, seen = unpack(facts)
-        first = self._sequencer.readers
-        if list(self._sequencer.parse(0, source)):
-            return []  # it is no change table, as was reported where it was read
-        table = self._sequencer.table_of(first)
-        for proof in seen:
-            self._sequencer.also(table, proof)
-        return [GroupPlaces(piece, 0, self._sequencer.task_of(table), table, first)]
-
-    @property
-    def tasks(self) -> list[str]:
-        """The tasks that were read, in their order."""
-        return self._sequencer.tasks
-
-    def join(self, ordered: Any) -> RangeJoin:
-        """Return what joins the rows of a range."""
-        return join_rows(self._sequencer, self._tables, ordered, partial(unpacked, SequencedRow))
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+        for batch in batches:
+            numbers = batch.column(0).to_pylist()
+            for number, row in zip(numbers, rows_of(PlacedBatch(0, batch.remove_column(0))), strict=True):
+                cells: list[Any] = [None] * self.width
+                for place, cell in zip(self.places, row.cells, strict=True):
+                    cells[place] = cell
+                yield Row(number + 1, tuple(cells))
 
 
-def join_rows(sequencer: RowSequencer, tables: Tables, ordered: Any, records: RecordsOf) -> RangeJoin:
+@dataclass(frozen=True)
+class _RowsOfTables:
+    """Reads the sorted rows of all tables."""
+
+    sequencer: RowSequencer
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedRow | Refused]:
+        for batch in batches:
+            sources = batch.column("source").to_pylist()
+            rows = {at: _rows_of(batch, at) for at in set(sources)}
+            for at, number in zip(sources, batch.column("number").to_pylist(), strict=True):
+                yield from self.sequencer.rows(at, [next(rows[at])._replace(where=number + 1)])
+
+
+def _rows_of(batch: pa.RecordBatch, at: int) -> Iterator[Row]:
+    """Yield the rows of one table among those of a batch."""
+    cells = batch.column(f"t{at}").filter(pc.equal(batch.column("source"), at))
+    names = [field.name for field in cells.type]
+    return iter(rows_of(PlacedBatch(0, pa.RecordBatch.from_arrays(cells.flatten(), names=names))))
+
+
+def _join(sequencer: RowSequencer, tables: Tables, ordered: Any) -> RangeJoin:
     """Return what joins these sorted rows.
 
     If only U rows with their B rows prove the byte order of some masks, read all of them first.
     """
+    records = _RowsOfTables(sequencer)
     if sequencer.needs_pairs:
-        for seen in answers_of(ordered, LookAtPairs(sequencer, records)):
+        for seen in answers_of(ordered, _LookAtPairs(sequencer, records)):
             for table, proof in enumerate(seen):
                 sequencer.also(table, proof)
     return RangeJoin(sequencer, records, tables)
+
+
+@dataclass(frozen=True)
+class _LookAtPairs:
+    """A task that returns what U rows with their B rows prove of the byte order of masks, table by table."""
+
+    sequencer: RowSequencer
+    records: _RowsOfTables
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        self.sequencer.look_at_pairs(row for row in self.records(batches) if not isinstance(row, Refused))
+        yield answer(self.sequencer.seen)

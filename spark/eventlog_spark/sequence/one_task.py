@@ -24,11 +24,14 @@ from eventlog_spark.io.frame_columns import (
     messages_of,
     named,
     named_rows,
+    needed,
     source_named,
     source_of,
 )
 from eventlog_spark.io.frame_rows import FrameForm, rows_of_changes
-from eventlog_spark.sequence.captures import STREAM, chunks_of, streams_of
+
+_STREAM = ("path", "content")
+_PIECE = 1 << 20  # bytes of a stream that are read at a time
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,8 @@ def _messages_together(frame: Any) -> Any:
 
 
 def _streams_together(frame: Any) -> Any:
-    return streams_of(frame).repartition(1).sortWithinPartitions("path")
+    streams = [needed(frame, name, name == "content").alias(name) for name in _STREAM]
+    return frame.select(streams).repartition(1).sortWithinPartitions("path")
 
 
 def _rows(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[Row]]:
@@ -87,9 +91,10 @@ def _messages(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Sour
 
 
 def _streams(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[bytes]]:
-    for row in named_rows(batches, STREAM):
+    for row in named_rows(batches, _STREAM):
         name, content = row["path"] or task.name, row["content"] or b""
-        yield Source(name, name, (), chunks_of(content))
+        pieces = (content[at : at + _PIECE] for at in range(0, len(content), _PIECE))
+        yield Source(name, name, (), pieces)
 
 
 _PREPARED = {Shape.ROWS: _rows_together, Shape.OBJECTS: _messages_together, Shape.BYTES: _streams_together}

@@ -1,26 +1,53 @@
-"""Ranges of sorted records joined to changes, whichever inputs they come from."""
+"""Records sorted in ranges of one sequence, and joined to changes range by range."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.core.change import Change
-from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.jobs.filters import allowed
+from eventlog.qlik import sequence
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sequence.transactions import assemble
-from eventlog_spark.io.batches import answer
 from eventlog_spark.io.frame_rows import FrameForm, Good, batches_of_changes
 
 RecordsOf = Callable[[Iterable[pa.RecordBatch]], Iterator[Any]]  # of the batches of a range
-Counts = list[Mapping[str, tuple[int, list[str]]]]  # the totals of each tally
+
+ITEM, REFUSED, FACTS = 0, 1, 2  # a record, one that was refused, and facts about a block of records
+ORDER: Final = ("task", "seq", "behind", "table", "source", "number")
+_RANGES: Final = ("task", "time", "load", "at")
+
+
+def in_ranges(records: Any, partitions: int, *contents: str) -> Any:
+    """Return the records in ranges of the sequence, each sorted.
+
+    No range begins in the middle of a hundredth of a second, so that none cuts a transaction. `contents` are
+    the columns that are needed besides the place.
+    """
+    loaded = f.col("seq") == ""  # before all changes: it need not stay together
+    ranged = records.select(
+        f.when(f.col("kind") == REFUSED, -1).otherwise(f.col("task")).alias("task"),
+        *ORDER[1:],
+        f.substring("seq", 1, sequence.TIME).alias("time"),
+        f.when(loaded, f.col("source")).alias("load"),
+        f.when(loaded & f.col("alone"), f.col("number")).alias("at"),
+        *contents,
+    )
+    return ranged.repartitionByRange(partitions, *_RANGES).sortWithinPartitions(*ORDER)
+
+
+def joined(ordered: Any, join: RangeJoin, form: FrameForm) -> Any:
+    """Return the changes of sorted records as the rows of a DataFrame."""
+    return ordered.mapInArrow(_JoinToRows(join, form), from_arrow_schema(form.schema))
 
 
 @dataclass(frozen=True)
@@ -32,12 +59,10 @@ class RangeJoin:
     tables: Tables
     whole: bool = False  # refuse transactions that lack some of their changes
 
-    def changes(
-        self, batches: Iterable[pa.RecordBatch], good: Good, counted: Callable[[Any], Any] = iter
-    ) -> Iterator[Change]:
-        """Yield the changes of a range, in their order; `counted` also sees those that may not leave."""
+    def changes(self, batches: Iterable[pa.RecordBatch], good: Good) -> Iterator[Change]:
+        """Yield the changes of a range, in their order."""
         joined = self.sequencer.joined(good(self.records(batches)))
-        return good(allowed(counted(self._of_transactions(joined, good)), self.tables))
+        return good(allowed(self._of_transactions(joined, good), self.tables))
 
     def _of_transactions(self, joined: Iterable[Any], good: Good) -> Iterator[Change]:
         if not self.whole:
@@ -45,21 +70,9 @@ class RangeJoin:
         transactions = good(assemble(joined, StreamSettings().open_transactions))
         return (placed.change for transaction in transactions for placed in transaction.changes)
 
-    @property
-    def counted(self) -> Counts:
-        """Return the counts of this range, to be reported with those of the others."""
-        return [tally.totals for tally in self.sequencer.tallies]
-
-    def warnings(self, counted: Iterable[Counts]) -> Iterator[Refused]:
-        """Yield the warnings of all ranges together."""
-        for totals, tally in zip(zip(*counted, strict=True), self.sequencer.tallies, strict=True):
-            for total in totals:
-                tally.merge(total)
-            yield from tally.warnings()
-
 
 @dataclass(frozen=True)
-class JoinToRows:
+class _JoinToRows:
     """A task that joins the records of a range to the rows of a DataFrame."""
 
     join: RangeJoin
@@ -67,15 +80,3 @@ class JoinToRows:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return batches_of_changes(self.form, lambda good: self.join.changes(batches, good))
-
-
-@dataclass(frozen=True)
-class LookAtPairs:
-    """A task that returns what U rows with their B rows prove of the byte order of masks, table by table."""
-
-    sequencer: RowSequencer
-    records: RecordsOf
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.sequencer.look_at_pairs(row for row in self.records(batches) if not isinstance(row, Refused))
-        yield answer(self.sequencer.seen)

@@ -1,19 +1,31 @@
-"""Messages of a task, read piece by piece and joined range by range."""
+"""DataFrames of messages as one sequence.
+
+Messages are read in blocks of a partition's offsets. A row of a full load follows the greatest changeSequence
+that its partition had before it. A window adds what a block does not contain of that.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import reduce
+from itertools import chain, groupby
 from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
+from eventlog.qlik import avro
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.sequenced import WantedStretch
+from eventlog.qlik.sequenced import SequencePlace, WantedStretch
 from eventlog.qlik.sequenced_messages import (
     MessageSequencer,
     Numbers,
@@ -22,33 +34,130 @@ from eventlog.qlik.sequenced_messages import (
     stated,
     with_place,
 )
-from eventlog_spark.io.batches import pack, unpack
-from eventlog_spark.sequence.range_join import RangeJoin
-from eventlog_spark.sequence.sorted_items import FACTS, GroupPlaces, SequenceItem, placed, refused, unpacked
+from eventlog_spark.io.batches import answer, answers_of, bounded, pack, unpack
+from eventlog_spark.io.frame_columns import message_rows, messages_of, source_named, source_of
+from eventlog_spark.io.frame_rows import FrameForm, FrameRow
+from eventlog_spark.sequence.range_join import FACTS, ITEM, ORDER, REFUSED, RangeJoin, in_ranges, joined
 
 MessageTable = tuple[str, str | None, str]  # the task, the schema, the table
 _UNNAMED_TASK: Final = (0, "")  # the inputs of no named task
+_BLOCK: Final = 1000  # offsets
+_PLACE: Final = ("topic", "partition", "offset")
+_IN_JSON: Final = (b'"MD"', b"\\u004", b"044d44", b"044D44", b"\0")  # one is in all metadata messages
+_READ: Final = pa.schema(
+    [
+        ("kind", pa.int8()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("number", pa.int64()),
+        ("task", pa.int32()),
+        ("seq", pa.string()),  # of a row of a full load and of a block: the greatest before it in the block
+        ("behind", pa.bool_()),
+        ("table", pa.string()),
+        ("item", pa.binary()),
+    ]
+)
+
+
+def changes_of_messages(
+    frame: Any, tables: Tables, settings: MessageSettings, form: FrameForm, partitions: int, name: str
+) -> Any:
+    """Return the changes of messages, read in so many tasks. Metadata messages are looked for
+    first, at once.
+    """
+    kafka = messages_of(frame)
+    way = Messages(tables, settings)
+    likely = kafka.where(_may_be_metadata(settings.encoding)).repartition(1).sortWithinPartitions(*_PLACE)
+    read_metadata = answers_of(likely, _ReadMetadata(way.reading(), name, settings.encoding))
+    metadata = list(chain.from_iterable(read_metadata))
+    way.learn(metadata)
+    placed = kafka.withColumn("offset", f.coalesce("offset", f.monotonically_increasing_id() + 1))
+    block = f.floor(f.col("offset") / _BLOCK)
+    placed = placed.repartition(partitions, "topic", "partition", block).sortWithinPartitions(*_PLACE)
+    read = _ReadBlocks(way.reading(), way.numbers(metadata), name, settings.encoding)
+    items = _after_greatest(placed.mapInArrow(read, from_arrow_schema(_READ)), partitions)
+    ordered = in_ranges(items, partitions, "kind", "item")
+    return joined(ordered, way.join(), form)
+
+
+def _may_be_metadata(encoding: str) -> Any:
+    """Return whether a message may be a metadata message, from a look at its bytes."""
+    value = f.col("value")
+    if encoding == "avro":
+        return f.startswith(value, f.lit(avro.METADATA))
+    return reduce(operator.or_, (f.contains(value, f.lit(sign)) for sign in _IN_JSON))
+
+
+def _after_greatest(items: Any, partitions: int) -> Any:
+    """Return the items; a row of a full load has the greatest changeSequence before it in its partition."""
+    source = f.struct("topic", "partition")
+    alone = (f.col("kind") != FACTS) & ~f.col("behind")
+    items = items.select(
+        *(name for name in _READ.names if name not in (*_PLACE, "table")),
+        f.when(~f.col("behind"), f.col("table")).alias("table"),
+        source.alias("source"),
+        f.when(alone, f.col("number")).alias("group"),
+    ).repartition(partitions, "source", "group")
+    before = Window.partitionBy("source", "group").orderBy("number", "kind")
+    greatest = f.max("seq").over(before.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    return items.withColumns({"seq": greatest, "alone": f.lit(True)}).where(f.col("kind") != FACTS)
+
+
+@dataclass(frozen=True)
+class _ReadMetadata:
+    """A task that returns the metadata among messages, in the order of their sources."""
+
+    reading: ReadMessages
+    name: str
+    encoding: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        sources = (
+            source_of(self.name, self.encoding, at, group)
+            for at, group in groupby(message_rows(batches), key=source_named)
+        )
+        yield answer([known for source in sources for known in self.reading.metadata(source)])
+
+
+@dataclass(frozen=True)
+class _ReadBlocks:
+    """Reads messages, block by block."""
+
+    reading: ReadMessages
+    tasks: dict[str, int]
+    name: str
+    encoding: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return bounded(self._items(batches), _READ)
+
+    def _items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
+        reader = self.reading.reader()
+        for (topic, partition, block), group in groupby(message_rows(batches), key=_block):
+            stretch = self.reading.stretch()
+            source = source_of(self.name, self.encoding, (topic, partition), group)
+            for number, record in enumerate(self.reading.changes(reader, source, stretch)):
+                if isinstance(record, Refused):
+                    yield REFUSED, topic, partition, number, 0, "", False, None, pack(record)
+                    continue
+                (task, *table), message = record
+                if message is not None:
+                    place = self.tasks.get(task, 0), message.place.seq, message.place.behind, repr(table)
+                    yield ITEM, topic, partition, message.number, *place, pack(tuple(message[1:]))
+            last = (block + 1) * _BLOCK - 1
+            yield FACTS, topic, partition, last, 0, stretch.mark().greatest, True, None, b""
+
+
+def _block(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["topic"], row["partition"], row["offset"] // _BLOCK
 
 
 @dataclass(frozen=True)
 class ReadMessages:
-    """Reads the messages of one source, when all metadata are known."""
+    """The reading of messages, when all metadata are known."""
 
     tables: Tables
     settings: MessageSettings
-
-    def items(self, piece: int, source: Source[Object]) -> Iterator[SequenceItem]:
-        """Yield the changes with their places, then their tables and tasks."""
-        groups: dict[MessageTable, int] = {}
-        for number, record in enumerate(self.changes(self.reader(), source, self.stretch())):
-            if isinstance(record, Refused):
-                yield refused(piece, number, record)
-                continue
-            table, message = record
-            group = groups.setdefault(table, len(groups))
-            if message is not None:
-                yield placed(piece, group, message.place, True, tuple(message[1:]))
-        yield SequenceItem(piece, FACTS, item=pack(list(groups)))
 
     def reader(self) -> MessageReader:
         """Return what reads messages, with the metadata."""
@@ -94,14 +203,6 @@ class Messages:
         self._numbers = Numbers()
         self._numbers.given(_UNNAMED_TASK)
 
-    def describes_others(self, stem: str) -> bool:
-        """Return False, because metadata may be in any source."""
-        return False
-
-    def read_control(self, source: Source[Any]) -> Iterator[Refused]:
-        """Read nothing: there are no control messages."""
-        return iter(())
-
     def learn(self, metadata: Iterable[Metadata]) -> None:
         """Add metadata; of two with one schemaId the later counts."""
         self._settings = replace(self._settings, published=(*self._settings.published, *metadata))
@@ -110,25 +211,20 @@ class Messages:
         """Return what reads a source."""
         return ReadMessages(self._tables, self._settings)
 
-    def add_piece(self, piece: int, facts: bytes) -> list[GroupPlaces]:
-        """Number the tasks and tables of a piece; pieces come in their order."""
-        places = []
-        for group, (name, schema, table) in enumerate(unpack(facts)):
-            task = self._numbers.task(_UNNAMED_TASK, name)
-            places.append(GroupPlaces(piece, group, task, self._numbers.table(task, schema, table), piece))
-        return places
-
     def numbers(self, metadata: Iterable[Metadata]) -> dict[str, int]:
         """Return the numbers of the tasks that metadata name, in their order."""
         return {known.task: self._numbers.task(_UNNAMED_TASK, known.task) for known in metadata}
 
-    @property
-    def tasks(self) -> list[str]:
-        """The tasks that were read, in their order."""
-        return self._numbers.tasks
-
-    def join(self, ordered: Any) -> RangeJoin:
+    def join(self) -> RangeJoin:
         """Return what joins the messages of a range; each contains all that is needed to read it."""
         sequencer = MessageSequencer(self._tables, self._settings)
-        records = partial(unpacked, SequencedMessage)
-        return RangeJoin(sequencer, records, self._tables, self._settings.whole_transactions)
+        return RangeJoin(sequencer, _sorted_messages, self._tables, self._settings.whole_transactions)
+
+
+def _sorted_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedMessage | Refused]:
+    """Yield sorted messages, each made of its place and the rest; and what was refused."""
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ("kind", *ORDER, "item"))
+        for kind, *place, item in zip(*columns, strict=True):
+            rest = unpack(item)
+            yield rest if kind == REFUSED else SequencedMessage(SequencePlace(*place), *rest)

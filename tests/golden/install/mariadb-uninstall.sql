@@ -1,10 +1,8 @@
-drop table if exists `eventlog_sent`;
+drop table if exists `eventlog`;
 
 drop table if exists `eventlog_known`;
 
-drop view if exists `eventlog_rows`;
-
-drop table if exists `eventlog_done`;
+drop table if exists `eventlog_sent`;
 
 drop table if exists `eventlog_held`;
 
@@ -12,15 +10,11 @@ drop table if exists `eventlog_retry`;
 
 drop table if exists `eventlog_tracked`;
 
-drop table if exists `eventlog`;
-
 drop table if exists `eventlog_notice`;
 
 drop table if exists `eventlog_resync`;
 
 drop table if exists `eventlog_failed`;
-
-drop table if exists `eventlog_waiting`;
 
 drop table if exists `eventlog_batch`;
 

@@ -12,8 +12,6 @@ grant select, insert, update, delete on `eventlog_held` to `publisher`;
 
 grant select, insert, update, delete on `eventlog_failed` to `publisher`;
 
-grant select, insert, update, delete on `eventlog_done` to `publisher`;
-
 grant select, insert on `eventlog_notice` to `publisher`;
 
 grant select on `eventlog_tracked` to `publisher`;

@@ -18,8 +18,6 @@ grant select, insert, update, delete on "EVENTLOG_HELD" to "PUBLISHER";
 
 grant select, insert, update, delete on "EVENTLOG_FAILED" to "PUBLISHER";
 
-grant select, insert, update, delete on "EVENTLOG_DONE" to "PUBLISHER";
-
 grant select, insert on "EVENTLOG_NOTICE" to "PUBLISHER";
 
 grant select on "EVENTLOG_TRACKED" to "PUBLISHER";

@@ -4,11 +4,21 @@ whenever sqlerror exit failure
 
 begin
   execute immediate q'[
-drop table "EVENTLOG_SENT" purge
+drop table "EVENTLOG" purge
   ]';
 exception
   when others then
     if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop sequence "EVENTLOG_SEQUENCE"
+  ]';
+exception
+  when others then
+    if sqlcode <> -2289 then raise; end if; -- ORA-02289: it is gone already
 end;
 /
 
@@ -24,17 +34,7 @@ end;
 
 begin
   execute immediate q'[
-drop view "EVENTLOG_ROWS"
-  ]';
-exception
-  when others then
-    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
-end;
-/
-
-begin
-  execute immediate q'[
-drop table "EVENTLOG_DONE" purge
+drop table "EVENTLOG_SENT" purge
   ]';
 exception
   when others then
@@ -74,26 +74,6 @@ end;
 
 begin
   execute immediate q'[
-drop table "EVENTLOG" purge
-  ]';
-exception
-  when others then
-    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
-end;
-/
-
-begin
-  execute immediate q'[
-drop sequence "EVENTLOG_SEQUENCE"
-  ]';
-exception
-  when others then
-    if sqlcode <> -2289 then raise; end if; -- ORA-02289: it is gone already
-end;
-/
-
-begin
-  execute immediate q'[
 drop table "EVENTLOG_NOTICE" purge
   ]';
 exception
@@ -115,16 +95,6 @@ end;
 begin
   execute immediate q'[
 drop table "EVENTLOG_FAILED" purge
-  ]';
-exception
-  when others then
-    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
-end;
-/
-
-begin
-  execute immediate q'[
-drop table "EVENTLOG_WAITING" purge
   ]';
 exception
   when others then

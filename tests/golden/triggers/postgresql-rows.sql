@@ -82,6 +82,7 @@ as $eventlog$
 declare
   logged boolean := false;
 begin
+  perform pg_catalog.pg_current_xact_id(); -- before a record_id is drawn: by this the publisher knows who may still write
   if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
@@ -124,6 +125,7 @@ as $eventlog$
 declare
   logged boolean := false;
 begin
+  perform pg_catalog.pg_current_xact_id(); -- before a record_id is drawn: by this the publisher knows who may still write
   if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
@@ -204,6 +206,7 @@ as $eventlog$
 declare
   logged boolean := false;
 begin
+  perform pg_catalog.pg_current_xact_id(); -- before a record_id is drawn: by this the publisher knows who may still write
   if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
@@ -246,6 +249,7 @@ as $eventlog$
 declare
   logged boolean := false;
 begin
+  perform pg_catalog.pg_current_xact_id(); -- before a record_id is drawn: by this the publisher knows who may still write
   if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 
 from eventlog.sql.capture.checks.finding import Checked, Finding
 from eventlog.sql.capture.record import Recorded
 from eventlog.sql.common import templates
-from eventlog.sql.log.finished_ranges import why_of_other
 from eventlog.sql.log.leader import holder_of
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.queries import Queries
@@ -29,7 +29,7 @@ def _index(checked: Checked) -> Iterator[Finding]:
             yield checked.of_log(
                 "no index finds its pending rows: each pick-up reads the whole log",
                 "make it again:",
-                *_one_line(templates.statements(checked.log.dialect, "0001_pending", checked.log.names())),
+                *_one_line(templates.statements(checked.log.dialect, "create_pending", checked.log.names())),
             )
 
 
@@ -44,8 +44,8 @@ def _unguarded(checked: Checked) -> Iterator[Finding]:
     """Yield the tables in which an object that is not found need not be gone, as a note."""
     tables = {table.name: table for table in checked.tables}
     places = [place_of(table) for table in checked.tables]
-    schemas, names = [schema for schema, _ in places], [name for _, name in places]
-    for name, reason in checked.ask("check_unguarded", schemas=schemas, names=names):
+    named = [{"schema_name": schema, "table_name": name} for schema, name in places]
+    for name, reason in checked.ask("check_unguarded", places=json.dumps(named, ensure_ascii=False)):
         yield Finding(
             str(tables[name]),
             f"{reason}: DDL there can hide rows from a running publisher, which takes them for gone",
@@ -91,15 +91,6 @@ def _beyond(checked: Checked, position: IdPosition) -> Iterator[Finding]:
             " a tracked table fails",
             "delete rows with record ids that it never gave, and set it back to the others; where there are"
             " none, record_id needs a larger type:",
-            checked.command("check --advance-sequence"),
-        )
-
-
-def _done(checked: Checked) -> Iterator[Finding]:
-    if (why := why_of_other(checked.connection, Queries(checked.log))) is not None:
-        yield checked.of_log(
-            why,
-            "see what happened to the log; then have it forgotten:",
             checked.command("check --advance-sequence"),
         )
 
@@ -159,7 +150,6 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _unguarded,
     _sequence,
     _position,
-    _done,
     _encoding,
     _made_anew,
     _not_on_record,

@@ -1,4 +1,4 @@
-"""The event log and its further tables."""
+"""The event log and its further tables. Until 0.1.0 is released, each change of the schema edits this."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ down_revision = None
 
 
 def upgrade(run: RunStatement) -> None:
-    run("0001_companions")
-    run("0001_log", own_log=True)
-    run("0001_pending")
+    run("create_companions")
+    run("create_known")
+    run("create_log", own_log=True)
+    run("create_pending")
 
 
 def downgrade(run: RunStatement) -> None:
-    run("0001_drop_log", own_log=True)
-    run("0001_drop_companions")
+    run("drop_log", own_log=True)
+    run("drop_companions")

@@ -1,0 +1,146 @@
+create table if not exists `eventlog_state` (
+  one smallint not null,
+  attached smallint not null,
+  association varchar(9),
+  epoch bigint not null,
+  leader text,
+  leader_session text,
+  leader_since datetime(6),
+  paused_at datetime(6),
+  paused_by text,
+  pause_reason text,
+  cycle_at datetime(6),
+  cycle_facts longtext,
+  heartbeat_at datetime(6),
+  constraint `eventlog_state_key` primary key (one),
+  constraint `eventlog_state_one` check (one = 1)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
+
+insert ignore into `eventlog_state` (one, attached, association, epoch) values (1, 0, 'canonical', 0);
+
+create table if not exists `eventlog_batch` (
+  batch bigint not null,
+  epoch bigint not null,
+  remembered_at datetime(6) not null default (utc_timestamp(6)),
+  content longtext not null,
+  constraint `eventlog_batch_key` primary key (batch)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
+
+create table if not exists `eventlog_retry` (
+  object_hash char(64) not null, -- SHA-256 of object_table, a zero byte, object_key
+  first_id bigint not null, -- the first row of the event
+  event_id text not null,
+  object_table text not null, -- the one name of the object
+  object_key longtext not null,
+  record_ids longtext not null,
+  max_changes integer not null, -- after how many values removed or added the event was cut
+  tries integer not null,
+  next_at datetime(6) not null,
+  reason longtext not null,
+  constraint `eventlog_retry_key` primary key (object_hash, first_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
+
+create table if not exists `eventlog_held` (
+  object_hash char(64) not null, -- of an object whose events wait
+  spelling_hash char(64) not null, -- SHA-256 of table_name, a zero byte, table_key, as rows spell them
+  table_name text not null,
+  table_key longtext not null,
+  constraint `eventlog_held_key` primary key (object_hash, spelling_hash)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
+
+create table if not exists `eventlog_failed` (
+  record_id bigint not null,
+  event_id text,
+  reason longtext not null,
+  document longtext,
+  tries integer not null,
+  failed_at datetime(6) not null default (utc_timestamp(6)),
+  object_hash char(64), -- SHA-256 of table_name, a zero byte, table_key
+  overtaken smallint not null default 0,
+  constraint `eventlog_failed_key` primary key (record_id),
+  key `eventlog_failed_way` (object_hash)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
+
+create table if not exists `eventlog_sent` (
+  record_id bigint not null, -- the highest that went out
+  constraint `eventlog_sent_key` primary key (record_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
+
+create table if not exists `eventlog_resync` (
+  table_name varchar(255) not null,
+  choice text not null,
+  last_key longtext, -- null before the first chunk
+  rows_logged bigint not null,
+  constraint `eventlog_resync_key` primary key (table_name)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
+
+create table if not exists `eventlog_notice` (
+  notice_id bigint not null auto_increment,
+  noticed_at datetime(6) not null default (utc_timestamp(6)),
+  username text not null default (left(user(), char_length(user()) - locate('@', reverse(user())))),
+  kind text not null, -- capture off, skip, purge
+  table_name text,
+  words longtext,
+  constraint `eventlog_notice_key` primary key (notice_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
+
+create table if not exists `eventlog_tracked` (
+  schema_name varchar(64) not null,
+  table_name varchar(64) not null,
+  of_schema varchar(64) not null, -- the table as whose its rows are logged: itself, or a child's parent
+  of_table varchar(64) not null,
+  logged_as varchar(129), -- the table_name of its rows, which stays its own for ever, null for a child
+  table_id varchar(64), -- by which a table that was made anew is recognised: none here
+  table_owner varchar(255),
+  choice longtext, -- what of it is logged, null: nothing any more
+  tracked_at datetime(6) not null default (utc_timestamp(6)),
+  tracked_by text not null default (left(user(), char_length(user()) - locate('@', reverse(user())))),
+  constraint `eventlog_tracked_key` primary key (schema_name, table_name, of_schema, of_table)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
+
+delimiter //
+create table if not exists `eventlog_known` (
+  object_table varchar(200) not null,
+  key_hash char(32) not null, -- the digest of object_key; `base` in the row that counts the table's objects
+  object_key longtext not null,
+  digest char(32), -- of the values that the receiver has; null: it has none
+  row_values longtext, -- these values as JSON, unless only digests are kept
+  next_digest char(32), -- to which the event on its way leads; null: to none
+  next_values longtext,
+  first_id bigint, -- the first and the last row of the event that is on its way or failed
+  last_id bigint,
+  failed smallint not null default 0,
+  constraint `eventlog_known_key` primary key (object_table, key_hash),
+  key `eventlog_known_way` (first_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin//
+delimiter ;
+
+create table if not exists `eventlog` (
+  `record_id` bigint not null auto_increment,
+  `status` char(1) not null default 'N',
+  `event_type` integer not null,
+  `event_time` datetime(6) not null default (utc_timestamp(6)),
+  `perpetrator` text default (left(user(), char_length(user()) - locate('@', reverse(user())))),
+  `table_name` text not null,
+  `table_key` longtext not null,
+  `column_name` text,
+  `old_value` longtext,
+  `new_value` longtext,
+  constraint `eventlog_key` primary key (`record_id`),
+  key `eventlog_pending` (`status`, `record_id`)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
+
+create index if not exists `eventlog_pending` on `eventlog` (`status`, `record_id`);
+
+create table if not exists `eventlog_version` (
+  version_num varchar(32) not null,
+  constraint `eventlog_version_pkc` primary key (version_num)
+);
+
+insert into `eventlog_version` (version_num)
+select '0001' from (select count(*) as installed from `eventlog_version`) as v where installed = 0;
+
+update `eventlog_version` set version_num = '0001' where version_num < '0001';
+
+create index if not exists `eventlog_future` on `eventlog` (`status`, `event_time`, `record_id`);
+

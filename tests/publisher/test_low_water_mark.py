@@ -1,0 +1,316 @@
+"""Looks above the low-water mark find what looks at everything find, and pass over the dead rows below it."""
+
+from __future__ import annotations
+
+import logging
+import random
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from eventlog.core.entry import Letter
+from eventlog.publisher.low_water_mark import PATIENCE, WHOLE, LowWaterMark
+from eventlog.sql.capture.track import track
+from eventlog.sql.choice import Choice
+from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.pending import LOWEST, Selection, pending_statement
+from eventlog.sql.log.work import WaitingEvent
+from tests.publisher.world import ByKey, World, key
+from tests.targets.test_meeting import until
+
+pytestmark = pytest.mark.quick
+
+KEYS = [f"idu={number}" for number in range(4)]
+NO_ROW = 10**9
+FAR = datetime(2100, 1, 1)
+DELETED = key(1, event_type=4)
+ALL = Selection()
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Reader:
+    """A leader that reads above a mark, and finishes what it reads."""
+
+    def __init__(self, world: World, leader: Leader) -> None:
+        self.world, self.leader = world, leader
+        self.clock = Clock()
+        self.mark = LowWaterMark(self.clock)
+        self.mark.forget(ascends=True)
+
+    def look(
+        self, choice: Selection | None = None, *, finish: bool = True, delete: bool = False
+    ) -> list[int]:
+        """Return the rows above the mark. They are those of a look at everything."""
+        choice = choice or Selection()
+        with self.world.store.snapshot() as snapshot:
+            above = self.mark.begin(snapshot)
+            rows = snapshot.look(replace(choice, above=above))
+            everything = snapshot.look(choice)
+            assert rows == everything
+            self.mark.end(snapshot, rows.ids)
+        if finish:
+            with self.world.store.work(self.leader.epoch) as work:
+                work.finish({Letter.SUCCESS: rows.ids}, delete=delete)
+        return rows.ids
+
+    def raise_mark(self) -> int:
+        """Look as often as the mark needs to rise, and return it."""
+        for _ in range(3):
+            self.look()
+            self.clock.now += PATIENCE
+        return self.mark.record_id
+
+
+def marks(world: World) -> bool:
+    """Return whether the database numbers its transactions."""
+    return world.log.dialect.name == "postgresql"
+
+
+class History:
+    """A set of writers with overlapping transactions, and a leader that finishes, holds and releases."""
+
+    def __init__(self, world: World, leader: Leader, seed: int, stack: ExitStack) -> None:
+        self.dice, self.reader = random.Random(seed), Reader(world, leader)
+        self.marked = 0  # looks above a mark
+        names = world.log.names()
+        self._insert = text(
+            f"insert into {names['log']} ({names['event_type']}, {names['table_name']}, {names['table_key']},"
+            f" {names['perpetrator']}) values (4, 'usr', :key, :user)"
+        )
+        self._open: list[Connection] = [stack.enter_context(world.engine.connect()) for _ in range(3)]
+
+    def write(self) -> None:
+        """Write rows of a transaction that goes on."""
+        connection = self.dice.choice(self._open)
+        for _ in range(self.dice.choice((1, 1, 2, 80))):
+            user = self.dice.choice(("idm", None, "other"))
+            connection.execute(self._insert, {"key": self.dice.choice(KEYS), "user": user})
+
+    def end(self) -> None:
+        connection = self.dice.choice(self._open)
+        connection.commit() if self.dice.random() < 0.6 else connection.rollback()
+
+    def hold(self) -> None:
+        wait = WaitingEvent("e:1", "usr", self.dice.choice(KEYS), (NO_ROW,), 1000, 1, FAR, "so it is")
+        with self.reader.world.store.work(self.reader.leader.epoch) as work:
+            work.hold(wait)
+
+    def release(self) -> None:
+        with self.reader.world.store.work(self.reader.leader.epoch) as work:
+            work.release(("usr", self.dice.choice(KEYS)), "e:1")
+
+    def wait(self) -> None:
+        self.reader.clock.now += PATIENCE
+
+    def look(self) -> None:
+        """The law; then some of what was found is finished."""
+        user = self.dice.choice(("idm", None))
+        choice = Selection(
+            self.dice.choice((1, 3, 50, 500)), user, most_bytes=self.dice.choice((40, 1 << 20))
+        )
+        finish, delete = self.dice.random() < 0.8, self.dice.random() < 0.5
+        self.reader.look(choice, finish=finish, delete=delete)
+        self.marked += self.reader.mark.record_id > LOWEST
+
+
+STEPS = (
+    *(History.write, History.write, History.write, History.end, History.end, History.end),
+    *(History.look, History.look, History.look, History.look, History.wait),
+    *(History.hold, History.release, History.release),
+)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_look_above_the_mark_finds_what_a_look_at_everything_finds(world: World, seed: int) -> None:
+    with ExitStack() as stack:
+        history = History(world, stack.enter_context(world.elect()), seed, stack)
+        for _ in range(200):
+            history.dice.choice(STEPS)(history)
+        assert history.marked > 3 or not marks(world)
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_the_mark_waits_for_whoever_writes(world: World, delete: bool) -> None:
+    with world.elect() as leader, world.engine.connect() as late:
+        reader = Reader(world, leader)
+        world.write(DELETED, DELETED)
+        many(world, DELETED, 2, late)
+        world.write(DELETED, DELETED)
+        assert reader.look(delete=delete) == [1, 2, 5, 6]
+        for _ in range(4):
+            reader.clock.now += PATIENCE
+            world.write(DELETED)
+            reader.look(delete=delete)
+        assert reader.mark.record_id == LOWEST
+        late.commit()
+        assert reader.look(delete=delete) == [3, 4]
+        if marks(world):
+            until(lambda: reader.raise_mark() >= 6)
+
+
+def test_a_row_that_may_not_go_keeps_the_mark_below_it(world: World) -> None:
+    with world.elect() as leader:
+        reader = Reader(world, leader)
+        world.write(key(1, event_type=4), key(2, event_type=4))
+        with world.store.work(leader.epoch) as work:
+            work.hold(WaitingEvent("e:1", "usr", "idu=2", (2,), 1000, 1, FAR, "so it is"))
+        assert reader.look() == [1]
+        world.write(key(3, event_type=4))
+        if marks(world):
+            until(lambda: reader.raise_mark() == 1)
+        with world.store.work(leader.epoch) as work:
+            work.release(("usr", "idu=2"), "e:1")
+        assert 2 in reader.look()
+
+
+def test_what_was_redriven_is_seen_at_once(world: World) -> None:
+    with world.elect() as leader:
+        reader = Reader(world, leader)
+        world.write(*[DELETED] * 3)
+        with world.store.work(leader.epoch) as work:
+            work.finish({Letter.ERROR: [1]})
+        if marks(world):
+            until(lambda: reader.raise_mark() == 3)
+        else:
+            reader.look()
+        with world.store.upkeep() as upkeep:
+            upkeep.redrive([1], {})
+        assert reader.look() == [1]
+        assert reader.mark.record_id == LOWEST
+
+
+def test_a_row_that_was_made_new_by_hand_is_found_within_a_minute(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    if not marks(world):
+        pytest.skip("every look is one at everything")
+    with world.elect() as leader:
+        reader = Reader(world, leader)
+        world.write(*[DELETED] * 3)
+        until(lambda: reader.raise_mark() == 3)
+        world.change("update eventlog set status = 'N' where record_id = 2")
+        reader.clock.now += WHOLE
+        with caplog.at_level(logging.WARNING):
+            assert reader.look() == [2]
+        assert "1 row up to 3 came after later rows went" in caplog.text
+
+
+def test_dead_rows_below_the_mark_are_not_passed_over(world: World) -> None:
+    if not marks(world):
+        pytest.skip("there is no mark")
+    with world.elect() as leader, world.engine.connect() as old:
+        old.execute(text("set transaction isolation level repeatable read"))
+        old.execute(text("select count(*) from eventlog"))
+        reader = Reader(world, leader)
+        many(world, DELETED, 5_000)
+        until(lambda: reader.raise_mark() == 5_000)
+        world.write(DELETED)
+
+        def pages(above: int) -> int:
+            """Return how many pages a look reads."""
+            statement, values = pending_statement(world.store.queries, "pick_up", Selection(above=above))
+            explain = f"explain (analyze, buffers, format json) {statement}"
+            with world.engine.connect() as connection:
+                plan = connection.execute(text(explain), values).scalar_one()[0]["Plan"]
+            return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+        assert pages(LOWEST) > 10 * pages(reader.mark.record_id)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "alter table eventlog alter record_id set cache 20",
+        "alter table eventlog alter record_id set cycle",
+        "alter table eventlog alter record_id set generated by default",
+        "update eventlog_state set attached = 1",
+    ],
+)
+def test_there_is_no_mark_if_ids_may_not_ascend(postgres: Any, change: str) -> None:
+    world = World(postgres.engine(), postgres.dialect)
+    world.make()
+    assert not world.store.ascends(["usr"])  # its rows are logged by hand
+    track(world.engine, world.log, "usr", Choice())
+    assert world.store.ascends(["usr"])
+    assert not world.store.ascends(["usr", "other"])
+    world.change(change)
+    assert not world.store.ascends(["usr"])
+
+
+# how many rows of the log the session has read so far
+ROWS_READ = {
+    "postgresql": "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables"
+    " where relname = 'eventlog'",
+    "mariadb": "select sum(variable_value) from information_schema.session_status"
+    " where variable_name like 'Handler_read%'",
+    "mysql": "select sum(variable_value) from performance_schema.session_status"
+    " where variable_name like 'Handler_read%'",
+}
+
+
+def many(world: World, row: dict[str, Any], count: int, connection: Connection | None = None) -> None:
+    """Write so many equal rows."""
+    names = world.log.names()
+    values = {"event_type": 4, "table_name": "usr", "perpetrator": None} | row
+    columns = ", ".join(names[name] for name in values)
+    statement = text(
+        f"insert into {names['log']} ({columns}) values ({', '.join(f':{name}' for name in values)})"
+    )
+    if connection is not None:
+        connection.execute(statement, [values] * count)
+        return
+    with world.engine.begin() as begun:
+        begun.execute(statement, [values] * count)
+
+
+def test_long_rows_come_in_several_cycles_and_objects_stay_whole(world: World) -> None:
+    long = {"event_type": 1, "column_name": "fname", "new_value": "é" * 500}
+    world.write(key(1, **long), key(2, **long), key(1, event_type=4), key(2, **long), key(3, **long))
+    with world.store.snapshot() as snapshot:
+        found = [
+            [row[0] for row in snapshot.look(Selection(most_bytes=most)).cells]
+            for most in (1, 1100, 2100, 2200, 10_000)
+        ]
+    assert found == [[1], [1], [1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_rows_of_a_hot_object_are_taken_along_by_every_second_look(
+    world: World, monkeypatch: pytest.MonkeyPatch, delete: bool
+) -> None:
+    monkeypatch.setattr("eventlog.sql.log.pending.MANY", 1)
+    world.write(*[key(0 if number % 10 == 0 else number, event_type=4) for number in range(1, 96)])
+    hot = set(range(10, 96, 10))
+    found: list[list[int]] = []
+    ahead: int | None = None
+    with world.elect() as leader:
+        while True:
+            with world.store.snapshot() as snapshot:
+                look = snapshot.look(Selection(20, upto=ahead, objects=ByKey()))
+                ahead = look.ahead
+            if not look.ids:
+                break
+            found.append(sorted(look.ids))
+            with world.store.work(leader.epoch) as work:
+                work.finish({Letter.SUCCESS: look.ids}, delete=delete)
+    assert found == [
+        sorted({*range(1, 21), 30, 40}),
+        sorted({*range(21, 41)} - hot),
+        sorted({*range(41, 61), 70, 80}),
+        sorted({*range(61, 81)} - hot),
+        list(range(81, 96)),
+    ]

@@ -1,0 +1,151 @@
+"""Documents folded by column are the rows of the plain fold, column by column, whatever the log is."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from eventlog_spark.backlog.document_rows import FoldToDocuments
+from eventlog_spark.backlog.plain_fold import FoldToRows
+from eventlog_spark.io.current_files import asked
+from eventlog_spark.io.frame_rows import Documents
+from eventlog_spark.io.log_frames import LogReading
+from eventlog_spark.io.shuffle import pack_cells, pack_name, unpack_name
+from eventlog_spark.io.spelling import spell
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+
+from eventlog.core import tablesfile
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import identify
+from eventlog.fold import CurrentRow, QueryKey, Rules, query_key
+from eventlog.xds.settings import XdsSettings
+from tests.spark.helpers import TABLES
+from tests.spark.strategies import logs
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
+
+KNOWN = tablesfile.read(TABLES)
+SCHEMA = pa.schema(
+    [("h", pa.int64()), ("record_id", pa.int64()), ("kind", pa.int8()), ("event_type", pa.int8())]
+    + [
+        (name, pa.string())
+        for name in (
+            *("name", "table_key", "old_value", "new_value", "event_time", "perpetrator"),
+            *("logged", "meets"),
+        )
+    ]
+)
+CURRENT: dict[tuple[str, QueryKey], list[CurrentRow]] = {
+    ("usr", (1,)): [["John", "Doe  ", "u7s=", "2024-02-29", "true", "11"]],
+    ("usr", (2,)): [[None, "", None, None, None, None]],
+    ("usr", (4,)): [["a", "b", None, None, None, None], ["c", None, None, None, None, None]],
+    ("grp", ("a", "b")): [["m1", "1"], ["m2", "1"]],
+    ("grp", ("a,b", "")): [["x<y", None]],
+}
+Cells = tuple[Any, ...]
+TIME = "2025-03-23 10:57:19"
+READ_BACK = (1, "N", 6, TIME, None, "usr", "idu=1", None, None, None)
+CUT = [(n, "N", 2, TIME, None, "usr", "idu=1", f"c{n % 3}", "a", f"b{n}") for n in range(1, 9)]
+SEVERAL = [(1, "N", 6, TIME, None, "grp", "org=a+name=b", None, None, None)]
+INSERTED = [(1, "N", 5, TIME, None, "usr", "idu=1", None, None, None)]
+
+
+def shuffled(rows: Sequence[Cells]) -> list[Cells]:
+    """Return rows of a log as they leave the shuffle, with the current rows of their objects among them."""
+    unique = {row[0]: row for row in rows}
+    found: list[tuple[str, Cells]] = []
+    asking: set[str] = set()
+    for row in unique.values():
+        if row[2] not in range(1, 9) or (row[7] is None and row[2] not in (4, 5, 6)):
+            cells = (row[0], -1, None, None, None, "it is unreadable", str(row), *[None] * 4)
+            found.append((f"{row[0]}", cells))
+            continue
+        name, key, column, logged = spell(KNOWN, *row[5:8])
+        meets = meeting(name, key)
+        asking |= set() if meets is None else {meets}
+        packed = pack_name(name, column)
+        cells = (
+            row[0],
+            row[2],
+            row[2],
+            packed,
+            key,
+            *row[8:],
+            row[3].replace(" ", "T"),
+            row[4],
+            logged,
+            meets,
+        )
+        found.append((meets or f"{name}\0{key}", cells))
+    number = itertools.count(-1000)
+    for (name, query), answers in CURRENT.items():
+        meets = asked(KNOWN.get(name), query)
+        for current in answers if meets in asking else ():
+            packed = pack_name(str(KNOWN.get(name)), None)
+            values = packed, meets, *pack_cells(current), None, None, None, meets
+            found.append((meets, (next(number), 0, None, *values)))
+    hashed = [(zlib.crc32(together.encode(errors="replace")), *cells) for together, cells in found]
+    return sorted(hashed, key=lambda row: (row[0], unpack_name(row[4]).table, row[5] or "", row[1]))
+
+
+def meeting(name: str, key: str) -> str | None:
+    try:
+        identity = identify(KNOWN, name, key)
+        return (
+            None
+            if identity.table is None
+            else asked(identity.table, query_key(identity.table, identity.pairs))
+        )
+    except EventlogError:
+        return None
+
+
+def batches(rows: Sequence[Cells], size: int) -> Iterator[pa.RecordBatch]:
+    for at in range(0, len(rows), size):
+        columns = zip(zip(*rows[at : at + size], strict=True), SCHEMA, strict=True)
+        yield pa.record_batch([pa.array(cells, field.type) for cells, field in columns], schema=SCHEMA)
+
+
+def made(task: Any, rows: Sequence[Cells], size: int) -> tuple[list[Cells], list[str]]:
+    """Return the documents in their order, and what is refused."""
+    found = [row for batch in task(batches(rows, size)) for row in batch.to_pylist()]
+    good = sorted((row for row in found if row["refused"] is None), key=lambda row: row["order"])
+    return [tuple(row.items()) for row in good], sorted(
+        str(row) for row in found if row["refused"] is not None
+    )
+
+
+@settings(max_examples=drawn(200), phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(
+    st.lists(logs(most=25), min_size=1, max_size=4),
+    st.integers(1, 60),
+    st.sampled_from(("modify", "add")),
+    st.sampled_from((1000, 2)),
+    st.sampled_from((1 << 20, 5)),
+    st.booleans(),
+)
+@example([[READ_BACK]], 60, "modify", 1000, 1 << 20, True)
+@example([SEVERAL], 60, "modify", 1000, 1 << 20, True)
+@example([INSERTED], 60, "modify", 1000, 1 << 20, True)
+@example([CUT], 3, "modify", 2, 1 << 20, False)
+def test_the_rows_are_those_of_the_plain_fold(
+    several: list[list[Cells]], size: int, insert: str, most: int, largest: int, asks: bool
+) -> None:
+    repeated = [
+        (row[0] + 1000 * n, *row[1:6], row[6] + suffix, *row[7:])
+        for n, (log, suffix) in enumerate(itertools.product(several, ("", "", "7")))
+        for row in log
+    ]
+    rows = shuffled(repeated)
+    rules = Rules(insert_query_back=insert, max_changes=most, max_value=largest)
+    answerable = frozenset(KNOWN) if asks else frozenset()
+    reading = LogReading(KNOWN, rules, TIME, None, answerable)
+    form = Documents(KNOWN, XdsSettings(insert_query_back=insert))
+    expected = made(FoldToRows(reading, form), rows, size)
+    assert made(FoldToDocuments(reading, form), rows, size) == expected

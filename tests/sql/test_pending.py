@@ -1,0 +1,179 @@
+"""Every way to read pending rows finds the unfinished ones, and no others."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from threading import Thread
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from eventlog.core.entry import Letter
+from eventlog.core.errors import EventlogError
+from eventlog.sql.log import pending
+from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.snapshot import Fates
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
+from eventlog.sql.schema.migrate import LogInUse
+from tests.databases import Database, own_ids
+from tests.publisher.world import ByKey
+
+pytestmark = pytest.mark.quick
+
+IDS = [*range(1, 8), *range(20, 26), *range(2039, 2057), 6144]  # and gaps that stay
+
+
+@pytest.fixture
+def store(database: Database) -> Iterator[Store]:
+    engine = database.engine()
+    log = Log(database.dialect)
+    migrate.install(engine, log, future_events=True)
+    yield Store(engine, log)
+    migrate.uninstall(engine, log, discard=True)
+    engine.dispose()
+
+
+@pytest.fixture
+def leader(store: Store) -> Iterator[Leader]:
+    leader = store.lead("test")
+    assert leader is not None
+    with leader:
+        yield leader
+
+
+def write(store: Store, ids: list[int]) -> None:
+    """Write rows whose times run against their ids; every fifth is of the driver's own user."""
+    names = store.log.names()
+    columns = ("record_id", "event_type", "table_name", "table_key", "event_time", "perpetrator")
+    marks = f":id, 4, 'usr', :key, {LONG_AGO[store.log.dialect.name]}, :user"
+    rows = [{"id": n, "key": f"k={n % 3}", "user": "idm" if n % 5 == 0 else None} for n in ids]
+    with store.engine.begin() as connection:
+        into = ", ".join(names[name] for name in columns)
+        values = f"{own_ids(store.log.dialect)}values ({marks})"
+        connection.execute(text(f"insert into {names['log']} ({into}) {values}"), rows)
+
+
+_MY = "timestamp'2025-01-01 00:00:00' - interval :id second"
+LONG_AGO = {
+    "postgresql": "timestamp'2025-01-01 00:00:00' - cast(:id as integer) * interval '1 second'",
+    "mysql": _MY,
+    "mariadb": _MY,
+}
+
+
+def ids_of(cells: Any) -> list[int]:
+    return [int(row[0]) for row in cells]
+
+
+@pytest.mark.parametrize("delete", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_pending_rows_are_those_that_are_not_finished(
+    store: Store, leader: Leader, seed: int, delete: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "MANY", 0)
+    dice = random.Random(seed)
+    late = [n for n in IDS if dice.random() < 0.2]
+    write(store, [n for n in IDS if n not in late])
+    there = set(IDS).difference(late)
+    done: set[int] = set()
+    for ids in (
+        [n for n in there if dice.random() < 0.6],
+        [n for n in there if n < 2048 and dice.random() < 0.5],
+    ):
+        letters = {Letter.SUCCESS: ids[::2], Letter.ERROR: ids[1::2]}
+        with store.work(leader.epoch) as work:
+            work.finish(letters, delete=delete)
+        assert work.finished == len(set(ids) - done)
+        done.update(ids)
+        every_way(store, sorted(there - done))
+    write(store, late)  # what was numbered before commits now
+    every_way(store, sorted({*IDS} - done))
+
+
+def every_way(store: Store, left: list[int]) -> None:
+    """Each way of reading finds exactly these."""
+    free = [n for n in left if n % 5]
+    with store.snapshot() as snapshot:
+        assert ids_of(snapshot.pick_up(Selection()).cells) == left
+        assert ids_of(snapshot.pick_up(Selection(driver_user="idm")).cells) == free
+        by_time = snapshot.pick_up(Selection(driver_user="idm", future=True)).cells
+        assert ids_of(by_time) == free[::-1]
+        columns = snapshot.pick_up(Selection(objects=ByKey())).columns
+        assert columns is not None
+        assert columns.ids.tolist() == left
+        first = snapshot.pick_up(Selection(2)).cells
+        assert ids_of(first) == left[:2] + [n for n in left[2:4] if n % 3 in {left[0] % 3, left[1] % 3}]
+        assert list(snapshot.every_pending_id(Selection(3))) == left
+        assert list(snapshot.bounds(Selection(), 3)) == left[2::3]
+        assert ids_of(snapshot.every_pending(Selection(2), left[0], left[-2])) == left[1:-1]
+        assert ids_of(snapshot.pending_after(left[1], 5)) == left[2:7]
+        assert snapshot.loopback("idm", 100) == [n for n in left if n % 5 == 0]
+        fates = snapshot.fates(Selection(driver_user="idm"))
+        assert {fate: reported.rows for fate, reported in fates.items()} == {
+            "free": len(free),
+            "loopback": len(left) - len(free),
+        }
+        assert fates["free"].first == min(str(row[3]) for row in by_time)
+        assert isinstance(fates["free"], Fates)
+        letters = {int(str(row[0])): row[1] for row in snapshot.rows(IDS)}
+        assert [n for n, letter in letters.items() if letter == "N"] == left
+    with store.upkeep() as upkeep:
+        reported = upkeep.backlog()
+        assert reported.pending == len(left)
+        assert reported.oldest is not None
+        assert {count.status: count.rows for count in upkeep.counts()}.get("N") == len(left)
+    with store.snapshot() as snapshot:
+        fit = snapshot.fit(Selection(limit=5, most_bytes=10**9))
+        assert fit.limit == 5
+
+
+def test_the_leader_and_people_write_letters_at_the_same_time(store: Store, leader: Leader) -> None:
+    """Let them work without deadlocks; what was skipped stays so."""
+    write(store, list(range(1, 401)))
+    faults: list[EventlogError] = []
+    skipped: set[int] = set()
+    person = Thread(target=look_after, args=(store, skipped, faults))
+    person.start()
+    for low in range(1, 401, 5):
+        with store.work(leader.epoch) as work:
+            work.finish({Letter.ERROR: range(low, low + 5)})
+            work.note_highest(low)
+    person.join()
+    assert faults == []
+    with store.snapshot() as snapshot:
+        letters = {int(str(row[0])): row[1] for row in snapshot.rows(range(1, 401))}
+    assert {*letters.values()} == set("NEW")
+    assert {row for row, letter in letters.items() if letter == "W"} == skipped
+
+
+def look_after(store: Store, skipped: set[int], faults: list[EventlogError]) -> None:
+    """Call redrive and skip for rows of any state."""
+    dice = random.Random(1)
+    try:
+        for _ in range(40):
+            ids = dice.sample(range(1, 401), 5)
+            with store.upkeep() as upkeep:
+                upkeep.redrive(ids[:3], {ids[0]: 6})
+                upkeep.skip(ids[3:], "enough")
+                time.sleep(0.005)  # the longer it is open, the more meet it
+            skipped.update(ids[3:])
+    except EventlogError as fault:
+        faults.append(fault)
+
+
+def test_a_log_is_taken_away_unasked_once_every_row_has_its_letter(store: Store, leader: Leader) -> None:
+    write(store, [1, 2, 3])
+    with store.work(leader.epoch) as work:
+        work.finish({Letter.SUCCESS: [1, 2]})
+    with pytest.raises(LogInUse, match="1 row"):
+        migrate.uninstall(store.engine, store.log)
+    with store.work(leader.epoch) as work:
+        work.finish({Letter.WARNING: [3]})
+    assert migrate.uninstall(store.engine, store.log)
+    migrate.install(store.engine, store.log)

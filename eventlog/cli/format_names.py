@@ -17,7 +17,6 @@ from eventlog.qlik.tables import SUFFIX
 
 _BY_EXTENSION = {".xml": "xds", ".csv": "log", ".parquet": "log", ".jsonl": "changes"}
 _BY_EXTENSION |= {".json": "changes", ".tsv": "log"}  # of inputs
-_DFM = ".dfm"  # next to each file of a change table or of a full load
 _NEEDS = "cannot be seen from its name: give {flag}, one of " + ", ".join(FORMATS)
 
 
@@ -74,8 +73,6 @@ def _format_of(name: str) -> str | None:
         return None
     folder = Path(name) if Path(name).is_dir() else Path(name).parent  # of the files of one change table
     if any(stem.lower().endswith(SUFFIX) for stem in (stem_of(name), folder.name)):
-        return "qlik-table"
-    if Path(name).with_name(f"{stem_of(name)}{_DFM}").is_file():
         return "qlik-table"
     return _BY_EXTENSION.get(Path(name.removesuffix(".gz")).suffix.lower())
 

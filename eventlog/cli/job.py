@@ -16,8 +16,6 @@ from eventlog.cli.options import read_tables
 from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.plurals import quantity
-from eventlog.files.inputs import files_of
-from eventlog.formats import FORMATS
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
 from eventlog.jobs.signals import Signals
@@ -55,7 +53,7 @@ class JobOptions:
         job = Job(
             source,
             target,
-            files_of(inputs, FORMATS[source].companion),
+            inputs,
             output,
             self.container,
             self.output_container,

@@ -68,7 +68,6 @@ class Source(NamedTuple, Generic[T]):
     stem: str  # the file's name without folder and extensions
     columns: tuple[str, ...]  # empty unless the records are rows
     records: Iterable[T | Refused]  # Row, Object or bytes, by the format's shape
-    described: Any = None  # the content of the companion file, as `CompanionFile.read` returns it
 
     def at(self, where: object) -> str:
         """Return the position that a message names."""
@@ -98,19 +97,11 @@ class SheetColumn(NamedTuple):
     type: str  # int, float, bool, text, bytes, timestamp; for containers that want to know
 
 
-class Description(NamedTuple):
-    """The companion of a written file: its suffix, and its text for a name, a container and a row count."""
-
-    suffix: str
-    write: Callable[[str, str, int], str]
-
-
 class Sheet(NamedTuple):
     """A table of written rows; a writer may fill several, and each becomes a file of its own."""
 
     name: str
     columns: tuple[SheetColumn, ...]
-    description: Description | None = None
 
 
 class SheetRow(NamedTuple):
@@ -169,23 +160,11 @@ class Memory(Protocol):
 
 
 class Layout(NamedTuple):
-    """The layout of the rows of a file, from its companion file."""
+    """The layout of the rows of a delimited file."""
 
-    stem: str  # what the source is called, whatever the file's name is
-    columns: tuple[str, ...]
     delimiter: str = ","
     quote: str = '"'
-    escape: str = '"'
     null: str = ""
-
-
-class CompanionFile(NamedTuple):
-    """A file next to an input that describes it: its suffix, the setting that it fills, its reader."""
-
-    suffix: str
-    setting: str
-    read: Callable[[str], Any]
-    layout: Callable[[str], Layout]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +183,6 @@ class Format:
     read: Read
     write: Write
     folded: bool = False  # its rows are no changes by themselves: `pickup` folds them, and `read` refuses to
-    companion: CompanionFile | None = None
     remember: Callable[[Any, Any], Memory] | None = None  # the memory of settings, or of what was dumped
     describes_others: Callable[[str], object] | None = None  # true for names of sources that describe others
     sheet: Sheet | None = None  # the sheet of a format that is written even without rows

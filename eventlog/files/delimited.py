@@ -1,4 +1,4 @@
-"""Delimited rows whose layout is described by the file next to them: delimiters, quotes, nulls, a heading.
+"""Delimited rows whose layout the settings state: delimiters, quotes, nulls.
 
 A row ends with its line, unless a quote is open there. A malformed row costs its line.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import IO
 
 from eventlog.core.errors import InvalidDocument, Refused
@@ -19,18 +18,6 @@ from eventlog.files.limits import LIMITS, Limits
 
 _BOM = b"\xef\xbb\xbf"
 Cells = tuple[Cell, ...]
-
-
-def read(
-    file: IO[bytes], name: str, layout: Layout, limits: Limits = LIMITS
-) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
-    """Return the columns, as a heading or else the layout names them, and the rows."""
-    records = _records(Lines(file, limits.max_record), name, layout)
-    first = next(records, None)
-    columns = None if first is None else _heading(first, layout)
-    if columns is None:
-        columns, records = layout.columns, chain(() if first is None else (first,), records)
-    return columns, _rows(records, name, len(columns))
 
 
 def read_csv(
@@ -52,16 +39,6 @@ def read_csv(
     return columns, _rows(records, name, len(columns))
 
 
-def _heading(first: Row | Refused, layout: Layout) -> tuple[str, ...] | None:
-    """Return the columns that a first row names, if it is made of nothing but their names."""
-    if isinstance(first, Refused):
-        return None
-    names = {column.lower(): column for column in layout.columns}
-    found = [names.get(str(cell).lower()) for cell in first.cells]
-    columns = tuple(column for column in found if column is not None)
-    return columns if len(set(columns)) == len(found) else None
-
-
 def _rows(records: Iterable[Row | Refused], name: str, width: int) -> Iterator[Row | Refused]:
     """Yield the records that have as many cells as there are columns."""
     for record in records:
@@ -73,7 +50,7 @@ def _rows(records: Iterable[Row | Refused], name: str, width: int) -> Iterator[R
 
 
 def _records(lines: Lines, name: str, layout: Layout) -> Iterator[Row | Refused]:
-    split, quotes = _splitter(layout), _quotes(layout)
+    split, quote = _splitter(layout), layout.quote.encode()
     while line := lines.next():
         number = lines.number
         if number == 1:
@@ -83,48 +60,27 @@ def _records(lines: Lines, name: str, layout: Layout) -> Iterator[Row | Refused]
             yield Refused(f"{name}:{number}", f"the line has over {lines.longest} bytes (max-record)", line)
             continue
         record = bytearray(line)
-        open_quotes = quotes(line) % 2
+        open_quotes = line.count(quote) % 2
         while open_quotes and len(record) <= lines.longest and (more := lines.next()):
             record += more
-            open_quotes = (open_quotes + quotes(more)) % 2
+            open_quotes = (open_quotes + more.count(quote)) % 2
         try:
             yield Row(number, split(bytes(record)), bytes(record))
         except InvalidDocument as fault:
             yield Refused(f"{name}:{number}", str(fault), bytes(record))
 
 
-def _quotes(layout: Layout) -> Callable[[bytes], int]:
-    """Return how many quotes of a record are no text."""
-    quote, escape = layout.quote.encode(), layout.escape.encode()
-    if not quote:
-        return lambda record: 0
-    if not escape or escape == quote:
-        return lambda record: record.count(quote)
-    marks = re.compile(re.escape(escape) + b"[\\s\\S]|" + re.escape(quote))
-    return lambda record: sum(mark == quote for mark in marks.findall(record))
-
-
 def _splitter(layout: Layout) -> Callable[[bytes], Cells]:
     """Return a function that divides a record into cells."""
-    delimiter, quote, escape = map(re.escape, (layout.delimiter, layout.quote, layout.escape))
-    own = escape if layout.escape and layout.escape != layout.quote else ""
-    taken = rf"{own}[\s\S]|" if own else ""
-    plain = rf"((?:{taken}(?!{delimiter})[^{quote}])*)" if quote else rf"((?:{taken}(?!{delimiter})[\s\S])*)"
-    body = rf"((?:{taken}{quote}{quote}|[^{quote}{own}])*)" if quote else ""
-    field = re.compile(
-        rf"(?:{quote}{body}{quote}|{plain})({delimiter}|\Z)" if quote else rf"{plain}({delimiter}|\Z)"
-    )
-    escaped = re.compile(rf"{own}([\s\S])") if own else None
-    doubled = layout.quote * 2
+    delimiter, quote = map(re.escape, (layout.delimiter, layout.quote))
+    plain = rf"((?:(?!{delimiter})[^{quote}])*)"
+    body = rf"((?:{quote}{quote}|[^{quote}])*)"
+    field = re.compile(rf"(?:{quote}{body}{quote}|{plain})({delimiter}|\Z)")
 
     def cell(match: re.Match[str]) -> Cell:
-        quoted = match[1] if quote else None
-        text = match[2 if quote else 1] if quoted is None else quoted
-        if quoted is None and text == layout.null:
-            return None
-        if quoted is not None and not own:
-            return str(text).replace(doubled, layout.quote)
-        return escaped.sub(r"\1", text) if escaped is not None else text
+        if match[1] is not None:
+            return match[1].replace(layout.quote * 2, layout.quote)
+        return None if match[2] == layout.null else match[2]
 
     def split(record: bytes) -> Cells:
         try:
@@ -141,7 +97,7 @@ def _splitter(layout: Layout) -> Callable[[bytes], Cells]:
                 raise InvalidDocument(f"character {at + 1}: a quote may only open or close a field")
             cells.append(cell(match))
             at = match.end()
-            if not match[match.lastindex or 1]:
+            if not match[3]:
                 return tuple(cells)
 
     return split

@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from eventlog.core.errors import EventlogError, InvalidDocument, Misuse, Refused
-from eventlog.core.formats import CompanionFile, Shape, Source
+from eventlog.core.errors import InvalidDocument, Misuse, Refused
+from eventlog.core.formats import Shape, Source
 from eventlog.files import blob, delimited, jsonlines, messages, parquet
 from eventlog.files.limits import LIMITS, Limits
-from eventlog.files.text import read_text
 
 Advance = Callable[[int], None]  # called with the bytes read; with 0 if nothing comes for a moment
 Opened = Callable[[str], IO[bytes]]  # a file that is read, by its name
@@ -70,24 +69,12 @@ def stem_of(name: str) -> str:
     return "" if name == "-" else Path(name).name.removesuffix(".gz").rpartition(".")[0] or Path(name).name
 
 
-def source_stem(name: str, beside: CompanionFile | None) -> str:
-    """Return the name of the source in a file: from the companion file, else from the file's name."""
-    path = None if beside is None else file_beside(name, beside)
-    if beside is None or path is None:
-        return stem_of(name)
-    try:
-        return beside.layout(read_text(path)).stem
-    except (EventlogError, OSError):
-        return stem_of(name)  # the fault is reported when the file is opened
-
-
 def open_sources(
     names: Sequence[str],
     shape: Shape,
     given: str | None,
     advance: Advance = lambda size: None,
     limits: Limits = LIMITS,
-    beside: CompanionFile | None = None,
     opened: Opened | None = None,
 ) -> Iterator[Source[Any] | Refused]:
     """Yield the sources, opened one after the other; Refused for a file that cannot be read at all.
@@ -100,49 +87,9 @@ def open_sources(
     for name, container in zip(names, containers, strict=True):
         with open_input(name, advance, opened) as file:
             try:
-                path = None if beside is None else file_beside(name, beside)
-                if beside is None or path is None:
-                    yield open_source(file, name, shape, container, limits)
-                else:
-                    yield _open_described(file, name, container, limits, beside, read_text(path))
+                yield open_source(file, name, shape, container, limits)
             except (InvalidDocument, OSError, EOFError, zlib.error) as fault:
                 yield Refused(name, str(fault).removeprefix(f"{name}: "))
-
-
-def files_of(names: Sequence[str], beside: CompanionFile | None) -> tuple[str, ...]:
-    """Return the inputs; a folder of described files is replaced by its files, sorted by name."""
-    found: list[str] = []
-    for name in names:
-        held = sorted(map(str, Path(name).iterdir())) if beside and Path(name).is_dir() else []
-        if beside is None or not any(file.endswith(beside.suffix) for file in held):
-            found.append(name)
-            continue
-        files = [file for file in held if not file.endswith(beside.suffix) and Path(file).is_file()]
-        for file in files:
-            if file_beside(file, beside) is None:
-                raise Misuse(f"{file} has no {beside.suffix} next to it: is it still being written?")
-        found += files
-    return tuple(found)
-
-
-def file_beside(name: str, beside: CompanionFile) -> Path | None:
-    """Return the file that describes an input, if there is one."""
-    if name == "-":
-        return None
-    path = Path(name).with_name(stem_of(name) + beside.suffix)
-    return path if path.is_file() else None
-
-
-def _open_described(
-    file: IO[bytes], name: str, container: str, limits: Limits, beside: CompanionFile, text: str
-) -> Source[Any]:
-    """Return the source in a file that another one describes: its name and columns are stated there."""
-    layout = beside.layout(text)
-    if container == "csv":
-        columns, records = delimited.read(file, name, layout, limits)
-    else:
-        columns, records = ROW_CONTAINERS[container](file, name, limits)
-    return Source(name, layout.stem, columns, _guarded(records, name), beside.read(text))
 
 
 def check_inputs(names: Sequence[str]) -> None:

@@ -41,7 +41,7 @@ class Limits:
         delimiter = "\t" if tabs else _TABS.get(self.csv_delimiter, self.csv_delimiter)
         if (delimiter, self.csv_quote, self.csv_null) == (",", '"', ""):
             return None
-        return Layout("", (), delimiter, self.csv_quote, self.csv_quote, self.csv_null)
+        return Layout(delimiter, self.csv_quote, self.csv_null)
 
     @property
     def max_marks(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -70,7 +69,6 @@ class Output:
         self._sheets: dict[str, tuple[Sheet, Writer]] = {}
         self._writer: Writer | None = None
         self._files: list[WritableFile] = []
-        self._rows: Counter[str] = Counter()
         self._read = {one_file(file) for file in read} - {None}
         self._growing: list[GrowingFile] = []
         self._standard: IO[bytes] | None = None
@@ -86,7 +84,6 @@ class Output:
         """One record of the format; NotExpressible if there can be no file for it."""
         if isinstance(record, SheetRow):
             self.sheet(record.sheet).write(record.cells)
-            self._rows[record.sheet.name] += 1
         else:
             assert self._writer is not None
             self._writer.write(record)
@@ -124,7 +121,6 @@ class Output:
                 for writer in (self._writer, *(writer for _, writer in self._sheets.values())):
                     if writer is not None:
                         writer.close()
-                self._describe()
                 for file in self._files:
                     file.complete()
                 self.flush()
@@ -133,15 +129,6 @@ class Output:
                 file.discard()
             for grown in self._growing:
                 grown.leave()
-
-    def _describe(self) -> None:
-        """Write the companion files of the sheets that have a description."""
-        for sheet, _ in self._sheets.values() if self._name != "-" else ():
-            if sheet.description is not None:
-                file = Path(self._file_of(sheet))
-                text = sheet.description.write(file.stem, self._container, self._rows[sheet.name])
-                beside = self._place(str(file.with_suffix(sheet.description.suffix)))
-                beside.stream.write(text.encode())
 
     def _file_of(self, sheet: Sheet) -> str:
         if self._folder and not is_file_name(sheet.name):

@@ -11,7 +11,7 @@ from typing import Any
 from eventlog.core import settings
 from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
-from eventlog.files.inputs import file_beside, source_stem
+from eventlog.files.inputs import stem_of
 from eventlog.files.limits import Limits
 from eventlog.formats import format_named
 from eventlog.log_files.current import CurrentFiles
@@ -77,19 +77,10 @@ class Job:
         return settings.build(of, self.given)
 
 
-def files_beside(job: Job) -> list[Path]:
-    """Return the files next to the inputs that describe them."""
-    companion = job.source.companion
-    if companion is None:
-        return []
-    found = (file_beside(name, companion) for name in job.all_inputs)
-    return [path for path in found if path is not None]
-
-
 def files_read(job: Job) -> list[str | Path]:
-    """Return the files that a job reads: inputs, the files that describe them, and current rows."""
+    """Return the files that a job reads: inputs and current rows."""
     current = [name for _, name in job.current]
-    return [*current] if job.place else [*job.all_inputs, *files_beside(job), *current]
+    return [*current] if job.place else [*job.all_inputs, *current]
 
 
 def in_order(names: Sequence[str], source: Format) -> list[str]:
@@ -97,7 +88,7 @@ def in_order(names: Sequence[str], source: Format) -> list[str]:
     ahead = source.describes_others
     if ahead is None:
         return list(names)
-    return sorted(names, key=lambda name: not ahead(source_stem(name, source.companion)))
+    return sorted(names, key=lambda name: not ahead(stem_of(name)))
 
 
 def load_current(job: Job) -> CurrentFiles:

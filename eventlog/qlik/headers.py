@@ -95,11 +95,8 @@ class Heading:
         return lambda cells: tuple(cells[i] for i in places)
 
 
-def read_heading(columns: tuple[str, ...], prefix: str, *, described: bool = False) -> Heading:
-    """Return the heading of a change table; names of headers match without case.
-
-    A file that a .dfm describes may have none of them: it is of a full load.
-    """
+def read_heading(columns: tuple[str, ...], prefix: str) -> Heading:
+    """Return the heading of a change table; names of headers match without case."""
     known = {(prefix + name).lower(): name for name in NAMES}
     headers: dict[str, int] = {}
     data: dict[str, int] = {}
@@ -111,7 +108,7 @@ def read_heading(columns: tuple[str, ...], prefix: str, *, described: bool = Fal
         group[key] = place
     if not columns:
         raise Misuse(f"the change table has no columns: {NO_COLUMNS}")
-    if "change_oper" not in headers and "operation" not in headers and (headers or not described):
+    if "change_oper" not in headers and "operation" not in headers:
         raise Misuse(f"no column {prefix}change_oper or {prefix}operation: is the header prefix {prefix!r}?")
     return Heading(headers, tuple(data), tuple(data.values()), len(columns))
 

@@ -22,7 +22,7 @@ from eventlog.qlik.ordering import DOCUMENTED, Finder, Seen
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import ChangeRow, RowReader
 from eventlog.qlik.sequenced import MetRows, SequencePlace, WantedStretch, check_limits, lone_images, repeats
-from eventlog.qlik.tables import TableSettings, described_by_dfm, read_structure, table_name
+from eventlog.qlik.tables import TableSettings, read_structure, table_name
 
 _ROW = 400  # bytes that a row takes besides its cells
 
@@ -133,20 +133,18 @@ class RowSequencer:
             return
         schema, table = table_name(name, self._known, settings.suffix)
         try:
-            heading = read_heading(
-                source.columns, settings.header_prefix, described=source.described is not None
-            )
+            heading = read_heading(source.columns, settings.header_prefix)
         except Misuse as fault:
             yield Refused(source.at(1), str(fault))
             return
         history = self._control.history(schema, table)
-        known = source.described or described_by_dfm(schema, table, settings)
-        if known is None and self._known.of(schema, table) is None:
+        known = None
+        if self._known.of(schema, table) is None:
             known = structure_of_history(schema, table, heading.data, history)
         structure = read_structure(schema, table, heading.data, self._known, known)
         if settings.heard is not None:
             settings.heard(structure)
-        before = eras(heading, history) if source.described is None else []
+        before = eras(heading, history)
         task_name = named or self._control.task_of(structure.schema, structure.table)
         task = self._tasks.setdefault((task, task_name), len(self._tasks))
         at = self._tables.setdefault((task, structure.schema, structure.table), len(self._tables))

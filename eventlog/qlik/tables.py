@@ -5,14 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 
 from eventlog.core.change import Change, check_decoded
 from eventlog.core.errors import AmbiguousName, EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.formats import (
-    CompanionFile,
-    Description,
     Format,
     Row,
     Shape,
@@ -26,7 +23,7 @@ from eventlog.core.formats import (
 from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.qlik import dfm, headers, partitions, row_plans, sequence
+from eventlog.qlik import headers, partitions, row_plans, sequence
 from eventlog.qlik.control import check_control, control_table
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.headertimes import header_time_setting
@@ -68,12 +65,10 @@ class TableSettings:
         choices=("write", "drop"),
     )
     partition_length: int = setting(0, "minutes of a change data partition; 0: no partitions", metavar="N")
-    dfm: bool = setting(False, "write .dfm metadata next to each file of a change table")
     server: str = setting("", "the name of the server in the partition table")
     task: str = setting("", "the name of the task in the partition table")
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
     now: str = setting("", "the time of changes that have none", metavar="TIME")
-    described: tuple[Structure, ...] = ()  # by .dfm files
     heard: Callable[[Structure], None] | None = None  # is called with each structure that is read
     memory: SequenceMemory | None = None  # the state of a writer, which it keeps up to date
 
@@ -189,21 +184,14 @@ def row_reader(
     """Return the reader of a part of the change table of this name; Refused if its columns are unfit."""
     schema, table = table_name(name, tables, settings.suffix)
     try:
-        heading = read_heading(source.columns, settings.header_prefix, described=source.described is not None)
+        heading = read_heading(source.columns, settings.header_prefix)
     except Misuse as fault:
         return Refused(source.at(1), str(fault))
-    known = source.described or described_by_dfm(schema, table, settings)
-    structure = read_structure(schema, table, heading.data, tables, known)
+    structure = read_structure(schema, table, heading.data, tables)
     if settings.heard is not None:
         settings.heard(structure)
     plan = row_plans.loading(structure.columns)
     return RowReader(source, heading, structure, plan, time_form=settings.header_time_format)
-
-
-def described_by_dfm(schema: str | None, table: str, settings: TableSettings) -> Structure | None:
-    """Return the one structure of a table that a .dfm gives."""
-    found = [d for d in settings.described if d.table == table and schema in (None, d.schema)]
-    return found[0] if len(found) == 1 else None
 
 
 def read_rows(
@@ -309,23 +297,7 @@ def change_table(
     writer = RowWriter(
         structure, row_plans.dumping_cells(structure.columns), names, order, settings.before_images
     )
-    description = Description(".dfm", partial(_describe, structure, tuple(names), settings))
-    sheet = Sheet(
-        sheet_name(structure, tables, settings.suffix), columns, description if settings.dfm else None
-    )
-    return ChangeTable(structure, sheet, writer)
-
-
-def _describe(
-    structure: Structure,
-    names: tuple[str, ...],
-    settings: TableSettings,
-    name: str,
-    extension: str,
-    rows: int,
-) -> str:
-    lineage = dfm.Lineage(name, extension, settings.server, settings.task, records=rows)
-    return dfm.write(structure, names, settings.header_prefix, lineage)
+    return ChangeTable(structure, Sheet(sheet_name(structure, tables, settings.suffix), columns), writer)
 
 
 _SHEET_TYPES = {
@@ -373,6 +345,5 @@ FORMAT: Format = Format(
     read=read,
     write=write,
     remember=goes_on,
-    companion=CompanionFile(".dfm", "described", dfm.read, dfm.layout),
     describes_others=control_table,
 )

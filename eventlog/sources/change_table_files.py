@@ -9,7 +9,7 @@ from typing import Any
 
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Shape, Source
-from eventlog.files.inputs import Advance, check_inputs, open_sources, source_stem
+from eventlog.files.inputs import Advance, check_inputs, open_sources, stem_of
 from eventlog.jobs.job import Job
 
 
@@ -23,8 +23,7 @@ class FileTables:
         self._job = job
         self._advance = advance
         self._shape: Shape = source.shape
-        self._beside = source.companion
-        stems = {name: source_stem(name, source.companion) for name in inputs}
+        stems = {name: stem_of(name) for name in inputs}
         ahead = source.describes_others or (lambda name: False)
         self._control = [name for name, stem in stems.items() if ahead(stem)]
         self._inputs = {name: stem for name, stem in stems.items() if not ahead(stem)}
@@ -52,6 +51,4 @@ class FileTables:
         return self._opened([name for name, stem in self._inputs.items() if wanted(stem)])
 
     def _opened(self, names: Sequence[str]) -> Iterator[Source[Any] | Refused]:
-        return open_sources(
-            names, self._shape, self._job.container, self._advance, self._job.limits, self._beside
-        )
+        return open_sources(names, self._shape, self._job.container, self._advance, self._job.limits)

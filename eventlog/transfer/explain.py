@@ -39,9 +39,7 @@ def placed(job: Job, clock: str) -> Iterator[Placed | Refused]:
 
     def opened(names: Iterable[str]) -> Iterator[Source[Any]]:
         files = in_order(tuple(names), source)
-        for one in open_sources(
-            files, source.shape, job.container, limits=job.limits, beside=source.companion
-        ):
+        for one in open_sources(files, source.shape, job.container, limits=job.limits):
             if isinstance(one, Refused):
                 refused.append(one)
             else:

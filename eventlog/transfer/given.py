@@ -8,17 +8,13 @@ from typing import Any
 
 from eventlog.core import settings
 from eventlog.files.keyed_store import KeyedStore
-from eventlog.files.text import read_text
-from eventlog.jobs.job import Job, files_beside
+from eventlog.jobs.job import Job
 from eventlog.sources.kafka_settings import KafkaSettings
 
 
 def all_given(job: Job, clock: str) -> dict[str, Any]:
     """Return the settings that were given, and those that the job's surroundings fill."""
     given = {"now": clock} | {name: value for name, value in job.given.items() if value is not None}
-    companion = job.source.companion
-    if companion is not None:
-        given[companion.setting] = tuple(companion.read(read_text(path)) for path in files_beside(job))
     return given | connected(given)
 
 

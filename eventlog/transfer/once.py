@@ -97,9 +97,7 @@ def _opened(
     """Yield the sources of some inputs, opened one by one."""
     source = job.source
     return report.good(
-        open_sources(
-            in_order(names, source), source.shape, job.container, advance, job.limits, source.companion
-        )
+        open_sources(in_order(names, source), source.shape, job.container, advance, job.limits)
     )
 
 

@@ -124,7 +124,6 @@ CASES = {
         "--until": (FROM_CT, f"--until {SECOND}"),
         "--before-images": (CT, "--no-before-images"),
         "--partition-length": (CT, "--partition-length 60"),
-        "--dfm": (CT, "--dfm"),
         "--server": (MESSAGES, "--server one"),
         "--task": (MESSAGES, "--task one"),
         "--last-sequence": (CT, f"--last-sequence {SECOND}"),

@@ -12,9 +12,7 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Row, SheetRow, Source
-from eventlog.qlik import dfm, ordering
-from eventlog.qlik.headers import DEFAULT
-from eventlog.qlik.tables import TableSettings, change_table
+from eventlog.qlik import ordering
 from tests.qlik.helpers import as_sources, change, ct, read_rows, reason, row, seq, source, write_rows
 
 pytestmark = pytest.mark.quick
@@ -445,22 +443,6 @@ def test_values_of_several_parts_are_refused() -> None:
     )
     assert isinstance(fault, Refused)
     assert "column name: a value of several parts" in fault.reason
-
-
-def test_dfm_describes_the_columns_of_a_file() -> None:
-    loaded = Change(Op.INSERT, "app", "usr", (("id", 1),), (Field("id", ABSENT, 1),), seq(1))
-    structure = change_table(loaded, KNOWN, TableSettings()).structure
-    text = dfm.write(structure, DEFAULT, "header__", dfm.Lineage("f1", server="S", task="T"))
-    assert '"ordinal": 8,\n        "name": "id",\n        "type": "INT4"' in text, "its bit is 7"
-    assert dfm.read(text) == structure
-    (found,) = read_rows(source(COLUMNS, row(1, "I", ALL, "1", "x", "7")), described=(dfm.read(text),))
-    assert (change(found).schema, change(found).key) == ("app", (("id", 1),))
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"dataInfo": {"columns": 1}}', "[" * 100_000])
-def test_a_dfm_that_is_none(text: str) -> None:
-    with pytest.raises(dfm.InvalidDfm):
-        dfm.read(text)
 
 
 @pytest.mark.parametrize(

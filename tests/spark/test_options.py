@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from eventlog_spark.backlog.job import Backlog, run_job
 from eventlog_spark.cluster.session import translated
-from eventlog_spark.io.output_folder import OtherJob
 from eventlog_spark.io.refused import keep
 
 from eventlog.core.errors import EventlogError, Misuse
@@ -120,14 +119,3 @@ def test_file_names_are_no_patterns(spark: Any, tmp_path: Path) -> None:
     assert found == expected
     assert left_out == refused
     assert len(refused) == len(names)
-
-
-def test_a_file_beside_the_input_makes_another_job(spark: Any, tmp_path: Path) -> None:
-    log = tmp_path / "usr__ct.csv"
-    log.write_text("header__change_oper,header__change_mask,header__change_seq,idu,fname\n")
-    wanted = Backlog(job([log], tmp_path / "out", source="qlik-table"), CLOCK)
-    run_job(spark, wanted)
-    assert run_job(spark, wanted).before
-    (tmp_path / "usr__ct.dfm").write_text(json.dumps({"dataInfo": {"columns": []}}))
-    with pytest.raises(OtherJob):
-        run_job(spark, wanted)

@@ -138,16 +138,3 @@ def test_a_schema_registry_is_asked_for_by_its_flag(tmp_path: Path) -> None:
     refused = run("changes", "qlik-message", inputs, out, given=given, output_container="messages")
     assert len(refused) == 2
     assert "schema registry: /subjects/indirect.usr-value/versions" in refused[0].reason
-
-
-def test_metadata_beside_a_file_of_a_change_table_types_its_columns(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text(LINES)
-    folder = tmp_path / "tables"
-    folder.mkdir()
-    assert run("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), folder, given={"dfm": True}) == []
-    info = json.loads((folder / "usr__ct.dfm").read_text())
-    assert info["fileInfo"]["recordCount"] == 2
-    assert [c["name"] for c in info["dataInfo"]["columns"] if c["primaryKeyPos"]] == ["idu"]
-    job = Job("qlik-table", "changes", (str(folder / "usr__ct.csv"),), str(tmp_path / "out.jsonl"))
-    convert(job, Report(lambda bad: None), CLOCK)
-    assert facts(tmp_path / "out.jsonl") == EXPECTED

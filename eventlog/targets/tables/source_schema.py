@@ -1,4 +1,4 @@
-"""The tables as their source describes them besides changes: by metadata messages and `.dfm` files."""
+"""The tables as their source describes them besides changes: by metadata messages and catalogues."""
 
 from __future__ import annotations
 

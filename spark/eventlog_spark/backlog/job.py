@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from eventlog import __version__
@@ -15,7 +14,7 @@ from eventlog.core.formats import Format, Shape
 from eventlog.files.inputs import CONTAINERS
 from eventlog.fold import Fate, Rules
 from eventlog.formats import format_named
-from eventlog.jobs.job import Job, files_beside
+from eventlog.jobs.job import Job
 from eventlog.transfer.given import all_given
 from eventlog_spark.backlog import change_sources
 from eventlog_spark.backlog.pipeline import Pipeline
@@ -202,14 +201,7 @@ def facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFil
         "inputs": inputs,
         "current": [(str(piece.table), piece.file) for piece in current],
         "expand_truncate": job.expand_truncate,
-        "beside": [(str(path), *_changed(path)) for path in files_beside(job)],
     }
-
-
-def _changed(path: Path) -> tuple[int, int]:
-    """Return facts that show that a file has not changed."""
-    facts = path.stat()
-    return facts.st_size, facts.st_mtime_ns
 
 
 def _manifest(backlog: Backlog, inputs: Sequence[File], summary: Summary) -> dict[str, Any]:

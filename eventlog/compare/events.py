@@ -13,7 +13,7 @@ from eventlog.core import values
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table
 from eventlog.core.values import Kind
-from eventlog.sql.log.receiver_state import DOUBT, LogRow, StateStep
+from eventlog.sql.log.receiver_state import DOUBT, LogRow, StateStep, adds
 
 _ENCODED = json.JSONEncoder(ensure_ascii=False).encode
 _STEPS = 2_000
@@ -37,6 +37,8 @@ def step_of(
     settled. The first add leaves out the columns `later`; of those that are `stale` the receiver may have
     values that the state lacks; `unsure`: it may have the object.
     """
+    if adds(found.known_digest):
+        found = found._replace(known_digest=None)
     step = StateStep(
         name, found.key_hash, found.key, found.known_digest, found.known_values, existed=found.known
     )

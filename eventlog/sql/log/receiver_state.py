@@ -29,7 +29,8 @@ _FORMATS = (1, FORMAT)
 _CHECKSUM = 16  # digits
 _FETCHED = 1_000  # rows at a time
 DOUBT = "?"  # the digest of an object whose values at the receiver are unknown
-UNSURE = "??"  # that of one that the receiver may lack
+_UNSURE = "??"  # that of one that the receiver may lack, and which is changed
+_LACKING = "???"  # likewise, after the receiver refused the change: it is added
 BASE = "base"  # replaces a key's digest in the row that counts the objects of a table
 _PAGE = 1_000  # objects whose events are looked at together
 _DELETE = 4
@@ -84,6 +85,11 @@ class StateStep(NamedTuple):
         return self.existed and bool(self.rows)
 
 
+def adds(digest: str | None) -> bool:
+    """Return whether an object with this digest at the receiver is sent as a new one."""
+    return digest is None or digest.rstrip(" ") == _LACKING
+
+
 def seal(table: str, key: str, digest: str | None, values: str | None) -> str | None:
     """Return the values of an object as they are kept, after a checksum over all that is kept of it."""
     return values if values is None else f"{_checksum(table, key, digest, values)}{values}"
@@ -133,6 +139,12 @@ class _Known(NamedTuple):
     first_id: int | None = None
     last_id: int | None = None
     failed: int = 0
+
+    @property
+    def doubt(self) -> str:
+        """Return the mark of what is unknown; empty if all is known."""
+        mark = (self.digest or "").rstrip(" ")  # PostgreSQL fills the column with blanks
+        return mark if mark in (DOUBT, _UNSURE, _LACKING) else ""
 
 
 class _Rows(NamedTuple):
@@ -413,8 +425,10 @@ def _failure(letters: Sequence[str], state: _Known) -> str:
     sent = "S" in letters or "W" in letters or ("R" in letters and len(letters) < width)  # and then deleted
     if sent:
         return "partly"
-    if state.digest == UNSURE:
-        return "gone" if state.next_digest is None else "absent"
+    if state.doubt == _LACKING:
+        return "unsure"
+    if state.doubt == _UNSURE:
+        return "gone" if state.next_digest is None else "lacking"
     return "failed"
 
 
@@ -425,9 +439,7 @@ def _renewed(table: str, key: str, state: _Known, event: _Rows) -> dict[str, Any
     """
     leads = state.next_digest is not None
     first, last = state.first_id, state.last_id
-    if first is None or (
-        state.failed and event.last_id < first
-    ):  # no newer event than these rows may be sent
+    if first is None or (state.failed and event.last_id < first):  # they are the last on their way
         leads = event.last_id not in event.deletes
         waits = state.digest is None or not leads
         first, last = (event.first_id, event.last_id) if waits else (None, None)
@@ -437,7 +449,7 @@ def _renewed(table: str, key: str, state: _Known, event: _Rows) -> dict[str, Any
         "object_table": table,
         "key_hash": hash_of_key(key),
         "object_key": key,
-        "digest": state.digest and DOUBT,
+        "digest": _UNSURE if state.digest is None or state.doubt in (_UNSURE, _LACKING) else DOUBT,
         "row_values": None,
         "next_digest": DOUBT if leads and first is not None else None,
         "next_values": None,

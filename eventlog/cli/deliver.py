@@ -30,8 +30,6 @@ _CHUNK = 1 << 20
 NOT_DELIVERING = (
     "delete_from_log",
     "query_limit",
-    "max_insert_rows",
-    "max_insert_bytes",
     "wake_up",
     "post_poll_stmt",
 )

@@ -130,7 +130,7 @@ class Reader:
         the database refuses, instead of doubting the tables.
         """
         now = read_event_time(snapshot.now()) if self._rules.handle_future_events else None
-        reading = Reading(rows.ids, full=rows.full, cut=rows.cut)
+        reading = Reading(rows.ids, full=rows.full)
         self._raise_bound(snapshot, reading.picked)
         allowance = Allowance(NO_BOUND if limit == 1 else MOST_BYTES)
         try:

@@ -22,7 +22,6 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.waits import DatabaseClock
 from eventlog.sql.current import NO_BOUND, TooMuch
-from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Spelling, WaitingEvent
@@ -53,8 +52,6 @@ class LogReader:
         self._ledger = ledger
         self._mark = LowWaterMark()
         self._mark.forget(ascends=store.ascends(map(str, self._reader.tables)))
-        self._ends = Ends()  # of inserts ahead
-        self._ahead: int | None = None  # up to where many rows were taken along by the look before
         self._clock = clock
         self._limit = settings.query_limit  # rows whose current rows could be held
         self._unknown = frozenset[tuple[str, str]]()  # columns that tables lack, after a warning
@@ -96,8 +93,6 @@ class LogReader:
             thorough = True
         if reading.roomy:
             self._limit = min(2 * limit, self._settings.query_limit)
-        if reading.cut is not None:
-            logger.warning("the insert of %s %s is cut: max-insert-rows or -bytes is too small", *reading.cut)
         self._ledger.check_picked(reading.picked)
         return reading
 
@@ -106,10 +101,8 @@ class LogReader:
             return Reading(due=True)
         reader = self._reader
         choice = reader.selection(self._settings.choice(limit), by_column=True)
-        # what was taken along left holes: a pick-up that ends with them finds no further rows of its object
-        choice = replace(choice, above=self._mark.begin(snapshot), upto=self._ahead)
-        rows = snapshot.look(choice, loopback=reader.finishes_loopback, ends=self._ends)
-        self._ahead = rows.ahead
+        choice = replace(choice, above=self._mark.begin(snapshot))
+        rows = snapshot.look(choice, loopback=reader.finishes_loopback)
         self._mark.end(snapshot, rows.ids)
         reading = reader.fold(snapshot, rows, limit, thorough=thorough)
         return replace(reading, redriven=snapshot.moment.latest_redrive)

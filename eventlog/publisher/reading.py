@@ -32,7 +32,6 @@ class Reading:
 
     picked: list[int] = field(default_factory=list)  # record_ids of all rows, wrong ones too
     full: bool = False  # there may be more rows
-    cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
     sendings: list[Sending] = field(default_factory=list)  # in the order of leaving
     packed: PackedEvents | None = None  # the events of rows that were read by column, instead of `sendings`
     silent: list[int] = field(default_factory=list)  # rows that are handled without an event

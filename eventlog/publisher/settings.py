@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eventlog.core.settings import setting
-from eventlog.fold.rules import MEBIBYTE
 from eventlog.publisher.waits import Waits
-from eventlog.sql.log.inserts import Bounds
 from eventlog.sql.log.pending import Selection
 
 
@@ -17,15 +15,6 @@ class PublisherSettings:
 
     delete_from_log: bool = setting(False, "delete handled rows, except those with E and F")
     query_limit: int = setting(10_000, "rows read in one cycle", metavar="N", within=(1, 2**31 - 1))
-    max_insert_rows: int = setting(
-        100_000,
-        "rows beyond query-limit that one cycle takes to complete inserts",
-        metavar="N",
-        within=(1, 2**31 - 1),
-    )
-    max_insert_bytes: int = setting(
-        64 * MEBIBYTE, "bytes of these rows, keys counted twice", metavar="BYTES", within=(1, 2**31 - 1)
-    )
     retry_wait: float = setting(
         10.0, "seconds before an event is sent again; doubled each time", metavar="S", within=(0, 604_800)
     )
@@ -40,5 +29,4 @@ class PublisherSettings:
 
     def choice(self, limit: int | None = None) -> Selection:
         """Return the rows of a cycle."""
-        bounds = Bounds(self.max_insert_rows, self.max_insert_bytes)
-        return Selection(limit or self.query_limit, bounds=bounds)
+        return Selection(limit or self.query_limit)

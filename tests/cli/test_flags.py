@@ -155,8 +155,8 @@ CASES = {
     },
 }
 # They change a duration, or memory, which no answer shows; or a setting of Spark; or
-# they are shown under another name: by test_whole_inserts, and by the sink of `run`.
-UNSEEN = {"--rate", "--conf", "--max-insert-bytes", "deliver --kafka-topic"}
+# it is shown under another name by the sink of `run`.
+UNSEEN = {"--rate", "--conf", "deliver --kafka-topic"}
 # On a database whose log holds an insert of two rows: the output with the flag, and only with it.
 MOCK = "--kafka-brokers mock --kafka-options test.mock.num.brokers=1"
 LIVE = {

@@ -115,7 +115,7 @@ def redrive_all(world: World, *, as_query_back: bool = False) -> None:
 def skip_all(world: World) -> set[str]:
     """Skip what failed or is new; the objects."""
     with world.engine.connect() as connection:
-        letters = "select record_id, table_key from eventlog_rows where status in ('N', 'E', 'F')"
+        letters = "select record_id, table_key from eventlog where status in ('N', 'E', 'F')"
         rows = connection.execute(text(letters)).all()
     if rows:
         skip(world.store, [record_id for record_id, _ in rows], "a test")

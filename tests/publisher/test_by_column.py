@@ -71,7 +71,7 @@ def result_of(reading: Reading) -> dict[str, object]:
         "silent": sorted(reading.silent),
         "refused": sorted(reading.refused),
         "held": set(reading.spelled),
-        "rest": (sorted(reading.picked), reading.full, reading.cut, reading.doubtful),
+        "rest": (sorted(reading.picked), reading.full, reading.doubtful),
     }
 
 

@@ -3,47 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from eventlog.sql.columns import ResultColumns
-from eventlog.sql.log.further_columns import NUMBERS, OBJECT, ascend, objects_of, outline_of, read_further
-from eventlog.sql.log.inserts import Ends
-from eventlog.sql.log.lookahead import Lookahead
+from eventlog.sql.log.cut_inserts import AHEAD, Outline, rest_of_inserts
 from eventlog.sql.log.pending import Pending, PickUp, Selection
 from eventlog.sql.log.picked_columns import TEXTS, PickedColumns
-from eventlog.sql.log.whole_inserts import Outline
 
-MANY_ALONG = 20  # further rows are many where there is one to so many that were picked up
+_NUMBERS = ("record_id", "event_type")
+_OBJECT = ("table_name", "table_key")
+_PICKED = (*_NUMBERS, "time_is_plain")
+_LAYOUT = ((*_PICKED, *TEXTS), _PICKED, TEXTS)  # of the statements that read whole rows
 
-_PICKED = (*NUMBERS, "time_is_plain")
-LAYOUT = ((*_PICKED, *TEXTS), _PICKED, TEXTS)  # of the statements that read whole rows
 
-
-def complete(pending: Pending, choice: Selection, ends: Ends | None, columns: ResultColumns) -> PickUp:
-    """Return rows that were read by column with what completes them."""
-    picked = _picked(columns)
-    if choice.upto is None and picked.size < choice.limit:
+def pick_up(pending: Pending, choice: Selection) -> PickUp:
+    """Read rows by column, and the rest of the inserts that their limit cut."""
+    picked = _picked(pending.columns("columns_picked", choice, *_LAYOUT))
+    if picked.size < choice.limit:
         return PickUp([], columns=picked)
-    further = read_further(pending, choice, int(picked.ids[-1]))
-    texts = [pa.concat_arrays([picked.texts[name], further.texts[name]]) for name in OBJECT]
-    objects = objects_of(choice, *texts)
-    picked_up, further_ids, reach, cut = Lookahead(pending, choice, ends).complete(
-        Outline(picked.ids, picked.kinds, objects.numbers[: picked.size]),
-        outline_of(further, objects.numbers[picked.size :]),
-        objects.names,
+    if np.isin(picked.kinds, list(choice.inserts)).any():
+        picked = _with_more(pending, picked, _rest_of_inserts(pending, choice, picked))
+    return PickUp([], True, picked)
+
+
+def _rest_of_inserts(pending: Pending, choice: Selection, picked: PickedColumns) -> list[int]:
+    assert choice.objects is not None
+    ahead = replace(choice, limit=max(choice.limit, AHEAD))
+    last = int(picked.ids[-1])
+    further = pending.columns("further", ahead, (*_NUMBERS, *_OBJECT), _NUMBERS, _OBJECT, after=last)
+    texts = [pa.concat_arrays([picked.texts[name], further.texts[name]]) for name in _OBJECT]
+    objects = choice.objects.canonical(*texts).dictionary_encode().indices.to_numpy().astype(np.int64)
+    ids, kinds = (
+        np.concatenate([column, further.numbers[name]])
+        for name, column in zip(_NUMBERS, (picked.ids, picked.kinds), strict=True)
     )
-    name = choice.object_of(*(picked.texts[name][0].as_py() for name in OBJECT)) if cut else None
-    rows = picked if picked_up.all() else picked.some(picked_up)
-    many = len(further_ids) * MANY_ALONG > picked.size
-    ahead = int(further.numbers["record_id"].max()) if many and further.size else None
-    return PickUp([], True, reach, name, _with_more(pending, rows, further_ids), ahead)
+    order = np.argsort(ids, kind="stable")
+    return rest_of_inserts(
+        pending, Outline(ids[order], kinds[order], objects[order]), picked.size, choice.inserts
+    )
 
 
 def _with_more(pending: Pending, picked: PickedColumns, ids: Sequence[int]) -> PickedColumns:
     """Return the rows, followed by others with these ids."""
-    for further in pending.columns_by_id(ids, *LAYOUT) if ids else ():
+    for further in pending.columns_by_id(ids, *_LAYOUT) if ids else ():
         picked = picked.with_more(_picked(further))
     return picked
 
@@ -52,7 +57,7 @@ def _picked(columns: ResultColumns) -> PickedColumns:
     ids = columns.numbers["record_id"]
     timely = columns.numbers["time_is_plain"] == 1
     picked = PickedColumns(ids, columns.numbers["event_type"], timely, dict(columns.texts))
-    if ascend(ids):
+    if (ids[1:] >= ids[:-1]).all():
         return picked
     order = np.argsort(ids, kind="stable")
     take = pa.array(order)

@@ -15,7 +15,6 @@ from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Tables
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.storage import Storage
-from eventlog.sql.log.inserts import BOUNDS, Bounds
 from eventlog.sql.queries import Queries
 
 if TYPE_CHECKING:
@@ -46,10 +45,8 @@ class Selection:
     driver_user: str | None = None  # whose rows are left out, as loopback
     future: bool = False  # in order of event_time, rows later than now left out
     above: int = LOWEST  # rows up to this one are left out
-    upto: int | None = None  # by column: rows after this one are left, unless there is none before
-    most_bytes: int = 3 << 20  # of keys and values in one cycle, and as much again of further rows
+    most_bytes: int = 3 << 20  # of keys and values in one cycle
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
-    bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
     tables: Tables = NO_TABLES  # by which objects are named
     halted: frozenset[str] = frozenset()  # table_names without case, whose rows are left for now
     by_column: bool = True  # rows come by column, where they can and `objects` is given
@@ -65,10 +62,7 @@ class PickUp(NamedTuple):
 
     cells: list[Cells]
     full: bool = False  # there may be more rows that may go
-    reach: int = HIGHEST  # the record_id up to which none of these was left
-    cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
     columns: PickedColumns | None = None  # the rows, where they came by column
-    ahead: int | None = None  # where rows beyond were looked for, if many of them were taken along
     loopback: Sequence[int] = ()  # the rows of our own user, if they were asked for
 
     @property
@@ -159,7 +153,7 @@ class Pending:
         """Return the first rows after one, by column; `names` are those of the statement's columns."""
         from eventlog.sql.columns import read_columns
 
-        clause, values = pending_statement(self._queries, name, choice, after, upto=choice.upto)
+        clause, values = pending_statement(self._queries, name, choice, after)
         return read_columns(
             self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
         )
@@ -183,15 +177,6 @@ class Pending:
             )
             for chunk in self._queries.chunks(ids)
         ]
-
-    def further(self, choice: Selection, after: int, skip: int) -> list[Any]:
-        """Yield the names of events of rows after a pick-up.
-
-        In the one order that is after a row. In the other order it is after a number of rows, because there
-        is no single place to go on from.
-        """
-        where = {"skip": skip} if choice.future else {"after": after}
-        return self.pending("further", choice, **where)
 
     def pending(
         self,

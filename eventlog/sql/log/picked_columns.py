@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from eventlog.sql.log.whole_inserts import Flags, Ints
+from eventlog.sql.log.cut_inserts import Flags, Ints
 
 TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from eventlog.core.entry import COLUMNS
@@ -19,7 +18,6 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import NO_BOUND, Current, Readable, TableKeys
-from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.pending import HIGHEST, LOWEST, OBJECT, Cells, Pending, PickUp, Selection
 from eventlog.sql.log.position import position_of, read_sequence
 from eventlog.sql.queries import Queries, containing, pipeline_of
@@ -125,43 +123,40 @@ class Snapshot(Pending):
         """Return whether the log is one that we did not create."""
         return bool(self._queries.run(self._connection, "attached").scalar())
 
-    def look(self, choice: Selection, *, loopback: bool = False, ends: Ends | None = None) -> PickUp:
+    def look(self, choice: Selection, *, loopback: bool = False) -> PickUp:
         """Return the rows that may go now and, where they are wanted, those of our own user."""
         choice = self.fit(choice)
-        rows = self.pick_up(choice, ends)
+        rows = self.pick_up(choice)
         if not loopback or choice.driver_user is None:
             return rows
         own_rows = self.loopback(choice.driver_user, choice.limit, choice.above)
         return rows._replace(full=rows.full or len(own_rows) >= choice.limit, loopback=own_rows)
 
-    def pick_up(self, choice: Selection, ends: Ends | None = None) -> PickUp:
-        """Read the pending rows that may go now, up to the limit, then further rows of their objects among as
-        many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
-        future rows do not count."""
+    def pick_up(self, choice: Selection) -> PickUp:
+        """Read the pending rows that may go now, up to the limit, then the rest of the inserts that it cut.
+        Waiting objects, loopback and future rows do not count."""
         if choice.by_column and self.comes_by_column(choice):
             from eventlog.sql.columns import OddBytes  # Arrow takes a while to load
             from eventlog.sql.log import by_column
 
             with suppress(OddBytes):
-                for upto in dict.fromkeys((choice.upto, None)):
-                    columns = self.columns("columns_picked", replace(choice, upto=upto), *by_column.LAYOUT)
-                    if columns.size:
-                        break
-                return by_column.complete(self, replace(choice, upto=upto), ends, columns)
+                return by_column.pick_up(self, choice)
         picked = self.pending("pick_up", choice)
         if len(picked) < choice.limit:
             return PickUp(picked)
-        return self._complete(picked, choice, ends)
+        return PickUp([*picked, *self.rows(self._rest_of_inserts(picked, choice))], True)
 
-    def _complete(self, picked: list[Cells], choice: Selection, ends: Ends | None) -> PickUp:
-        """Return rows that were read one by one with what completes them."""
-        from eventlog.sql.log.lookahead import Lookahead  # NumPy takes a while to load
+    def _rest_of_inserts(self, picked: list[Cells], choice: Selection) -> list[int]:
+        """Return the ids of rows that complete inserts of rows that were read one by one."""
+        from eventlog.sql.log import cut_inserts  # NumPy takes a while to load
 
+        ahead = replace(choice, limit=max(choice.limit, cut_inserts.AHEAD))
+        where = {"skip": len(picked)} if choice.future else {"after": picked[-1][0]}
         outlines = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
-        picked_up, further_ids, reach, cut = Lookahead(self, choice, ends).complete_rows(outlines)
-        further = {cells[0]: cells for cells in self.rows(further_ids)}
-        whole = [*compress(picked, picked_up.tolist()), *(further[number] for number in further_ids)]
-        return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
+        outlines += self.pending("further", ahead, **where)
+        return cut_inserts.rest_of_inserts(
+            self, cut_inserts.outline_of(outlines, choice), len(picked), choice.inserts
+        )
 
     def now(self) -> str:
         """Return the database's clock, in UTC."""

@@ -1,4 +1,4 @@
-"""make chaos: runs of a seed on each database and mode of finishing, or one of them.
+"""make chaos: runs of a seed on each database and in each mode (of finishing, or compare), or one of them.
 
 python -m tests.chaos [--seconds 60] [--seed 1] [--database PostgreSQL] [--mode ranges] [--runs 1]
 """
@@ -13,8 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from eventlog.sql.log.finishing import FinishMode
-from tests.chaos.run import run
+from tests.chaos.run import MODES, run
 from tests.killable import KILLABLE
 
 
@@ -25,13 +24,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first run (1); the next has the next")
     parser.add_argument("--runs", type=int, default=1, help="seeds, one after another (1)")
     parser.add_argument("--database", choices=KILLABLE, action="append", help="only this one")
-    parser.add_argument("--mode", choices=[str(mode) for mode in FinishMode], action="append")
+    parser.add_argument("--mode", choices=MODES, action="append", help="of finishing, or compare")
     given = parser.parse_args()
-    modes = [FinishMode(mode) for mode in given.mode or list(FinishMode)]
     seeds = range(given.seed, given.seed + given.runs)
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)  # our connections are cut, too
     failed = 0
-    for seed, product, mode in itertools.product(seeds, given.database or KILLABLE, modes):
+    for seed, product, mode in itertools.product(seeds, given.database or KILLABLE, given.mode or MODES):
         folder = Path(tempfile.mkdtemp(prefix="chaos-"))
         outcome = run(product, mode, given.seconds, seed, folder)
         print(f"{product}, {mode}, seed {seed}, {given.seconds:g} s: {outcome.reported}", flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.proofs.rig import ROOT
@@ -14,9 +14,12 @@ from tests.proofs.rig import ROOT
 class Commands:
     """Starts `eventlog` with a log of its own."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, settings: Mapping[str, str]) -> None:
         self._folder, self._said = folder, folder / "commands.log"
-        self._environment = os.environ | {"EVENTLOG_URL": url, "PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"}
+        self._environment = {**os.environ, **settings} | {
+            "EVENTLOG_URL": url,
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}",
+        }
         self._said.touch()
         self.late: list[str] = []  # commands that took longer than they may
 

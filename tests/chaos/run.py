@@ -1,11 +1,12 @@
 """A run in which everything goes wrong at once, and what must hold at its end.
 
-Writers change a tracked table with savepoints and changes of keys. Two publishers send what they do to a
-receiver that misbehaves; what it takes is applied to a second database. Meanwhile processes are killed, the
-server is stopped hard, connections are cut and clocks are wrong. Operators redrive, skip, purge and pause,
-the table is altered, and Spark publishes the backlog. The disk of Spark and of the Delta table is full from
-time to time. At the end every committed change is in the replica, in the second database and in Delta.
-Changes whose event was refused, skipped or purged are missing, and they are counted.
+Writers change a tracked table with savepoints and changes of keys; the seed draws the types of its events.
+Two publishers send what they do to a receiver that misbehaves; what it takes is applied to a second database.
+Meanwhile processes are killed, the server is stopped hard, connections are cut and clocks are wrong. DDL
+rewrites the table. Operators redrive, skip, purge and pause, and Spark publishes the backlog. The disk of
+Spark and of the Delta table is full from time to time. At the end every committed change is in the replica,
+in the second database and in Delta. Changes whose event was refused, skipped or purged are missing, and they
+are counted. If the publishers compare, a refused event is made up for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +33,10 @@ from tests.chaos.audit import Audit
 from tests.chaos.commands import Commands
 from tests.chaos.receiver import Holes, Moody, Witness, object_of
 from tests.chaos.targets import rows_in, rows_of
+from tests.chaos.tracked import COMPARE, TrackedTable, Writers, cut_connections, rewrite
 from tests.databases import Database, fresh
 from tests.killable import KILLABLE, Killable
-from tests.proofs.replica import COLUMNS, WritersOfRows
+from tests.proofs.replica import COLUMNS, Row
 from tests.proofs.rig import Arrivals, events_of
 from tests.smalldisk import NoSmallDisk, SmallDisk, small_disk
 
@@ -45,21 +47,13 @@ FAKED = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry-longest", "1")
 TYPES = ", ".join(f'{column} = "varchar(40)"' for column in COLUMNS)
 TABLES = f'[tables.usr]\nkey = ["idu"]\ncolumns = {{ idu = "integer", {TYPES} }}\n'
-CUTTING = {  # what asks for the other sessions of the database, and what ends one
-    "postgresql": (
-        "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
-        "select pg_terminate_backend({})",
-    ),
-    "mariadb": (
-        "select id from information_schema.processlist where db = database() and id <> connection_id()",
-        "kill {}",
-    ),
-}
 DISK = 1 << 14  # pages
 TALLY = re.compile(r"^eventlog: \d+ inserted, .*$", re.MULTILINE)  # the last line of apply
 SPARK = ("--order", "log", "--finish", "--allow-loopback", "--conf", "spark.ui.enabled=false")
 PATIENCE = 900.0  # seconds that Spark gets on a busy machine
 SPARK_TAKES = 40.0  # seconds; a shorter run is without it
+POLLS = 60.0  # seconds in which what the table has at the end must come
+MODES = (*map(str, FinishMode), COMPARE)  # with triggers, or without
 
 
 @dataclass(frozen=True)
@@ -68,12 +62,6 @@ class Outcome:
 
     reported: str  # in a line
     faults: tuple[str, ...]  # what should not be
-
-
-class Writers(WritersOfRows):
-    """The writers, on so many objects that most of them have no hole."""
-
-    keys = 60
 
 
 class Chaos:
@@ -86,19 +74,22 @@ class Chaos:
         second: Database,
         disk: SmallDisk | None,
         folder: Path,
+        mode: str,
         seed: int,
     ) -> None:
         self._disk = disk
+        self._table = TrackedTable(mode, seed)
+        self._finish_mode = FinishMode.UPDATE if mode == COMPARE else FinishMode(mode)
         self._server, self._second, self._folder = server, second, folder
-        self._dice = random.Random(seed)
-        self._rig = Writers(database, folder)
+        self._seed, self._dice = seed, random.Random(seed)
+        self._rig = Writers(database, folder, self._table)
         self._audit = Audit(self._rig.engine, database.dialect.name)
         self._holes = Holes()
-        self._witness = Witness(self._holes, folder / "taken")
+        self._witness = Witness(self._holes, folder / "taken", self._table)
         self._moody = Moody(self._witness, random.Random(seed + 1))
         self._arrivals = Arrivals()
         self._arrivals.behave = self._moody
-        self._commands = Commands(self._rig.url, folder)
+        self._commands = Commands(self._rig.url, folder, self._table.settings)
         self._counts: Counter[str] = Counter()
         self._faults: list[str] = []
         self._applying: list[subprocess.Popen[bytes]] = []
@@ -107,14 +98,17 @@ class Chaos:
         self._operators = random.Random(seed + 2)
         (folder / "tables.toml").write_text(TABLES)
 
-    def run(self, seconds: float, mode: FinishMode) -> Outcome:
+    def run(self, seconds: float) -> Outcome:
         """Run everything at once for so long, then end in peace."""
-        change_mode(Store(self._rig.engine, self._rig.log), mode, "chaos")
+        change_mode(Store(self._rig.engine, self._rig.log), self._finish_mode, "chaos")
         ends = time.monotonic() + seconds
-        spark_at = time.monotonic() + seconds / 2 if seconds >= SPARK_TAKES else None
+        reads_table = self._table.is_compared or self._table.has_query_back
+        spark_at = None if seconds < SPARK_TAKES or reads_table else time.monotonic() + seconds / 2
         operators = threading.Thread(target=self._operate, args=(ends,))
+        altering = threading.Thread(target=self._alter_often, args=(ends,))
         with self._rig.writing():
             operators.start()
+            altering.start()
             while time.monotonic() < ends:
                 self._keep_two()
                 self._once(self._dice.choice(self._troubles))
@@ -123,14 +117,22 @@ class Chaos:
                     self._backlog()
                 time.sleep(self._dice.uniform(0.5, 4))  # publishers need a while to begin
             operators.join()
+            altering.join()
         self._settle()
         return self._judge()
 
     def _operate(self, ends: float) -> None:
         """Run the commands of operators, each to its end."""
-        work = [self._redrive, self._skip, self._skip, self._purge, self._pause, self._alter, self._look]
+        work = [*[self._redrive, self._skip] * 2, self._purge, self._pause, self._look]
         while time.monotonic() < ends:
             self._once(self._operators.choice(work))
+
+    def _alter_often(self, ends: float) -> None:
+        """Rewrite the table every second or so."""
+        dice = random.Random(self._seed + 3)
+        while time.monotonic() < ends:
+            self._once(lambda: rewrite(self._rig.engine, dice), "altered")
+            time.sleep(dice.uniform(0.2, 1.2))
 
     def close(self) -> None:
         """End what still runs."""
@@ -143,8 +145,8 @@ class Chaos:
         disk = [] if self._disk is None else [self._fill_disk]
         return [*[self._kill_publisher, self._apply] * 2, self._cut_connections, self._kill_server, *disk]
 
-    def _once(self, trouble: Callable[[], None]) -> None:
-        self._counts[trouble.__name__.strip("_").replace("_", " ")] += 1
+    def _once(self, trouble: Callable[[], None], name: str | None = None) -> None:
+        self._counts[name or trouble.__name__.strip("_").replace("_", " ")] += 1
         with suppress(EventlogError):  # our own session may be among those that are cut
             trouble()
 
@@ -160,7 +162,11 @@ class Chaos:
             self._counts["wrong clocks"] += clock is not None
             faked = {} if clock is None else {"LD_PRELOAD": str(FAKED), "FAKETIME": clock}
             sizes = ("--query-limit", limit, "--batch-size", size)
-            self._rig.start(*HTTP, "--http-url", self._arrivals.url, *sizes, environment=faked)
+            self._start_publisher(*sizes, environment=faked)
+
+    def _start_publisher(self, *words: str, environment: dict[str, str]) -> None:
+        environment = self._table.settings | environment
+        self._rig.start(*HTTP, "--http-url", self._arrivals.url, *words, environment=environment)
 
     def _kill_publisher(self) -> None:
         self._rig.kill_one()
@@ -171,21 +177,12 @@ class Chaos:
         self._server.start()
 
     def _cut_connections(self) -> None:
-        with self._rig.engine.connect() as connection:
-            others, cut = CUTTING[self._rig.log.dialect.name]
-            for (number,) in connection.execute(text(others)).all():
-                with suppress(EventlogError):  # it has ended meanwhile
-                    connection.execute(text(cut.format(number)))
+        cut_connections(self._rig.engine)
 
     def _pause(self) -> None:
         self._commands.run("pause", "--reason", "chaos")
         time.sleep(self._operators.random())
         self._commands.run("resume")
-
-    def _alter(self) -> None:
-        with self._rig.engine.begin() as connection:
-            for statement in ("alter table usr add more varchar(9)", "alter table usr drop column more"):
-                connection.execute(text(statement))
 
     def _redrive(self) -> None:
         self._commands.run("redrive", "--all")
@@ -273,9 +270,16 @@ class Chaos:
             process.kill()
             process.wait()
         self._rig.processes.clear()
-        url = ("--http-url", self._arrivals.url)
-        self._rig.start(*HTTP, *url, "--query-limit", "300", "--batch-size", "50")
+        if self._table.is_compared:
+            self._redrive()
+        self._start_publisher("--query-limit", "300", "--batch-size", "50", environment={})
         self._rig.drain(120, but=("E", "F", "W"))
+        self._note_skipped()
+        ends = time.monotonic() + POLLS
+        while self._table.is_compared and time.monotonic() < ends:  # the last changes wait for a poll
+            if not self._differing(self._rig.rows(), self._witness.rows):
+                break
+            time.sleep(0.5)
         for process in self._applying:
             process.wait()
         self._applying = [self._start_applying(1000)]
@@ -291,23 +295,20 @@ class Chaos:
             self._faults.append(f"apply did not come to its end: {said[-1000:]}")
 
     def _judge(self) -> Outcome:
-        self._note_skipped()
         truth = self._rig.rows()
         keys = truth.keys() | self._witness.rows.keys()
         self._faults += self._commands.late
         holes = {key for key in keys if self._holes.open_at(key)}
-        sound = keys - holes
         second = truth if self._faults else rows_of(self._second)
         third = truth if self._faults or self._disk is None else rows_in(self._disk, self._folder)
         self._faults += (
             f"{words}; the log had of it: {self._audit.near(key, last, self._skipped)}"
             for key, (_, last), words in self._witness.contradictions()
         )
-        for key in sorted(sound, key=int):
-            replicas = {"the receiver": self._witness.rows, "the second database": second, "Delta": third}
-            for name, rows in replicas.items():
-                if rows.get(key) != truth.get(key):
-                    self._faults.append(f"{key}: {name} has {rows.get(key)}, the table {truth.get(key)}")
+        replicas = {"the receiver": self._witness.rows, "the second database": second, "Delta": third}
+        for name, rows in replicas.items():
+            for key in self._differing(truth, rows):
+                self._faults.append(f"{key}: {name} has {rows.get(key)}, the table {truth.get(key)}")
         if "Traceback" in (said := self._said()):
             self._faults.append(said[said.index("Traceback") :][:2000])
         if len(holes) > len(keys) / 2:
@@ -316,11 +317,17 @@ class Chaos:
         self._counts["small disks"] = self._disk is not None
         troubles = ", ".join(f"{count} {name}" for name, count in sorted(self._counts.items()))
         return Outcome(
-            f"{len(self._audit.rows())} rows, events {dict(sorted(self._witness.counts.items()))};"
-            f" answers: {answers}; {troubles}; {self._holes.count} events refused or skipped,"
-            f" {len(self._skipped)} rows of them skipped; {len(sound)} of {len(keys)} objects without a hole",
+            f"{self._table}, {len(self._audit.rows())} rows,"
+            f" events {dict(sorted(self._witness.counts.items()))}; answers: {answers}; {troubles};"
+            f" {self._holes.count} events refused or skipped, {len(self._skipped)} rows of them skipped;"
+            f" {len(keys - holes)} of {len(keys)} objects without a hole",
             tuple(self._faults),
         )
+
+    def _differing(self, truth: Mapping[str, Row], rows: Mapping[str, Row]) -> list[str]:
+        """Return the objects without a hole whose row is not that of the table."""
+        keys = sorted(truth.keys() | self._witness.rows.keys() | rows.keys(), key=int)
+        return [key for key in keys if rows.get(key) != truth.get(key) and not self._holes.open_at(key)]
 
     # --- tools
 
@@ -377,7 +384,7 @@ def _patiently(ask: Callable[[], Answer]) -> Answer:
             time.sleep(0.2)
 
 
-def run(product: str, mode: FinishMode, seconds: float, seed: int, folder: Path) -> Outcome:
+def run(product: str, mode: str, seconds: float, seed: int, folder: Path) -> Outcome:
     """Return a run on a server of its own."""
     with (
         KILLABLE[product]() as (server, database),
@@ -388,6 +395,6 @@ def run(product: str, mode: FinishMode, seconds: float, seed: int, folder: Path)
             disk = stack.enter_context(small_disk(folder / "disk", DISK))
         except NoSmallDisk:
             disk = None
-        chaos = Chaos(server, database, second, disk, folder, seed)
+        chaos = Chaos(server, database, second, disk, folder, mode, seed)
         stack.callback(chaos.close)
-        return chaos.run(seconds, mode)
+        return chaos.run(seconds)

@@ -1,6 +1,6 @@
 """The short form of `make chaos`: everything goes wrong at once, and nothing is lost or inverted.
 
-EVENTLOG_PROOF_SECONDS makes it longer, _SEED another, with other modes of finishing.
+EVENTLOG_PROOF_SECONDS makes it longer, _SEED another, with other modes and types.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.sql.log.finishing import FinishMode
-from tests.chaos.run import run
+from tests.chaos.run import MODES, run
 from tests.killable import KILLABLE
 from tests.proofs.rig import SECONDS, SEED
 
@@ -22,8 +21,7 @@ LONGER = 2.5  # times as long as other proofs
 @pytest.mark.timeout(300 + 12 * LONGER * SECONDS)
 @pytest.mark.parametrize("product", KILLABLE)
 def test_the_receiver_and_a_second_database_hold_what_the_table_does(product: str, tmp_path: Path) -> None:
-    modes = list(FinishMode)
-    mode = modes[(SEED + list(KILLABLE).index(product)) % len(modes)]
+    mode = MODES[(SEED + list(KILLABLE).index(product)) % len(MODES)]
     outcome = run(product, mode, LONGER * SECONDS, SEED, tmp_path)
     print(f"{product}, {mode}, seed {SEED}: {outcome.reported}")
     assert outcome.faults == ()

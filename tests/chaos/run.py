@@ -182,7 +182,8 @@ class Chaos:
     def _pause(self) -> None:
         self._commands.run("pause", "--reason", "chaos")
         time.sleep(self._operators.random())
-        self._commands.run("resume")
+        while self._commands.run("resume"):
+            time.sleep(0.5)  # the server is down
 
     def _redrive(self) -> None:
         self._commands.run("redrive", "--all")

@@ -13,7 +13,7 @@ from typing import Any
 
 from lxml import etree
 
-from tests.chaos.tracked import TrackedTable
+from tests.chaos.tracked import CALM, TrackedTable
 from tests.proofs.replica import Replica
 from tests.proofs.rig import events_of, first_row, last_row
 
@@ -86,6 +86,8 @@ class Witness(Replica):
         self.reported += ((key, rows, f"{words}; came of it: {came}") for words in self.faults[before:])
         if event.tag == "delete":
             self.holes.mend(key, row)
+            if int(key) >= CALM:
+                self.reported.append((key, rows, f"no writer deleted {key}; came of it: {came}"))
         if self.counts["again"] == again:
             self._keep(event)
 

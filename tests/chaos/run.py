@@ -52,6 +52,7 @@ TALLY = re.compile(r"^eventlog: \d+ inserted, .*$", re.MULTILINE)  # the last li
 SPARK = ("--order", "log", "--finish", "--allow-loopback", "--conf", "spark.ui.enabled=false")
 PATIENCE = 900.0  # seconds that Spark gets on a busy machine
 SPARK_TAKES = 40.0  # seconds; a shorter run is without it
+STARTS = 10.0  # seconds that publishers get to begin
 POLLS = 60.0  # seconds in which what the table has at the end must come
 MODES = (*map(str, FinishMode), COMPARE)  # with triggers, or without
 
@@ -115,11 +116,18 @@ class Chaos:
                 if spark_at is not None and time.monotonic() > spark_at:
                     spark_at = None
                     self._backlog()
-                time.sleep(self._dice.uniform(0.5, 4))  # publishers need a while to begin
+                self._await_document()
+                time.sleep(self._dice.uniform(0, 2))
             operators.join()
             altering.join()
         self._settle()
         return self._judge()
+
+    def _await_document(self) -> None:
+        """Wait until a publisher has begun to send, because one that starts loses nothing."""
+        before, ends = self._moody.answers.total(), time.monotonic() + STARTS
+        while self._moody.answers.total() == before and time.monotonic() < ends:
+            time.sleep(0.05)
 
     def _operate(self, ends: float) -> None:
         """Run the commands of operators, each to its end."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -97,10 +98,11 @@ class Writers(WritersOfRows):
 
 
 def rewrite(engine: Engine, dice: random.Random) -> None:
-    """Rewrite the table, next to its writers and who reads it."""
+    """Rewrite the table, while writers and publishers wait for it."""
     with engine.begin() as connection:
         for statement in dice.choice(REWRITES[engine.dialect.name]):
             connection.execute(text(statement))
+        time.sleep(dice.uniform(0, 0.4))
 
 
 def cut_connections(engine: Engine) -> None:

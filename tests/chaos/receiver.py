@@ -17,8 +17,18 @@ from tests.chaos.tracked import CALM, TrackedTable
 from tests.proofs.replica import Replica
 from tests.proofs.rig import events_of, first_row, last_row
 
-MOODS = ("well", "retry", "error", "fatal", "500", "cut", "garbage", "hang up", "silence", "well, then down")
-WEIGHTS = (76, 6, 3, 0.1, 3, 3, 3, 3, 0.5, 2)
+MOODS = {  # how often, in percent
+    "well": 76,
+    "retry": 6,
+    "error": 3,
+    "fatal": 0.1,
+    "500": 3,
+    "cut": 3,
+    "garbage": 3,
+    "hang up": 3,
+    "silence": 0.5,
+    "well, then down": 2,
+}
 DOWN = 0.5, 2.0  # seconds
 FOR_EVER = sys.maxsize
 LATEST = 12  # events of an object that are shown with a contradiction
@@ -137,8 +147,9 @@ class Witness(Replica):
 class Moody:
     """A moody receiver: it mostly answers well; sometimes it refuses, fails, hangs up, is silent or down."""
 
-    def __init__(self, witness: Witness, dice: random.Random) -> None:
+    def __init__(self, witness: Witness, dice: random.Random, errors: float) -> None:
         self._witness, self._dice = witness, dice
+        self._moods = MOODS | {"error": errors}
         self._one = threading.Lock()
         self.answers: Counter[str] = Counter()
         self.well = False  # from now on
@@ -147,7 +158,8 @@ class Moody:
     def __call__(self, handler: Any) -> None:
         with self._one:
             is_down = time.monotonic() < self._is_up_at
-            mood = "well" if self.well else "down" if is_down else self._dice.choices(MOODS, WEIGHTS)[0]
+            (mood,) = self._dice.choices([*self._moods], [*self._moods.values()])
+            mood = "well" if self.well else "down" if is_down else mood
             if mood == "well, then down":
                 self._is_up_at = time.monotonic() + self._dice.uniform(*DOWN)
             self.answers[mood] += 1

@@ -87,7 +87,7 @@ class Chaos:
         self._audit = Audit(self._rig.engine, database.dialect.name)
         self._holes = Holes()
         self._witness = Witness(self._holes, folder / "taken", self._table)
-        self._moody = Moody(self._witness, random.Random(seed + 1))
+        self._moody = Moody(self._witness, random.Random(seed + 1), self._table.errors)
         self._arrivals = Arrivals()
         self._arrivals.behave = self._moody
         self._commands = Commands(self._rig.url, folder, self._table.settings)
@@ -131,7 +131,8 @@ class Chaos:
 
     def _operate(self, ends: float) -> None:
         """Run the commands of operators, each to its end."""
-        work = [*[self._redrive, self._skip] * 2, self._purge, self._pause, self._look]
+        work = [self._skip, self._skip, self._purge, self._pause, self._look]
+        work += [self._redrive] * (len(work) if self._table.is_compared else 2)
         while time.monotonic() < ends:
             self._once(self._operators.choice(work))
 

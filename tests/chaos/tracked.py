@@ -53,6 +53,7 @@ class TrackedTable:
         types = dice.choice(INSERTS), dice.choice(UPDATES)
         self.choice = None if self.is_compared else Choice(*types)
         self.has_query_back = not self.is_compared and max(types) >= 5
+        self.errors = 15 if self.is_compared else 3  # percent of the documents; an error may make a hole
         self._settings = ("sync-tables", "usr"), ("max-deletes", "100%"), ("publication-mode", COMPARE)
 
     def __str__(self) -> str:

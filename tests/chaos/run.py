@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,8 +28,10 @@ from sqlalchemy import text
 
 from eventlog.core.errors import EventlogError
 from eventlog.operate.finishing import change_mode
+from eventlog.operate.redriving import How, redrive
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store
+from eventlog.sql.log.upkeep import Which
 from tests.chaos.audit import Audit
 from tests.chaos.commands import Commands
 from tests.chaos.receiver import Holes, Moody, Witness, object_of
@@ -82,8 +85,9 @@ class Chaos:
         self._table = TrackedTable(mode, seed)
         self._finish_mode = FinishMode.UPDATE if mode == COMPARE else FinishMode(mode)
         self._server, self._second, self._folder = server, second, folder
-        self._seed, self._dice = seed, random.Random(seed)
+        self._dice = random.Random(seed)
         self._rig = Writers(database, folder, self._table)
+        self._store = Store(self._rig.engine, self._rig.log)
         self._audit = Audit(self._rig.engine, database.dialect.name)
         self._holes = Holes()
         self._witness = Witness(self._holes, folder / "taken", self._table)
@@ -101,15 +105,18 @@ class Chaos:
 
     def run(self, seconds: float) -> Outcome:
         """Run everything at once for so long, then end in peace."""
-        change_mode(Store(self._rig.engine, self._rig.log), self._finish_mode, "chaos")
+        change_mode(self._store, self._finish_mode, "chaos")
         ends = time.monotonic() + seconds
         reads_table = self._table.is_compared or self._table.has_query_back
         spark_at = None if seconds < SPARK_TAKES or reads_table else time.monotonic() + seconds / 2
-        operators = threading.Thread(target=self._operate, args=(ends,))
-        altering = threading.Thread(target=self._alter_often, args=(ends,))
+        work = [*[self._redrive, self._skip] * 2, self._purge, self._pause, self._look]
+        jobs = [partial(self._operate, work), partial(self._repeat, self._rewrite)]
+        if self._table.is_compared:
+            jobs.append(partial(self._repeat, self._redrive_here))  # between two polls
+        threads = [threading.Thread(target=job, args=(ends,)) for job in jobs]
         with self._rig.writing():
-            operators.start()
-            altering.start()
+            for thread in threads:
+                thread.start()
             while time.monotonic() < ends:
                 self._keep_two()
                 self._once(self._dice.choice(self._troubles))
@@ -118,8 +125,8 @@ class Chaos:
                     self._backlog()
                 self._await_document()
                 time.sleep(self._dice.uniform(0, 2))
-            operators.join()
-            altering.join()
+            for thread in threads:
+                thread.join()
         self._settle()
         return self._judge()
 
@@ -129,19 +136,16 @@ class Chaos:
         while self._moody.answers.total() == before and time.monotonic() < ends:
             time.sleep(0.05)
 
-    def _operate(self, ends: float) -> None:
+    def _operate(self, work: Sequence[Callable[[], None]], ends: float) -> None:
         """Run the commands of operators, each to its end."""
-        work = [self._skip, self._skip, self._purge, self._pause, self._look]
-        work += [self._redrive] * (len(work) if self._table.is_compared else 2)
         while time.monotonic() < ends:
             self._once(self._operators.choice(work))
 
-    def _alter_often(self, ends: float) -> None:
-        """Rewrite the table every second or so."""
-        dice = random.Random(self._seed + 3)
+    def _repeat(self, trouble: Callable[[], None], ends: float) -> None:
+        """Make one trouble every second or so."""
         while time.monotonic() < ends:
-            self._once(lambda: rewrite(self._rig.engine, dice), "altered")
-            time.sleep(dice.uniform(0.2, 1.2))
+            self._once(trouble)
+            time.sleep(self._operators.uniform(0.2, 1.2))
 
     def close(self) -> None:
         """End what still runs."""
@@ -154,8 +158,8 @@ class Chaos:
         disk = [] if self._disk is None else [self._fill_disk]
         return [*[self._kill_publisher, self._apply] * 2, self._cut_connections, self._kill_server, *disk]
 
-    def _once(self, trouble: Callable[[], None], name: str | None = None) -> None:
-        self._counts[name or trouble.__name__.strip("_").replace("_", " ")] += 1
+    def _once(self, trouble: Callable[[], None]) -> None:
+        self._counts[trouble.__name__.strip("_").replace("_", " ")] += 1
         with suppress(EventlogError):  # our own session may be among those that are cut
             trouble()
 
@@ -166,7 +170,7 @@ class Chaos:
         processes = self._rig.processes
         processes[:] = [process for process in processes if process.poll() is None]
         while len(processes) < 2:
-            limit, size = self._dice.choice(("2", "7", "300")), self._dice.choice(("1", "3", "50"))
+            limit, size = self._dice.choice(("2", "7", "300")), self._dice.choice(self._table.batches)
             clock = self._dice.choice(CLOCKS) if FAKED.exists() and self._dice.random() < 0.2 else None
             self._counts["wrong clocks"] += clock is not None
             faked = {} if clock is None else {"LD_PRELOAD": str(FAKED), "FAKETIME": clock}
@@ -194,8 +198,14 @@ class Chaos:
         while self._commands.run("resume"):
             time.sleep(0.5)  # the server is down
 
+    def _rewrite(self) -> None:
+        rewrite(self._rig.engine, self._operators)
+
     def _redrive(self) -> None:
         self._commands.run("redrive", "--all")
+
+    def _redrive_here(self) -> None:
+        redrive(self._store, Which(), How())
 
     def _skip(self) -> None:
         """Skip an event that failed, or one that waits to go out."""

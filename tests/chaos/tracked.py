@@ -54,6 +54,7 @@ class TrackedTable:
         self.choice = None if self.is_compared else Choice(*types)
         self.has_query_back = not self.is_compared and max(types) >= 5
         self.errors = 15 if self.is_compared else 3  # percent of the documents; an error may make a hole
+        self.batches = ("1", "3") if self.is_compared else ("1", "3", "50")  # events of a document
         self._settings = ("sync-tables", "usr"), ("max-deletes", "100%"), ("publication-mode", COMPARE)
 
     def __str__(self) -> str:

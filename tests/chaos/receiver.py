@@ -27,7 +27,7 @@ MOODS = {  # how often, in percent
     "garbage": 3,
     "hang up": 3,
     "silence": 0.5,
-    "well, then down": 2,
+    "well, then down": 4,
 }
 DOWN = 0.5, 2.0  # seconds
 FOR_EVER = sys.maxsize

@@ -170,7 +170,7 @@ class Chaos:
         processes = self._rig.processes
         processes[:] = [process for process in processes if process.poll() is None]
         while len(processes) < 2:
-            limit, size = self._dice.choice(("2", "7", "300")), self._dice.choice(self._table.batches)
+            limit, size = self._dice.choice(("2", "30", "300")), self._dice.choice(self._table.batches)
             clock = self._dice.choice(CLOCKS) if FAKED.exists() and self._dice.random() < 0.2 else None
             self._counts["wrong clocks"] += clock is not None
             faked = {} if clock is None else {"LD_PRELOAD": str(FAKED), "FAKETIME": clock}

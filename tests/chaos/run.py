@@ -170,7 +170,7 @@ class Chaos:
             self._counts["wrong clocks"] += clock is not None
             faked = {} if clock is None else {"LD_PRELOAD": str(FAKED), "FAKETIME": clock}
             sizes = ("--query-limit", limit, "--batch-size", size)
-            self._start_publisher(*sizes, environment=faked)
+            self._start_publisher(*sizes, "--polling-interval", self._table.interval, environment=faked)
 
     def _start_publisher(self, *words: str, environment: dict[str, str]) -> None:
         environment = self._table.settings | environment
@@ -205,6 +205,7 @@ class Chaos:
 
     def _redrive_here(self) -> None:
         redrive(self._store, Which(), How())
+        time.sleep(self._operators.uniform(0, 3))
 
     def _skip(self) -> None:
         """Skip an event that failed, or one that waits to go out."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
 from contextlib import suppress
@@ -19,7 +18,6 @@ from tests.proofs.replica import COLUMNS, WritersOfRows, value_by_column
 
 COMPARE = "compare"
 CALM = 1_000_000  # the first key of the rows that hardly change
-LATEST = 40  # of them, which change
 REWRITES = {
     "postgresql": (
         ("alter table usr alter c8 type varchar(40) using c8 || ''",),
@@ -55,6 +53,7 @@ class TrackedTable:
         self.has_query_back = not self.is_compared and max(types) >= 5
         self.errors = 15 if self.is_compared else 3  # percent of the documents; an error may make a hole
         self.batches = ("1", "3") if self.is_compared else ("1", "3", "50")  # events of a document
+        self.interval = "3" if self.is_compared else "1"  # seconds, in which failed events are redriven
         self._settings = ("sync-tables", "usr"), ("max-deletes", "100%"), ("publication-mode", COMPARE)
 
     def __str__(self) -> str:
@@ -78,7 +77,7 @@ class Writers(WritersOfRows):
 
     def __init__(self, database: Database, folder: Path, table: TrackedTable) -> None:
         self.choice = table.choice
-        self._calm_keys = itertools.count(CALM)
+        self._calm_key = CALM
         super().__init__(database, folder)
 
     def transaction(self, connection: Any, dice: random.Random) -> None:
@@ -87,15 +86,15 @@ class Writers(WritersOfRows):
         super().transaction(connection, dice)
 
     def _write_calm_row(self, connection: Any, dice: random.Random) -> None:
-        """Insert a row, or change one that was inserted lately, to and fro."""
-        key = next(self._calm_keys)
+        """Insert a row, or change one to and fro."""
         marks = ", ".join(f":{column}" for column in COLUMNS)
-        if dice.random() < 0.5:
-            row = value_by_column(dice) | {"idu": key}
+        if dice.random() < 0.4:
+            self._calm_key += 1
+            row = value_by_column(dice) | {"idu": self._calm_key}
             connection.execute(text(f"insert into usr values (:idu, {marks})"), row)
         else:
             change = "update usr set c1 = case c1 when 'to' then 'fro' else 'to' end where idu = :idu"
-            connection.execute(text(change), {"idu": key - dice.randint(1, LATEST)})
+            connection.execute(text(change), {"idu": dice.randint(CALM, self._calm_key)})
         connection.commit()
 
 

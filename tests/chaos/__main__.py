@@ -1,4 +1,4 @@
-"""make chaos: runs of a seed on each database and mode of finishing, or one of them.
+"""make chaos: runs of a seed on each database and in each mode (of finishing, or compare), or one of them.
 
 python -m tests.chaos [--seconds 60] [--seed 1] [--database PostgreSQL] [--mode delete] [--runs 1]
 """
@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first run (1); the next has the next")
     parser.add_argument("--runs", type=int, default=1, help="seeds, one after another (1)")
     parser.add_argument("--database", choices=KILLABLE, action="append", help="only this one")
-    parser.add_argument("--mode", choices=MODES, action="append", help="of finishing")
+    parser.add_argument("--mode", choices=MODES, action="append", help="of finishing, or compare")
     given = parser.parse_args()
     seeds = range(given.seed, given.seed + given.runs)
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)  # our connections are cut, too

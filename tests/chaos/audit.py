@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Set
 
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.names import Log
 
 COLUMNS = "record_id, table_key, event_type"
 NEAR = 60  # rows of an object that are shown with a contradiction
@@ -23,8 +27,8 @@ MADE = {
 class Audit:
     """The rows of the log as they were committed."""
 
-    def __init__(self, engine: Engine, dialect: str) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, log: Log) -> None:
+        self._engine, self._log = engine, log
         with engine.begin() as connection:
             connection.execute(
                 text(
@@ -32,12 +36,26 @@ class Audit:
                     " (record_id bigint primary key, table_key varchar(200), event_type integer)"
                 )
             )
-            for statement in MADE[dialect]:
+            for statement in MADE[engine.dialect.name]:
                 connection.execute(text(statement))
 
     def rows(self) -> dict[int, str]:
         """Return the object of each row."""
         return {row: key for row, key, _ in self._all()}
+
+    def objects(self, letters: str) -> dict[int, str]:
+        """Return the object of each row with one of these letters, once the database is there."""
+        names = self._log.names()
+        among = ", ".join(f"'{letter}'" for letter in letters)
+        asked = f"select {names['record_id']} from {names['log']} where {names['status']} in ({among})"
+        while True:
+            try:
+                with self._engine.connect() as connection:
+                    rows = connection.execute(text(asked)).scalars().all()
+                objects = self.rows()
+                return {int(row): objects[int(row)] for row in rows}
+            except EventlogError:
+                time.sleep(0.2)
 
     def near(self, key: str, row: int, skipped: Set[int]) -> str:
         """Return the rows of an object around one, each with its type, and whether it was skipped."""

@@ -35,8 +35,8 @@ class Commands:
                 stderr=log,
             )
 
-    def run(self, *words: str, patience: float = 300, within: Sequence[str] = ()) -> None:
-        """Run a command to its end. It may fail: the server may be down."""
+    def run(self, *words: str, patience: float = 300, within: Sequence[str] = ()) -> int:
+        """Run a command to its end, and return its exit code. It may fail: the server may be down."""
         process = self.start(*words, within=within)
         try:
             process.wait(patience)
@@ -44,6 +44,7 @@ class Commands:
             self.late.append(f"{words[0]} takes more than {patience} s")
             process.kill()
             process.wait()
+        return process.returncode
 
     def said(self, last: int = 0) -> str:
         """Return all their output, or its last characters."""

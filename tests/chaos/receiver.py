@@ -13,11 +13,23 @@ from typing import Any
 
 from lxml import etree
 
+from tests.chaos.tracked import CALM, TrackedTable
 from tests.proofs.replica import Replica
 from tests.proofs.rig import events_of, first_row, last_row
 
-MOODS = ("well", "retry", "error", "fatal", "500", "cut", "garbage", "hang up", "silence")
-WEIGHTS = (78, 6, 3, 0.1, 3, 3, 3, 3, 0.5)
+MOODS = {  # how often, in percent
+    "well": 76,
+    "retry": 6,
+    "error": 3,
+    "fatal": 0.1,
+    "500": 3,
+    "cut": 3,
+    "garbage": 3,
+    "hang up": 3,
+    "silence": 0.5,
+    "well, then down": 4,
+}
+DOWN = 0.5, 2.0  # seconds
 FOR_EVER = sys.maxsize
 LATEST = 12  # events of an object that are shown with a contradiction
 LINES = 200  # documents of one file
@@ -62,9 +74,10 @@ class Holes:
 class Witness(Replica):
     """A replica that knows of its holes, and writes what it took into files, for a second database."""
 
-    def __init__(self, holes: Holes, folder: Path) -> None:
-        super().__init__()
+    def __init__(self, holes: Holes, folder: Path, table: TrackedTable) -> None:
+        super().__init__(has_query_back=table.has_query_back)
         self.holes = holes
+        self._table = table
         self.reported: list[tuple[str, tuple[int, int], str]] = []  # what did not fit: object, rows, words
         self._came: dict[str, list[str]] = {}  # what came of each object, and whether it was refused
         self._folder = folder
@@ -83,16 +96,23 @@ class Witness(Replica):
         self.reported += ((key, rows, f"{words}; came of it: {came}") for words in self.faults[before:])
         if event.tag == "delete":
             self.holes.mend(key, row)
+            if int(key) >= CALM:
+                self.reported.append((key, rows, f"no writer deleted {key}; came of it: {came}"))
         if self.counts["again"] == again:
             self._keep(event)
 
+    def may_refuse(self, event: Any) -> bool:
+        """Return whether an event may be answered with error; if the publisher compares, not a taken one."""
+        return not self._table.is_compared or not self.has_taken(event)
+
     def refuse(self, event: Any) -> None:
-        """Answer an event with error: it is not applied.
+        """Answer an event with error: it is not applied, which makes no hole if the publisher compares.
 
         If the event was taken before, a later repeat of its rows changes nothing.
         """
         self._note(event, "refused")
-        self.holes.tear(object_of(event), first_row(event))
+        if not self._table.is_compared:
+            self.holes.tear(object_of(event), first_row(event))
 
     def contradictions(self) -> list[tuple[str, tuple[int, int], str]]:
         """Return what did not fit without a hole: the object, the event's first and last row, and why."""
@@ -125,17 +145,23 @@ class Witness(Replica):
 
 
 class Moody:
-    """A moody receiver: it mostly answers well; sometimes it refuses, fails, hangs up or is silent."""
+    """A moody receiver: it mostly answers well; sometimes it refuses, fails, hangs up, is silent or down."""
 
-    def __init__(self, witness: Witness, dice: random.Random) -> None:
+    def __init__(self, witness: Witness, dice: random.Random, errors: float) -> None:
         self._witness, self._dice = witness, dice
+        self._moods = MOODS | {"error": errors}
         self._one = threading.Lock()
         self.answers: Counter[str] = Counter()
         self.well = False  # from now on
+        self._is_up_at = 0.0
 
     def __call__(self, handler: Any) -> None:
         with self._one:
-            mood = "well" if self.well else self._dice.choices(MOODS, WEIGHTS)[0]
+            is_down = time.monotonic() < self._is_up_at
+            (mood,) = self._dice.choices([*self._moods], [*self._moods.values()])
+            mood = "well" if self.well else "down" if is_down else mood
+            if mood == "well, then down":
+                self._is_up_at = time.monotonic() + self._dice.uniform(*DOWN)
             self.answers[mood] += 1
             taken, reported = self._judge(mood, events_of(handler.document))
             for event in taken:
@@ -143,6 +169,7 @@ class Moody:
         statuses = "".join(f'<status level="{mood}" event-id="{name}"/>' for name in reported)
         {
             "500": lambda: handler.reply(b"", status=500),
+            "down": lambda: handler.reply(b"", status=503),
             "cut": lambda: handler.reply(b"<nds><out", length=100),
             "garbage": lambda: handler.reply(b"garbage"),
             "hang up": handler.connection.close,
@@ -154,11 +181,12 @@ class Moody:
         if mood in ("retry", "error", "fatal"):
             some = [event for event in events if self._dice.random() < 0.4] or events[:1]
             if mood != "retry":
-                some = some[:1]
-                self._witness.refuse(some[0])
+                some = [event for event in some if self._witness.may_refuse(event)][:1]
+                for event in some:
+                    self._witness.refuse(event)
             names = [str(event.get("event-id")) for event in some]
             return [event for event in events if event not in some], names
-        if mood == "500" or (mood != "well" and self._dice.random() < 0.5):
+        if mood in ("500", "down") or (not mood.startswith("well") and self._dice.random() < 0.5):
             return [], []
         return events, []  # without an answer the publisher cannot know it
 

@@ -1,11 +1,12 @@
 """A run in which everything goes wrong at once, and what must hold at its end.
 
-Writers change a tracked table with savepoints and changes of keys. Two publishers send what they do to a
-receiver that misbehaves; what it takes is applied to a second database. Meanwhile processes are killed, the
-server is stopped hard, connections are cut and clocks are wrong. Operators redrive, skip, purge and pause,
-the table is altered, and Spark publishes the backlog. The disk of Spark is full from
-time to time. At the end every committed change is in the replica and in the second database.
-Changes whose event was refused, skipped or purged are missing, and they are counted.
+Writers change a tracked table with savepoints and changes of keys; the seed draws the types of its events.
+Two publishers send what they do to a receiver that misbehaves; what it takes is applied to a second database.
+Meanwhile processes are killed, the server is stopped hard, connections are cut and clocks are wrong. DDL
+rewrites the table. Operators redrive, skip, purge and pause, and Spark publishes the backlog. The disk of
+Spark is full from time to time. At the end every committed change is in the replica and in the second
+database. Changes whose event was refused, skipped or purged are missing, and they are counted. If the
+publishers compare, a refused event is made up for.
 """
 
 from __future__ import annotations
@@ -16,48 +17,40 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
-
-from sqlalchemy import text
 
 from eventlog.core.errors import EventlogError
+from eventlog.operate.redriving import How, redrive
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.upkeep import Which
 from tests.chaos.audit import Audit
 from tests.chaos.commands import Commands
 from tests.chaos.receiver import Holes, Moody, Witness, object_of
 from tests.chaos.targets import rows_of
+from tests.chaos.tracked import COMPARE, TrackedTable, Writers, cut_connections, rewrite
 from tests.databases import Database, fresh
 from tests.killable import KILLABLE, Killable
-from tests.proofs.replica import COLUMNS, WritersOfRows
+from tests.proofs.replica import COLUMNS, Row
 from tests.proofs.rig import Arrivals, events_of
 from tests.smalldisk import NoSmallDisk, SmallDisk, small_disk
-
-Answer = TypeVar("Answer")
 
 CLOCKS = ("-3d", "+2h", "+400d")
 FAKED = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry-longest", "1")
 TYPES = ", ".join(f'{column} = "varchar(40)"' for column in COLUMNS)
 TABLES = f'[tables.usr]\nkey = ["idu"]\ncolumns = {{ idu = "integer", {TYPES} }}\n'
-CUTTING = {  # what asks for the other sessions of the database, and what ends one
-    "postgresql": (
-        "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
-        "select pg_terminate_backend({})",
-    ),
-    "mariadb": (
-        "select id from information_schema.processlist where db = database() and id <> connection_id()",
-        "kill {}",
-    ),
-}
 DISK = 1 << 14  # pages
 TALLY = re.compile(r"^eventlog: \d+ inserted, .*$", re.MULTILINE)  # the last line of apply
 SPARK = ("--order", "log", "--finish", "--allow-loopback", "--conf", "spark.ui.enabled=false")
 PATIENCE = 900.0  # seconds that Spark gets on a busy machine
 SPARK_TAKES = 40.0  # seconds; a shorter run is without it
-MODES = ("update", "delete")  # of finishing rows
+STARTS = 10.0  # seconds that publishers get to begin
+POLLS = 60.0  # seconds in which what the table has at the end must come
+MODES = ("update", "delete", COMPARE)  # with triggers in two ways of finishing rows, or without
 
 
 @dataclass(frozen=True)
@@ -66,12 +59,6 @@ class Outcome:
 
     reported: str  # in a line
     faults: tuple[str, ...]  # what should not be
-
-
-class Writers(WritersOfRows):
-    """The writers, on so many objects that most of them have no hole."""
-
-    keys = 60
 
 
 class Chaos:
@@ -88,17 +75,20 @@ class Chaos:
         seed: int,
     ) -> None:
         self._disk = disk
+        self._table = TrackedTable(mode, seed)
         self._server, self._second, self._folder = server, second, folder
         self._dice = random.Random(seed)
-        self._rig = Writers(database, folder)
+        self._rig = Writers(database, folder, self._table)
         self._rig.delete_from_log = mode == "delete"
-        self._audit = Audit(self._rig.engine, database.dialect.name)
+        self._store = Store(self._rig.engine, self._rig.log)
+        self._audit = Audit(self._rig.engine, self._rig.log)
         self._holes = Holes()
-        self._witness = Witness(self._holes, folder / "taken")
-        self._moody = Moody(self._witness, random.Random(seed + 1))
+        self._witness = Witness(self._holes, folder / "taken", self._table)
+        self._moody = Moody(self._witness, random.Random(seed + 1), self._table.errors)
         self._arrivals = Arrivals()
         self._arrivals.behave = self._moody
-        self._commands = Commands(self._rig.url, folder, {"EVENTLOG_DELETE_FROM_LOG": str(mode == "delete")})
+        settings = {"EVENTLOG_DELETE_FROM_LOG": str(mode == "delete"), **self._table.settings}
+        self._commands = Commands(self._rig.url, folder, settings)
         self._counts: Counter[str] = Counter()
         self._faults: list[str] = []
         self._applying: list[subprocess.Popen[bytes]] = []
@@ -110,26 +100,45 @@ class Chaos:
     def run(self, seconds: float) -> Outcome:
         """Run everything at once for so long, then end in peace."""
         ends = time.monotonic() + seconds
-        spark_at = time.monotonic() + seconds / 2 if seconds >= SPARK_TAKES else None
-        operators = threading.Thread(target=self._operate, args=(ends,))
+        reads_table = self._table.is_compared or self._table.has_query_back
+        spark_at = None if seconds < SPARK_TAKES or reads_table else time.monotonic() + seconds / 2
+        work = [*[self._redrive, self._skip] * 2, self._purge, self._pause, self._look]
+        jobs = [partial(self._operate, work), partial(self._repeat, self._rewrite)]
+        if self._table.is_compared:
+            jobs.append(partial(self._repeat, self._redrive_here))  # between two polls
+        threads = [threading.Thread(target=job, args=(ends,)) for job in jobs]
         with self._rig.writing():
-            operators.start()
+            for thread in threads:
+                thread.start()
             while time.monotonic() < ends:
                 self._keep_two()
                 self._once(self._dice.choice(self._troubles))
                 if spark_at is not None and time.monotonic() > spark_at:
                     spark_at = None
                     self._backlog()
-                time.sleep(self._dice.uniform(0.5, 4))  # publishers need a while to begin
-            operators.join()
+                self._await_document()
+                time.sleep(self._dice.uniform(0, 2))
+            for thread in threads:
+                thread.join()
         self._settle()
         return self._judge()
 
-    def _operate(self, ends: float) -> None:
+    def _await_document(self) -> None:
+        """Wait until a publisher has begun to send, because one that starts loses nothing."""
+        before, ends = self._moody.answers.total(), time.monotonic() + STARTS
+        while self._moody.answers.total() == before and time.monotonic() < ends:
+            time.sleep(0.05)
+
+    def _operate(self, work: Sequence[Callable[[], None]], ends: float) -> None:
         """Run the commands of operators, each to its end."""
-        work = [self._redrive, self._skip, self._skip, self._purge, self._pause, self._alter, self._look]
         while time.monotonic() < ends:
             self._once(self._operators.choice(work))
+
+    def _repeat(self, trouble: Callable[[], None], ends: float) -> None:
+        """Make one trouble every second or so."""
+        while time.monotonic() < ends:
+            self._once(trouble)
+            time.sleep(self._operators.uniform(0.2, 1.2))
 
     def close(self) -> None:
         """End what still runs."""
@@ -153,12 +162,16 @@ class Chaos:
         processes = self._rig.processes
         processes[:] = [process for process in processes if process.poll() is None]
         while len(processes) < 2:
-            limit, size = self._dice.choice(("2", "7", "300")), self._dice.choice(("1", "3", "50"))
+            limit, size = self._dice.choice(("2", "30", "300")), self._dice.choice(self._table.batches)
             clock = self._dice.choice(CLOCKS) if FAKED.exists() and self._dice.random() < 0.2 else None
             self._counts["wrong clocks"] += clock is not None
             faked = {} if clock is None else {"LD_PRELOAD": str(FAKED), "FAKETIME": clock}
             sizes = ("--query-limit", limit, "--batch-size", size)
-            self._rig.start(*HTTP, "--http-url", self._arrivals.url, *sizes, environment=faked)
+            self._start_publisher(*sizes, "--polling-interval", self._table.interval, environment=faked)
+
+    def _start_publisher(self, *words: str, environment: dict[str, str]) -> None:
+        environment = self._table.settings | environment
+        self._rig.start(*HTTP, "--http-url", self._arrivals.url, *words, environment=environment)
 
     def _kill_publisher(self) -> None:
         self._rig.kill_one()
@@ -166,36 +179,37 @@ class Chaos:
     def _kill_server(self) -> None:
         self._server.kill()
         time.sleep(self._dice.random())
-        self._server.start()
+        while True:
+            try:
+                return self._server.start()
+            except EventlogError:  # sessions of the killed server are still ending on a busy machine
+                time.sleep(1)
 
     def _cut_connections(self) -> None:
-        with self._rig.engine.connect() as connection:
-            others, cut = CUTTING[self._rig.log.dialect.name]
-            for (number,) in connection.execute(text(others)).all():
-                with suppress(EventlogError):  # it has ended meanwhile
-                    connection.execute(text(cut.format(number)))
+        cut_connections(self._rig.engine)
 
     def _pause(self) -> None:
         self._commands.run("pause", "--reason", "chaos")
         time.sleep(self._operators.random())
-        self._commands.run("resume")
+        while self._commands.run("resume"):
+            time.sleep(0.5)  # the server is down
 
-    def _alter(self) -> None:
-        with self._rig.engine.begin() as connection:
-            for statement in ("alter table usr add more varchar(9)", "alter table usr drop column more"):
-                connection.execute(text(statement))
+    def _rewrite(self) -> None:
+        rewrite(self._rig.engine, self._operators)
 
     def _redrive(self) -> None:
         self._commands.run("redrive", "--all")
 
+    def _redrive_here(self) -> None:
+        redrive(self._store, Which(), How())
+        time.sleep(self._operators.uniform(0, 3))
+
     def _skip(self) -> None:
         """Skip an event that failed, or one that waits to go out."""
-        names = self._rig.log.names()
-        letters = "('E', 'F')" if self._operators.random() < 0.5 else "('N')"
-        asked = f"select {names['record_id']} from {names['log']} where {names['status']} in {letters}"
-        found = sorted(self._numbers(f"{asked} order by 1 limit 20"))
-        if found:
-            self._commands.run("skip", str(self._operators.choice(found)), "--reason", "chaos")
+        letters = "EF" if self._operators.random() < 0.5 else "N"
+        rows = sorted(self._audit.objects(letters))[:20]
+        if rows:
+            self._commands.run("skip", str(self._operators.choice(rows)), "--reason", "chaos")
             self._note_skipped()
 
     def _purge(self) -> None:
@@ -225,7 +239,7 @@ class Chaos:
         out = place / name
         words = ("backlog", "--from", "log", "--to", "xds", "-o", str(out), *SPARK)
         within = () if self._disk is None else self._disk.within
-        wait = self._waiting_objects()
+        wait = set(self._audit.objects("N").values())
         first = self._commands.start(*words, within=within)
         with suppress(subprocess.TimeoutExpired):
             first.wait(self._dice.uniform(5, 15))
@@ -261,9 +275,16 @@ class Chaos:
             process.kill()
             process.wait()
         self._rig.processes.clear()
-        url = ("--http-url", self._arrivals.url)
-        self._rig.start(*HTTP, *url, "--query-limit", "300", "--batch-size", "50")
+        if self._table.is_compared:
+            self._redrive()
+        self._start_publisher("--query-limit", "300", "--batch-size", "50", environment={})
         self._rig.drain(120, but=("E", "F", "W"))
+        self._note_skipped()
+        ends = time.monotonic() + POLLS
+        while self._table.is_compared and time.monotonic() < ends:  # the last changes wait for a poll
+            if not self._differing(self._rig.rows(), self._witness.rows):
+                break
+            time.sleep(0.5)
         for process in self._applying:
             process.wait()
         self._applying = [self._start_applying(1000)]
@@ -276,22 +297,19 @@ class Chaos:
             self._faults.append(f"apply did not come to its end: {said[-1000:]}")
 
     def _judge(self) -> Outcome:
-        self._note_skipped()
         truth = self._rig.rows()
         keys = truth.keys() | self._witness.rows.keys()
         self._faults += self._commands.late
         holes = {key for key in keys if self._holes.open_at(key)}
-        sound = keys - holes
         second = truth if self._faults else rows_of(self._second)
         self._faults += (
             f"{words}; the log had of it: {self._audit.near(key, last, self._skipped)}"
             for key, (_, last), words in self._witness.contradictions()
         )
-        for key in sorted(sound, key=int):
-            replicas = {"the receiver": self._witness.rows, "the second database": second}
-            for name, rows in replicas.items():
-                if rows.get(key) != truth.get(key):
-                    self._faults.append(f"{key}: {name} has {rows.get(key)}, the table {truth.get(key)}")
+        replicas = {"the receiver": self._witness.rows, "the second database": second}
+        for name, rows in replicas.items():
+            for key in self._differing(truth, rows):
+                self._faults.append(f"{key}: {name} has {rows.get(key)}, the table {truth.get(key)}")
         if "Traceback" in (said := self._said()):
             self._faults.append(said[said.index("Traceback") :][:2000])
         if len(holes) > len(keys) / 2:
@@ -300,33 +318,26 @@ class Chaos:
         self._counts["small disks"] = self._disk is not None
         troubles = ", ".join(f"{count} {name}" for name, count in sorted(self._counts.items()))
         return Outcome(
-            f"{len(self._audit.rows())} rows, events {dict(sorted(self._witness.counts.items()))};"
-            f" answers: {answers}; {troubles}; {self._holes.count} events refused or skipped,"
-            f" {len(self._skipped)} rows of them skipped; {len(sound)} of {len(keys)} objects without a hole",
+            f"{self._table}, {len(self._audit.rows())} rows,"
+            f" events {dict(sorted(self._witness.counts.items()))}; answers: {answers}; {troubles};"
+            f" {self._holes.count} events refused or skipped, {len(self._skipped)} rows of them skipped;"
+            f" {len(keys - holes)} of {len(keys)} objects without a hole",
             tuple(self._faults),
         )
+
+    def _differing(self, truth: Mapping[str, Row], rows: Mapping[str, Row]) -> list[str]:
+        """Return the objects without a hole whose row is not that of the table."""
+        keys = sorted(truth.keys() | self._witness.rows.keys() | rows.keys(), key=int)
+        return [key for key in keys if rows.get(key) != truth.get(key) and not self._holes.open_at(key)]
 
     # --- tools
 
     def _note_skipped(self) -> None:
         """Note the rows that were skipped since the last time, before a purge takes them away."""
-        names = self._rig.log.names()
-        asked = f"select {names['record_id']} from {names['log']} where {names['status']} = 'W'"
-        rows, objects = _patiently(lambda: (self._numbers(asked), self._audit.rows()))
-        for row in rows - self._skipped:
+        objects = self._audit.objects("W")
+        for row in objects.keys() - self._skipped:
             self._holes.tear(objects[row], row)
-        self._skipped |= rows
-
-    def _waiting_objects(self) -> set[str]:
-        """Return the objects that have a new row."""
-        names = self._rig.log.names()
-        asked = f"select {names['record_id']} from {names['log']} where {names['status']} = 'N'"
-        new, objects = _patiently(lambda: (self._numbers(asked), self._audit.rows()))
-        return {objects[row] for row in new}
-
-    def _numbers(self, asked: str) -> set[int]:
-        with self._rig.engine.connect() as connection:
-            return {int(row) for (row,) in connection.execute(text(asked))}
+        self._skipped |= objects.keys()
 
     def _stop_applying(self) -> None:
         for process in self._applying:
@@ -345,15 +356,6 @@ class Chaos:
     def _said(self) -> str:
         publisher = self._folder / "publisher.log"
         return self._commands.said() + (publisher.read_text(errors="replace") if publisher.exists() else "")
-
-
-def _patiently(ask: Callable[[], Answer]) -> Answer:
-    """Return the database's answer, once it is there again."""
-    while True:
-        try:
-            return ask()
-        except EventlogError:
-            time.sleep(0.2)
 
 
 def run(product: str, mode: str, seconds: float, seed: int, folder: Path) -> Outcome:

@@ -1,6 +1,6 @@
 """The short form of `make chaos`: everything goes wrong at once, and nothing is lost or inverted.
 
-EVENTLOG_PROOF_SECONDS makes it longer, _SEED another, with other modes of finishing.
+EVENTLOG_PROOF_SECONDS makes it longer, _SEED another, with other modes and types.
 """
 
 from __future__ import annotations

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from eventlog.core.errors import EventlogError
 from tests.killable import KILLABLE
-from tests.proofs.replica import COLUMNS, Moody, Replica, WritersOfRows
+from tests.proofs.replica import Moody, Replica, WritersOfRows
 from tests.proofs.rig import SECONDS, SEED, Arrivals
 
 pytestmark = pytest.mark.long
@@ -29,10 +28,7 @@ RETRIES = ("--reconnect", "1", "--retry-wait", "0.1", "--retry-longest", "1")
 class Untracked(WritersOfRows):
     """The writers to a table without triggers."""
 
-    def prepare(self) -> None:
-        columns = ", ".join(f"{column} varchar(40)" for column in COLUMNS)
-        with self.engine.begin() as connection:
-            connection.execute(text(f"create table usr (idu integer primary key, {columns})"))
+    choice = None
 
 
 @pytest.mark.timeout(300 + 12 * SECONDS)

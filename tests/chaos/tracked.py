@@ -1,0 +1,115 @@
+"""The table of a run: how its changes come into the log, its writers, and what goes wrong in its database."""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.choice import INSERTS, UPDATES, Choice
+from tests.databases import Database
+from tests.proofs.replica import COLUMNS, WritersOfRows, value_by_column
+
+COMPARE = "compare"
+CALM = 1_000_000  # the first key of the rows that hardly change
+REWRITES = {
+    "postgresql": (
+        ("alter table usr alter c8 type varchar(40) using c8 || ''",),
+        ("alter table usr add more float default random()", "alter table usr drop more"),
+        ("alter table usr set unlogged", "alter table usr set logged"),  # unlogged would not survive a kill
+    ),
+    "mariadb": (
+        ("alter table usr force, algorithm = copy",),
+        ("alter table usr add more varchar(9), algorithm = copy", "alter table usr drop more"),
+    ),
+}
+
+CUTTING = {  # what asks for the other sessions of the database, and what ends one
+    "postgresql": (
+        "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
+        "select pg_terminate_backend({})",
+    ),
+    "mariadb": (
+        "select id from information_schema.processlist where db = database() and id <> connection_id()",
+        "kill {}",
+    ),
+}
+
+
+class TrackedTable:
+    """The way in which the changes of a run's table come into the log."""
+
+    def __init__(self, mode: str, seed: int) -> None:
+        dice = random.Random(seed)
+        self.is_compared = mode == COMPARE
+        types = dice.choice(INSERTS), dice.choice(UPDATES)
+        self.choice = None if self.is_compared else Choice(*types)
+        self.has_query_back = not self.is_compared and max(types) >= 5
+        self.errors = 15 if self.is_compared else 3  # percent of the documents; an error may make a hole
+        self.batches = ("1", "3") if self.is_compared else ("1", "3", "50")  # events of a document
+        self.interval = "3" if self.is_compared else "1"  # seconds, in which failed events are redriven
+        self._settings = ("sync-tables", "usr"), ("max-deletes", "100%"), ("publication-mode", COMPARE)
+
+    def __str__(self) -> str:
+        return "compared" if self.choice is None else f"types {self.choice.insert} and {self.choice.update}"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Return the settings of publishers and operators, as an environment has them."""
+        if not self.is_compared:
+            return {}
+        return {f"EVENTLOG_{name.replace('-', '_').upper()}": value for name, value in self._settings}
+
+
+class Writers(WritersOfRows):
+    """The writers, on so many objects that most of them have no hole, and on calm rows.
+
+    A calm row is never deleted, and nothing but its own few changes makes up for one that is lost.
+    """
+
+    keys = 60
+
+    def __init__(self, database: Database, folder: Path, table: TrackedTable) -> None:
+        self.choice = table.choice
+        self._calm_key = CALM
+        super().__init__(database, folder)
+
+    def transaction(self, connection: Any, dice: random.Random) -> None:
+        if dice.random() < 0.4:
+            self._write_calm_row(connection, dice)
+        super().transaction(connection, dice)
+
+    def _write_calm_row(self, connection: Any, dice: random.Random) -> None:
+        """Insert a row, or change one to and fro."""
+        marks = ", ".join(f":{column}" for column in COLUMNS)
+        if dice.random() < 0.4:
+            self._calm_key += 1
+            row = value_by_column(dice) | {"idu": self._calm_key}
+            connection.execute(text(f"insert into usr values (:idu, {marks})"), row)
+        else:
+            change = "update usr set c1 = case c1 when 'to' then 'fro' else 'to' end where idu = :idu"
+            connection.execute(text(change), {"idu": dice.randint(CALM, self._calm_key)})
+        connection.commit()
+
+
+def rewrite(engine: Engine, dice: random.Random) -> None:
+    """Rewrite the table, while writers and publishers wait for it."""
+    with engine.begin() as connection:
+        for statement in dice.choice(REWRITES[engine.dialect.name]):
+            connection.execute(text(statement))
+        time.sleep(dice.uniform(0, 0.4))
+
+
+def cut_connections(engine: Engine) -> None:
+    """End all other sessions of the database."""
+    with engine.connect() as connection:
+        others, cut = CUTTING[engine.dialect.name]
+        for (number,) in connection.execute(text(others)).all():
+            with suppress(EventlogError):  # it has ended meanwhile
+                connection.execute(text(cut.format(number)))

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from math import inf
 
@@ -81,7 +80,18 @@ class LogReader:
         while True:
             limit = self._limit
             try:
-                reading = self._read(partial(self._take, limit, thorough=thorough, unless_due=unless_due))
+                for attempt in self._store.readings():
+                    with attempt as snapshot:
+                        self._clock.set(snapshot.moment.now)
+                        if unless_due and self._is_due(snapshot):
+                            reading = Reading(due=True)
+                            continue
+                        reader, above = self._reader, self._mark.begin(snapshot)
+                        choice = reader.selection(self._settings.choice(limit), by_column=True)
+                        rows = snapshot.look(replace(choice, above=above), loopback=reader.finishes_loopback)
+                        self._mark.end(snapshot, rows.ids)
+                        reading = reader.fold(snapshot, rows, limit, thorough=thorough)
+                        reading.redriven = snapshot.moment.latest_redrive
             except PickUpTooLarge as fault:
                 self._limit, thorough = max(1, min(limit, fault.rows) // 2), False
                 continue
@@ -96,16 +106,9 @@ class LogReader:
         self._ledger.check_picked(reading.picked)
         return reading
 
-    def _take(self, limit: int, snapshot: Snapshot, *, thorough: bool, unless_due: bool) -> Reading:
-        if unless_due and snapshot.moment.is_due(self._clock.now(), self._settings.waits.beyond):
-            return Reading(due=True)
-        reader = self._reader
-        choice = reader.selection(self._settings.choice(limit), by_column=True)
-        choice = replace(choice, above=self._mark.begin(snapshot))
-        rows = snapshot.look(choice, loopback=reader.finishes_loopback)
-        self._mark.end(snapshot, rows.ids)
-        reading = reader.fold(snapshot, rows, limit, thorough=thorough)
-        return replace(reading, redriven=snapshot.moment.latest_redrive)
+    def _is_due(self, snapshot: Snapshot) -> bool:
+        """Return whether an event may be due again."""
+        return snapshot.moment.is_due(self._clock.now(), self._settings.waits.beyond)
 
     def _set_halted(self) -> None:
         """Set when the tables are read again because some are halted."""
@@ -136,8 +139,10 @@ class LogReader:
         if the current rows of several come to so many bytes."""
         thorough = False
         while True:
-            take = partial(self._reader.read_again, facts=facts, most=most, thorough=thorough)
-            reading = self._read(take)
+            for attempt in self._store.readings():
+                with attempt as snapshot:
+                    self._clock.set(snapshot.moment.now)
+                    reading = self._reader.read_again(snapshot, facts, most, thorough=thorough)
             if self._is_final(reading, thorough):
                 break
             thorough = True
@@ -176,15 +181,6 @@ class LogReader:
             released=[(w.object, w.event_id) for w in waiting if w.event_id not in left],
             sendings=[s._replace(object=objects[s.run_id]) for s in reading.sendings],
         )
-
-    def _read(self, take: Callable[[Snapshot], Reading]) -> Reading:
-        """Return what is taken from a snapshot, and follow the database's clock."""
-
-        def follow(snapshot: Snapshot) -> Reading:
-            self._clock.set(snapshot.moment.now)
-            return take(snapshot)
-
-        return self._store.read(follow)
 
     def _is_final(self, reading: Reading, thorough: bool) -> bool:
         """Return whether the tables explain the rows. If they may have changed, read them again."""

@@ -82,7 +82,7 @@ def test_the_stack_of_a_pick_up_is_short(
     assert len(stacks) == 2  # how many bytes the rows have, and the rows
     for stack in stacks:
         assert stack[0] == "Daemon.run"
-        assert len(stack) <= MOST, stack
+        assert len(stack) <= MOST, " ".join(stack)
         assert len(set(stack)) == len(stack)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -83,20 +83,34 @@ class Store:
             snapshot.end()
 
     def read(self, take: Callable[[Snapshot], T]) -> T:
-        """Return what a function takes from one snapshot.
+        """Return what a function takes from one snapshot; see `readings`."""
+        for reading in self.readings():
+            with reading as snapshot:
+                taken = take(snapshot)
+        return taken
 
-        It is called again if DDL changed a table meanwhile, the second time with such tables locked.
-        Raise TablesChanged after the third time.
+    def readings(self) -> Iterator[AbstractContextManager[Snapshot]]:
+        """Yield a snapshot, and another one as long as DDL changed a table that was read in it.
+
+        The second one keeps DDL away from such tables. Raise TablesChanged after the third one.
         """
-        locked: tuple[Place, ...] = ()
-        for _ in range(READINGS - 1):
-            try:
-                with self.snapshot(locked) as snapshot:
-                    return take(snapshot)
-            except TablesChanged as fault:
-                locked = () if locked else fault.places  # materialized views can never be locked
-        with self.snapshot(locked) as snapshot:
-            return take(snapshot)
+        locked: Sequence[Place] = ()
+        for number in range(READINGS):
+            changed: list[Place] = []
+            yield self._reading(locked, None if number == READINGS - 1 else changed)
+            if not changed:
+                return
+            locked = () if locked else changed  # materialized views can never be locked
+
+    @contextmanager
+    def _reading(self, locked: Sequence[Place], changed: list[Place] | None) -> Iterator[Snapshot]:
+        try:
+            with self.snapshot(locked) as snapshot:
+                yield snapshot
+        except TablesChanged as fault:
+            if changed is None:
+                raise
+            changed += fault.places
 
     @contextmanager
     def shared_snapshot(self, name: str) -> Iterator[Snapshot]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from eventlog.sql.schema import migrate
 from tests.commands import Done, Shell
 from tests.databases import Database
 
@@ -64,7 +63,7 @@ def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path, cal
 @pytest.mark.parametrize("dialect", ["postgresql", "oracle", "mysql", "mariadb"])
 def test_the_ddl_is_printed_without_a_connection(dialect: str, call: Call) -> None:
     asked = ("--sql", "--dialect", dialect)
-    newest = (GOLDEN / f"{dialect}-{migrate.head()}.sql").read_text()
+    newest = (GOLDEN / f"{dialect}-schema.sql").read_text()
     assert call("install", *asked, "--future-events").stdout == newest
     assert (
         call("install", *asked, "--grants", "publisher").stdout

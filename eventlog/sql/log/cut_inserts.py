@@ -27,7 +27,7 @@ _CLOSING = range(2, 9)  # event types of a row that ends an insert; others are n
 
 
 class Outline(NamedTuple):
-    """Rows of the log in their order, as far as they show which insert each belongs to."""
+    """The rows of the log in their order, as far as they show which insert each belongs to."""
 
     ids: Ints
     kinds: Ints  # their event types, 0 for none

@@ -49,7 +49,7 @@ class Reader:
         self.world, self.leader = world, leader
         self.clock = Clock()
         self.mark = LowWaterMark(self.clock)
-        self.mark.forget(ascends=True)
+        self.mark.forget(ascends=marks(world))
 
     def look(
         self, choice: Selection | None = None, *, finish: bool = True, delete: bool = False

@@ -98,12 +98,6 @@ def test_rows_come_in_order_of_record_id_up_to_the_limit(store: Store) -> None:
     assert pick_up(store, limit=3) == ["idu=5", "idu=4", "idu=3"]
 
 
-def test_an_object_is_not_split_when_its_rows_are_near(store: Store) -> None:
-    write(store, *keys(1, 2, 3, 1, 2, 1, 4))
-    assert pick_up(store, limit=3) == ["idu=1", "idu=2", "idu=3", "idu=1", "idu=2", "idu=1"]
-    assert pick_up(store, limit=1) == ["idu=1"]  # the next is beyond as many again
-
-
 def test_all_pending_rows_are_shared_out_by_their_ids(store: Store) -> None:
     write(store, {"table_key": "idu=0", "record_id": -1}, *keys(*range(1, 8)))
     choice = Selection(limit=2)

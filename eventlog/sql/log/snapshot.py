@@ -125,8 +125,15 @@ class Snapshot(Pending):
 
     def look(self, choice: Selection, *, loopback: bool = False) -> PickUp:
         """Return the rows that may go now and, where they are wanted, those of our own user."""
-        choice = self.fit(choice)
-        rows = self.pick_up(choice)
+        choice, rows = self.fit(choice), None
+        if choice.by_column and self.comes_by_column(choice):
+            from eventlog.sql.columns import OddBytes  # Arrow takes a while to load
+            from eventlog.sql.log import by_column
+
+            with suppress(OddBytes):
+                rows = by_column.pick_up(self, choice)
+        if rows is None:
+            rows = self.pick_up(choice)
         if not loopback or choice.driver_user is None:
             return rows
         own_rows = self.loopback(choice.driver_user, choice.limit, choice.above)
@@ -134,13 +141,9 @@ class Snapshot(Pending):
 
     def pick_up(self, choice: Selection) -> PickUp:
         """Read the pending rows that may go now, up to the limit, then the rest of the inserts that it cut.
-        Waiting objects, loopback and future rows do not count."""
-        if choice.by_column and self.comes_by_column(choice):
-            from eventlog.sql.columns import OddBytes  # Arrow takes a while to load
-            from eventlog.sql.log import by_column
 
-            with suppress(OddBytes):
-                return by_column.pick_up(self, choice)
+        They come one by one. Waiting objects, loopback and future rows do not count.
+        """
         picked = self.pending("pick_up", choice)
         if len(picked) < choice.limit:
             return PickUp(picked)

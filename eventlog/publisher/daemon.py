@@ -173,16 +173,17 @@ class Daemon:
                 yield None
                 return
             signals, monitor = self._signals, self._monitor
-            with signals.interrupting():
-                begun = PublishingSession(self._config, store, leader, signals, monitor, self._silence)
-            with begun as session:
-                logger.info("leading", extra={"leader": self._name, "epoch": leader.epoch})
-                self._has_led = True
-                monitor.leading(True)
-                try:
-                    yield session
-                finally:
-                    monitor.leading(False)
+            with leader:
+                with signals.interrupting():
+                    begun = PublishingSession(self._config, store, leader, signals, monitor, self._silence)
+                with begun as session:
+                    logger.info("leading", extra={"leader": self._name, "epoch": leader.epoch})
+                    self._has_led = True
+                    monitor.leading(True)
+                    try:
+                        yield session
+                    finally:
+                        monitor.leading(False)
 
     @contextmanager
     def _monitored(self, store: Store) -> Iterator[None]:

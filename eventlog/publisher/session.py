@@ -210,7 +210,6 @@ class PublishingSession:
         self._watch = CycleWatch(store, leader, signals, monitor, silence)
         self._tables = TableReading(config, store, leader)
         with ExitStack() as stack:
-            stack.callback(leader.close)
             stack.enter_context(store.keep_connection())
             for statement in naming_log(self._after, store.log):
                 logger.warning(why_warned(statement))

@@ -46,7 +46,6 @@ def test_it_says_how_the_log_stands(watched: Watched) -> None:
     page = watched.client.get()
     assert "<dt>Pending</dt><dd>2</dd>" in page
     assert "<dt>Leader</dt><dd>test</dd>" in page
-    assert "<dt>Rows are finished by</dt><dd>update</dd>" in page
     assert "Pending rows: now 2, at most 2" in page
     assert '>N <span class="level new">new</span><' in page
     assert '<td data-label="Rows" class="number"><div>2</div></td>' in page

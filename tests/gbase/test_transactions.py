@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eventlog.core import tablesfile
@@ -207,7 +207,7 @@ def transactions(draw: st.DrawFn) -> list[Change]:
         sequence += 1
         stream.commit(sequence, slot)
     answers = read_all([stream.data])
-    assert not refusals_of(answers)
+    assume(not refusals_of(answers))  # halves of updates that no key brings together
     return changes_of(answers)
 
 

@@ -144,6 +144,8 @@ class Daemon:
             self._sleep_until(session)
         while not self._interrupted:
             with self._signals.interrupting():
+                if self._signals.stop:
+                    break
                 is_ready = session.prepare()
             if is_ready:
                 cycle = session.conclude(session.publisher.cycle())

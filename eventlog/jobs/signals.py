@@ -42,8 +42,6 @@ class Signals:
         """Raise StopRequested at a signal to stop while the block runs, also in the midst of a statement."""
         self._interrupts = True
         try:
-            if self.stop:
-                raise StopRequested
             yield
         finally:
             self._interrupts = False

@@ -35,7 +35,8 @@ _READ = (
     "a backlog may have read a later event of the object; try again when one with --finish has ended, or a \
 publisher leads"
 )
-_UNDONE = "the object has a later event, which this delete would undo; skip it"
+_UNDONE = "a later event of the object was published, and this delete would undo it; skip it"
+_OUTDATED = "the object was compared since and has a later event, which this delete would undo; skip it"
 _OF_SEVERAL = re.compile(r"(?<=^go)es|(?<=^stay)s")
 _SEVERAL = re.compile(r"(.*):\d+-\d+:[0-9a-f]{8}", re.DOTALL).fullmatch
 
@@ -111,8 +112,8 @@ def redrive(store: Store, which: Which, how: How) -> Redriven:
             going = list(_under_way(upkeep))
             events = list(_events(upkeep, [row for row in page if row not in done]))
             ids = [row for event in events for row in event.ids]
-            overtaken = upkeep.overtaken(ids) | upkeep.known().outdated_deletes(ids)
-            awaited = dict.fromkeys(upkeep.read_ahead(ids), _READ)
+            overtaken, awaited = upkeep.overtaken(ids), dict.fromkeys(upkeep.read_ahead(ids), _READ)
+            awaited |= dict.fromkeys(upkeep.known().outdated_deletes(ids), _OUTDATED)
             awaited |= dict.fromkeys(upkeep.undone_by(ids, going), _AWAITED)
             good, changed = list[int](), dict[int, int]()
             for event in events:

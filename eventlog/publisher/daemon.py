@@ -141,6 +141,8 @@ class Daemon:
             self._sleep_until(session)
         while not self._signals.stop:
             with self._signals.interrupting():
+                if self._signals.stop:
+                    break
                 is_ready = session.prepare()
             if is_ready:
                 cycle = session.conclude(session.publisher.cycle())

@@ -106,7 +106,7 @@ where object_table = :object_table and key_hash in :hashes
 -- known_settled --
 -- Gives the objects whose event was settled the values to which it led. A redriven add may have found no row to send.
 update {known}
-set digest = case when digest = '??' and next_digest = '?' then digest else next_digest end, row_values = next_values, next_digest = null, next_values = null, first_id = null, last_id = null
+set digest = case when digest in ('??', '???') and next_digest = '?' then '??' else next_digest end, row_values = next_values, next_digest = null, next_values = null, first_id = null, last_id = null
 where object_table = :object_table and key_hash in :hashes
 
 -- known_gone --
@@ -122,7 +122,7 @@ where object_table = :object_table and key_hash in :hashes
 -- known_given_up --
 -- Marks an object whose event was given up. If the event was on its way, its outcome is unknown.
 update {known}
-set digest = case when failed = 1 or digest is null or digest = '??' then digest else '?' end,
+set digest = case when failed = 1 then digest when digest is null or digest in ('??', '???') or next_digest is null then '??' else '?' end,
   row_values = case when failed = 0 then null else row_values end,
   failed = 1
 where object_table = :object_table and key_hash = :key_hash and first_id <= :last_id and last_id >= :first_id
@@ -137,7 +137,7 @@ order by {record_id}
 -- known_doubt --
 -- Takes the values of the objects that no event is on its way for as unknown.
 update {known}
-set digest = case when digest is null or digest in ('??', '???') then '??' else '?' end, row_values = null,
+set digest = case when digest is null or digest in ('??', '???') then digest else '?' end, row_values = null,
   next_digest = case when failed = 1 and next_digest is not null then '?' else next_digest end
 where key_hash <> 'base' and (first_id is null or failed = 1)
 

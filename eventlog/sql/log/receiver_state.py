@@ -34,6 +34,7 @@ _LACKING = "???"  # likewise, after the receiver refused the change: it is added
 BASE = "base"  # replaces a key's digest in the row that counts the objects of a table
 _PAGE = 1_000  # objects whose events are looked at together
 _DELETE = 4
+_ADDS = (1, 5, 7)  # event types
 
 
 class StateGone(EventlogError):
@@ -153,6 +154,7 @@ class _Rows(NamedTuple):
     first_id: int
     last_id: int
     deletes: tuple[int, ...]
+    adds: bool = False
 
 
 _NOTHING = _Known()
@@ -271,7 +273,8 @@ class ReceiverState:
                 if table in begun and key is not None:
                     deletes = (int(row),) if read_integer(kind) == _DELETE else ()
                     event = events[table].get(key) or _Rows(int(row), int(row), ())
-                    events[table][key] = _Rows(event.first_id, int(row), (*event.deletes, *deletes))
+                    adds = read_integer(kind) in _ADDS  # the last of them
+                    events[table][key] = _Rows(event.first_id, int(row), (*event.deletes, *deletes), adds)
         return events
 
     def _among(self, table: str, keys: Iterable[str]) -> dict[str, _Known]:
@@ -427,8 +430,8 @@ def _failure(letters: Sequence[str], state: _Known) -> str:
         return "partly"
     if state.doubt == _LACKING:
         return "unsure"
-    if state.doubt == _UNSURE:
-        return "gone" if state.next_digest is None else "lacking"
+    if state.doubt == _UNSURE and state.next_digest is not None:
+        return "lacking"
     return "failed"
 
 
@@ -437,6 +440,9 @@ def _renewed(table: str, key: str, state: _Known, event: _Rows) -> dict[str, Any
 
     If it surely exists the next poll can log what differs, because later rows are sent later.
     """
+    digest = DOUBT
+    if state.digest is None or state.doubt in (_UNSURE, _LACKING):
+        digest = _LACKING if event.adds and state.doubt else _UNSURE
     leads = state.next_digest is not None
     first, last = state.first_id, state.last_id
     if first is None or (state.failed and event.last_id < first):  # they are the last on their way
@@ -449,7 +455,7 @@ def _renewed(table: str, key: str, state: _Known, event: _Rows) -> dict[str, Any
         "object_table": table,
         "key_hash": hash_of_key(key),
         "object_key": key,
-        "digest": _UNSURE if state.digest is None or state.doubt in (_UNSURE, _LACKING) else DOUBT,
+        "digest": digest,
         "row_values": None,
         "next_digest": DOUBT if leads and first is not None else None,
         "next_values": None,

@@ -176,6 +176,8 @@ grant select, insert on {notice} to {role}
 /
 grant select on {tracked} to {role}
 /
+grant select, update on {known} to {role}
+/
 
 -- grants_comparing --
 -- What a publisher needs beside, that compares states.

@@ -11,15 +11,12 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from eventlog.core.entry import read_event_type
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import ObjectName
 from eventlog.sql.log.pending import Pending, Selection
-
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from eventlog.sql.log.picked_columns import Ints
 
 AHEAD = 1_000  # rows after a pick-up that are looked at; as many as its limit if that is more
 MOST_BYTES = 64 << 20  # of the rows that complete inserts

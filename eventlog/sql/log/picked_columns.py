@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from eventlog.sql.log.cut_inserts import Flags, Ints
-
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
 
 

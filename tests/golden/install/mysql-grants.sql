@@ -16,3 +16,5 @@ grant select, insert on `eventlog_notice` to `publisher`;
 
 grant select on `eventlog_tracked` to `publisher`;
 
+grant select, update on `eventlog_known` to `publisher`;
+

@@ -194,6 +194,7 @@ def test_a_table_that_becomes_a_view_under_a_publisher_is_not_read_back(turned: 
     with (
         Store(turned.engine, turned.log).snapshot() as snapshot,
         pytest.raises(DatabaseFailed, match=RESTRICTED),
+        snapshot.attempt(),
     ):
         list(snapshot.current_rows(next(iter(readable.values())), [("1",)]))
 

@@ -16,6 +16,7 @@ from eventlog.operate.upkeep import skip
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.upkeep import Which
+from eventlog.sql.queries import each_row_looked_up
 from eventlog.xds.answers import Level, Status
 from tests.compare.rig import Crash, Life, life
 from tests.publisher.world import Receiver, World
@@ -263,3 +264,22 @@ def quieten(publisher: Life, receiver: SetReceiver) -> None:
         if quiet == 2:
             return
     raise AssertionError("it does not become quiet")
+
+
+def test_the_rows_of_events_are_looked_up_by_their_ids(world: World) -> None:
+    """Read no row of the log for each event, also if nothing shows how many there are."""
+    rows = ", ".join(f"({key}, 'Jack', null)" for key in range(3000))
+    begin(world, FinishMode.UPDATE)
+    world.change(f"insert into usr values {rows}")
+    dialect, queries = world.log.dialect, world.store.queries
+    with life(world, Receiver()) as publisher:
+        publisher.poll()
+        with world.engine.connect() as connection, each_row_looked_up(connection, dialect):
+            explained = text(f"explain {queries.clause('known_letters').text}")
+            plan = connection.execute(explained, {"after": 0, "upto": 6000}).all()
+        reported = " ".join(str(row) for row in plan)
+        by_id = "Index Cond: ((record_id >= k.first_id)" if dialect.transactional_ddl else "Range checked"
+        assert by_id in reported
+        publisher.cycle()
+        assert publisher.cycle() == 0
+    assert world.counts() == {"S": 6000}

@@ -32,7 +32,8 @@ DOUBT = "?"  # the digest of an object whose values at the receiver are unknown
 _UNSURE = "??"  # that of one that the receiver may lack, and which is changed
 _LACKING = "???"  # likewise, after the receiver refused the change: it is added
 BASE = "base"  # replaces a key's digest in the row that counts the objects of a table
-_PAGE = 1_000  # objects whose events are looked at together
+_PAGE = 10_000  # objects whose events are looked at together
+_LISTED = 1_000  # objects in a statement
 _DELETE = 4
 _ADDS = (1, 5, 7)  # event types
 
@@ -206,7 +207,8 @@ class ReceiverState:
                     state = _Known(digest, coming, first_id, last_id, failed)
                     if (outcome := _outcome(letters[first_id], state)) is not None:
                         outcomes[outcome, table].append(hashed)
-                yield from ((*place, hashes) for place, hashes in outcomes.items())
+                for place, hashes in outcomes.items():
+                    yield from ((*place, hashes[at : at + _LISTED]) for at in range(0, len(hashes), _LISTED))
                 after = upto
 
     def _grow(self, growth: Mapping[str, int], bases: dict[str, Base]) -> None:
@@ -280,7 +282,7 @@ class ReceiverState:
     def _among(self, table: str, keys: Iterable[str]) -> dict[str, _Known]:
         """Return what is known of the objects with these keys, by their hashes."""
         hashes = [*map(hash_of_key, keys)]
-        pages = (hashes[start : start + _PAGE] for start in range(0, len(hashes), _PAGE))
+        pages = (hashes[start : start + _LISTED] for start in range(0, len(hashes), _LISTED))
         rows = (row for page in pages for row in self._run_on("known_among", table, page))
         return {hashed: _Known(*state) for hashed, *state in rows}
 

@@ -269,7 +269,7 @@ def quieten(publisher: Life, receiver: SetReceiver) -> None:
 def test_the_rows_of_events_are_looked_up_by_their_ids(world: World) -> None:
     """Read no row of the log for each event, also if nothing shows how many there are."""
     rows = ", ".join(f"({key}, 'Jack', null)" for key in range(3000))
-    begin(world, FinishMode.UPDATE)
+    begin(world)
     world.change(f"insert into usr values {rows}")
     dialect, queries = world.log.dialect, world.store.queries
     with life(world, Receiver()) as publisher:

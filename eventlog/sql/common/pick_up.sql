@@ -105,7 +105,7 @@ order by {record_id}
 
 -- further --
 -- What names the events of rows behind a pick-up.
-select {id}, {event_type_shown}, {table_name}, {table_key}
+select {id}, {event_type}, {table_name}, {table_key}
 from {rows}
 where {conditions}
 order by {order}

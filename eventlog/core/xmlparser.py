@@ -1,4 +1,4 @@
-"""The one door for XML: every parser and every DTD of the project is made here.
+"""The one door for XML: every parser of the project is made here.
 
 Documents come from strangers. A parser is given no prolog, and no encoding but the one that `xmlscan`
 found; XML's own entities and character references are read, and no other is resolved.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import IO, cast
+from typing import cast
 
 from lxml import etree
 
@@ -80,11 +80,6 @@ def check(root: etree._Element) -> etree._Element:
     if root.getroottree().docinfo.internalDTD is not None or next(root.iter(etree.Entity), None) is not None:
         raise InvalidDocument("a document type declaration is not accepted: remove it")
     return root
-
-
-def read_dtd(file: IO[bytes]) -> etree.DTD:
-    """Return a DTD of ours."""
-    return etree.DTD(file)
 
 
 def _count_markup(piece: bytes) -> int:

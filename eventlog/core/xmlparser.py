@@ -1,7 +1,7 @@
 """The one door for XML: every parser of the project is made here.
 
 Documents come from strangers. A parser is given no prolog, and no encoding but the one that `xmlscan`
-found; XML's own entities and character references are read, and no other is resolved.
+found. XML's own entities and character references are read, and no other is resolved.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Parser:
             resolve_entities=False,
             no_network=True,
             load_dtd=False,
+            remove_comments=True,
+            remove_pis=True,
             huge_tree=True,  # libxml2's own limits refuse values that are legal here; the limits are ours
         )
         self._markup = 0

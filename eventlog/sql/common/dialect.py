@@ -54,7 +54,7 @@ class TriggerWriter(NamedTuple):
     replicates: bool = False  # triggers can log what replication writes
     no_name_with: str = ""  # a name with all of these cannot be in a trigger
     reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
-    more: tuple[str, ...] = ()  # what `name` takes for an event, of further triggers of a wide table
+    largest: int | None = None  # bytes of a trigger's text
     package: Callable[[Any, str | None, str], str] | None = None  # from a Log, a schema and a trigger
 
 

@@ -333,3 +333,14 @@ def _account(planned: Plan, reading: Reading) -> None:
             reading.refused.append((row, outcome.reason))
         elif outcome.fate in _WITHOUT_EVENT and row not in settled:
             reading.silent.append(row)
+    reading.silent += _swallowed_inserts(planned, reading)
+
+
+def _swallowed_inserts(planned: Plan, reading: Reading) -> Iterator[int]:
+    """Yield rows of inserts whose columns a modify reads back. Such a row could become a second add."""
+    if all(entry.event_type < 5 for entry in reading.entries):
+        return
+    modifies = {sending.run_id for sending in reading.sendings if sending.text.startswith("<m")}
+    for entry in reading.entries:
+        if entry.event_type == 1 and planned.outcomes[entry.record_id].event_id in modifies:
+            yield entry.record_id

@@ -30,6 +30,10 @@ where {of_ids} and {is_new}
 delete from {log} r
 where {record_id} between :low and :high and {is_new}
 
+-- pending_among --
+-- The rows among these that are new.
+select {id} from {log} r where {record_id} {among_ids} and {is_new}
+
 -- fail --
 -- Keeps why a row failed.
 insert into {failed} (record_id, event_id, reason, document, tries, object_hash)

@@ -122,9 +122,15 @@ class Work:
         self._finishing += [call(name, ids=chunk, **values) for chunk in self._queries.chunks(rest)]
 
     def fail(self, failures: Iterable[Failure]) -> None:
-        """Keep why rows failed, in place of what was kept before; ahead of finishing rows, which may have
-        overtaken them."""
-        failed = list(failures)
+        """Keep why pending rows fail, in place of what was kept before; ahead of finishing rows, which may
+        have overtaken them."""
+        failures = list(failures)
+        pending = {
+            int(row)
+            for chunk in self._queries.chunks(failure.record_id for failure in failures)
+            for (row,) in self._queries.run(self._connection, "pending_among", ids=chunk)
+        }
+        failed = [failure for failure in failures if failure.record_id in pending]
         self._queries.run_by_ids(self._connection, "forget_failure", (f.record_id for f in failed))
         objects = OvertakenRows(self._connection, self._queries).objects(f.record_id for f in failed)
         rows = [self._storable(failure) | {"object_hash": objects[failure.record_id]} for failure in failed]

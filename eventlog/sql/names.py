@@ -141,7 +141,6 @@ _PARTS = (
     "state_one",
     "state_known",
     "known_way",
-    "failed_way",
 )
 
 

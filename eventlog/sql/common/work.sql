@@ -36,8 +36,8 @@ select {id} from {log} r where {record_id} {among_ids} and {is_new}
 
 -- fail --
 -- Keeps why a row failed.
-insert into {failed} (record_id, event_id, reason, document, tries, object_hash)
-values (:record_id, :event_id, :reason, :document, :tries, :object_hash)
+insert into {failed} (record_id, event_id, reason, document, tries)
+values (:record_id, :event_id, :reason, :document, :tries)
 
 -- forget_failure --
 -- Forgets why rows failed.

@@ -23,7 +23,7 @@ from eventlog.publisher.read_back import MOST_BYTES, Allowance, CurrentRows
 from eventlog.publisher.reading import PickUpTooLarge, Reading
 from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.pending import OBJECT, Cells, PickUp, Selection
-from eventlog.sql.log.position import why_ahead
+from eventlog.sql.log.position import IdAhead
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import Place
@@ -329,7 +329,7 @@ def _entries(cells: Iterable[Cells], reading: Reading, bound: int = MAX_RECORD_I
     good.sort(key=itemgetter(0))
     while good and good[-1][0] > bound:
         number = good.pop()[0]
-        reading.refused.append((number, why_ahead(number, bound)))
+        reading.refused.append((number, str(IdAhead(number, bound))))
     if len({entry[0] for entry in good}) == len(good):
         yield from good
         return

@@ -12,7 +12,7 @@ from lxml import etree
 from sqlalchemy.engine import Engine
 
 from tests.databases import Database
-from tests.publisher.attached import ZONED, Attached
+from tests.publisher.attached import Attached
 
 pytestmark = pytest.mark.quick
 
@@ -34,7 +34,7 @@ PERSONNEL = Foreign(
         "record_id": "numeric(20)",
         "status": "char(4)",
         "event_type": "numeric(4)",
-        "event_time": "date",
+        "event_time": "unzoned",
         "perpetrator": "char(30)",
         "table_name": "char(40)",
         "table_key": "char(60)",
@@ -48,7 +48,7 @@ PERSONNEL = Foreign(
 )
 TICKETS = Foreign(
     "changes",
-    {"record_id": "varchar(30)", "status": "varchar(10)", "event_type": "varchar(3)", "event_time": "zoned"},
+    {"record_id": "integer", "status": "varchar(10)", "event_type": "smallint", "new_value": "text"},
     upper=False,
     more="",
     environment={"EVENTLOG_BATCH_SIZE": "10"},
@@ -59,12 +59,13 @@ TICKETS = Foreign(
 def foreign(request: pytest.FixtureRequest, engine: Engine, database: Database) -> Iterator[Attached]:
     """The log, in a schema of its own where the database has schemas."""
     made: Foreign = request.param
-    zoned = {name: ZONED[database.dialect.name] for name, of in made.types.items() if of == "zoned"}
+    unzoned = "timestamp" if database.dialect.transactional_ddl else "datetime"
+    times = {name: unzoned for name, of in made.types.items() if of == "unzoned"}
     with schemas(engine, database) as place:
         log = Attached(
             engine,
             database.dialect,
-            made.types | zoned,
+            made.types | times,
             name=f"{place}{made.name}",
             upper=made.upper,
             more=made.more,

@@ -70,6 +70,8 @@ def test_a_live_log_gives_what_the_publisher_gives(
 
 
 def test_rows_whose_ids_are_ahead_of_the_sequence_are_left(spark: Any, store: Store, tmp_path: Path) -> None:
+    if not store.log.dialect.sequence_hidden:
+        pytest.skip("auto_increment goes on after each id that a writer gives")
     with store.engine.begin() as connection:
         values = f"{own_ids(store.log.dialect)}values ({MAX_RECORD_ID}, 4, 'usr', 'idu=77')"
         columns = "record_id, event_type, table_name, table_key"

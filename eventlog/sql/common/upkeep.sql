@@ -16,8 +16,8 @@ group by {letter}, {table_name}
 order by {letter}, {table_name}
 
 -- oldest_pending --
--- How many rows are new, the earliest time among them, and how many cannot be finished.
-select count(case when {usable} then 1 end), {oldest}, count(case when {usable} then null else 1 end)
+-- How many rows are new and can be finished, and the earliest time among them.
+select count(case when {usable} then 1 end), {oldest}
 from {log} r
 where {is_new}
 
@@ -25,16 +25,9 @@ where {is_new}
 -- When the next event is sent again, and how many wait.
 select min(next_at), count(*) from {retry}
 
--- unusable --
--- New rows that cannot be finished.
-select {record_id_text}, {event_type_shown}, {table_name}, {table_key}, {column_name}
-from {log} r
-where {conditions}
-{first_rows}
-
 -- failures --
 -- Rows that failed, and why.
-select {id}, {letter}, {event_type_shown}, {table_name}, {table_key}, {column_name},
+select {id}, {letter}, {event_type}, {table_name}, {table_key}, {column_name},
   f.event_id, f.reason, f.document, f.tries, f.failed_at
 from {log} r left join {failed} f on f.record_id = {record_id}
 where {conditions}
@@ -43,7 +36,7 @@ order by {record_id}
 
 -- latest_failures --
 -- Rows that failed, and why, without their documents.
-select {id}, {letter}, {event_type_shown}, {table_name}, {table_key}, {column_name},
+select {id}, {letter}, {event_type}, {table_name}, {table_key}, {column_name},
   f.event_id, f.reason, null, f.tries, f.failed_at
 from {log} r left join {failed} f on f.record_id = {record_id}
 where {conditions}

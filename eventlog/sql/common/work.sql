@@ -61,7 +61,7 @@ update {batch} set epoch = :epoch
 insert into {sent} (record_id)
 select :highest
 from (select 1 as one{dual}) always
-where not exists (select null from {sent} h where h.record_id >= :highest and h.record_id <= :credible)
+where not exists (select null from {sent} h where h.record_id >= :highest)
 
 -- forget_lower --
 -- Forgets the record_ids that were the highest, from one on.

@@ -54,17 +54,6 @@ class Relative(NamedTuple):
     event_id: str | None  # of the event that failed with it
 
 
-class Unusable(NamedTuple):
-    """A pending row that cannot be finished: its record_id names no row."""
-
-    record_id: str | None
-    event_type: Cell
-    table_name: str | None
-    table_key: str | None
-    column_name: str | None
-    reason: str
-
-
 class LogState(NamedTuple):
     """The state that the leader and `pause` recorded."""
 
@@ -86,7 +75,6 @@ class Unpublished(NamedTuple):
     oldest: datetime | None  # None too where no time can be read
     waiting: int
     next_retry: datetime | None
-    unusable: int = 0  # pending rows that cannot be finished
 
 
 class Count(NamedTuple):
@@ -232,23 +220,9 @@ class Upkeep:
 
     def backlog(self) -> Unpublished:
         """Return how much waits."""
-        pending, oldest, unusable = self._run("oldest_pending").one()
+        pending, oldest = self._run("oldest_pending").one()
         next_retry, waiting = self._run("next_retry").one()
-        return Unpublished(pending, read_time(oldest), waiting, next_retry, unusable)
-
-    def unusable(self, limit: int = 1000, table: str | None = None, key: str | None = None) -> list[Unusable]:
-        """Return pending rows that cannot be finished, of a table, of an object; the publisher leaves them
-        alone.
-        """
-        filters = {"of_table": table, "of_key": key}
-        values = {name: value for name, value in filters.items() if value is not None}
-        holes = {"conditions": self._queries.pieces("excluded", *values)}
-        rows = self._run("unusable", holes, most=limit, **values)
-        number = self._queries.log.stored["record_id"]
-        return [
-            Unusable(row, read_integer(kind), name, object_key, column, number.why_unusable(row))
-            for row, kind, name, object_key, column in rows
-        ]
+        return Unpublished(pending, read_time(oldest), waiting, next_retry)
 
     def failed(self) -> int:
         """Return how many rows failed for reasons that are kept."""

@@ -14,7 +14,6 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import keepable
-from eventlog.sql.log.position import CREDIBLE
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.queries import Queries
@@ -138,7 +137,7 @@ class Work:
 
     def note_highest(self, record_id: int, former: int = 0) -> None:
         """Keep the highest record_id that went out, in place of a former one."""
-        self._write_later("note_highest", highest=record_id, credible=CREDIBLE)
+        self._write_later("note_highest", highest=record_id)
         self._write_later("forget_lower", former=former, highest=record_id)
 
     def note(self, kind: str, words: str, table_name: str | None = None) -> None:

@@ -21,7 +21,7 @@ create table if not exists {log} (
 
 -- create_pending --
 -- Makes the index of pending rows.
-create index if not exists {log_pending} on {log} ({indexed_status}, {indexed_record_id})
+create index if not exists {log_pending} on {log} ({indexed_status}, {record_id})
 
 -- create_tracked --
 -- Makes the record of what is tracked.
@@ -58,7 +58,7 @@ create table if not exists {known} (
 
 -- future --
 -- Makes the index of future events.
-create index if not exists {log_future} on {log} ({indexed_status}, {event_time}, {indexed_record_id})
+create index if not exists {log_future} on {log} ({indexed_status}, {event_time}, {record_id})
 
 -- default_record_id --
 -- Gives record_id its default in a log that has none.

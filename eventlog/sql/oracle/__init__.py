@@ -7,8 +7,7 @@ from typing import Any
 from sqlalchemy.engine import Engine
 
 from eventlog.sql.common.capacity import Capacity
-from eventlog.sql.common.dialect import POSITIVE_INTEGER, Dialect
-from eventlog.sql.common.storage import Storage
+from eventlog.sql.common.dialect import Dialect, Storage
 from eventlog.sql.oracle.binds import listen
 from eventlog.sql.oracle.column_types import EXPRESSIONS, KEY_TYPES
 from eventlog.sql.oracle.ddl import conditional
@@ -26,10 +25,6 @@ _CAPACITY = Capacity(
     own_schemas=("sys", "xdb", "audsys", "mdsys", "ctxsys"),
     unmade=frozenset(_UNMADE.split()),
 )
-_NUMBER_OF_TEXT = (
-    f"(case when regexp_like({{column}}, {POSITIVE_INTEGER}) then to_number(trim({{column}})) end)"
-)
-
 _SCHEMA_WORDS = {
     "type_small": "number(1)",
     "type_integer": "number(10)",
@@ -64,7 +59,7 @@ ORACLE = Dialect(
     schema_words=_SCHEMA_WORDS,
     ddl=conditional,
     cancel=_cancel,
-    storages={"float": Storage.NUMERIC, "real": Storage.NUMERIC, "number(,0)": Storage.INTEGER},
+    storages={r"number\(\d+,0\)": Storage.INTEGER, "number": Storage.NUMERIC, "date": Storage.DATE},
     listen=listen,
     driver="oracle+oracledb",
     extra="oracle",
@@ -92,10 +87,7 @@ ORACLE = Dialect(
     integer="number(19)",
     text="rtrim({column})",
     time_text="to_char({column}, 'YYYY-MM-DD HH24:MI:SS.FF9')",
-    zoned_as_utc="sys_extract_utc({column})",
     quotient="trunc({column} / {by})",
-    number_of_text=_NUMBER_OF_TEXT,
-    indexes_expressions=True,
     share_lock="for update",
     lock_is_transactional=True,
     shares_snapshots=True,

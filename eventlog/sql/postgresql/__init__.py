@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from eventlog.sql.common.capacity import Capacity
-from eventlog.sql.common.dialect import ISO_TIME, POSITIVE_INTEGER, Dialect, Together
+from eventlog.sql.common.dialect import Dialect, Together
 from eventlog.sql.postgresql.column_types import EXPRESSIONS, KEY_TYPES
 from eventlog.sql.postgresql.triggers import TRIGGERS
 
@@ -100,9 +100,6 @@ POSTGRESQL = Dialect(
     local_as_utc="({column} at time zone (select reset_val from pg_settings where name = 'TimeZone')"
     " at time zone 'UTC')",
     text='cast({column} as text) collate "C"',
-    zoned_as_utc="({column} at time zone 'UTC')",
-    plain_time=f"{{column}} ~ '^{ISO_TIME}$'",
-    number_of_text=f"(case when {{column}} ~ {POSITIVE_INTEGER} then cast({{column}} as numeric) end)",
     digest="pg_catalog.substr(pg_catalog.encode("
     "pg_catalog.sha256(pg_catalog.convert_to({x}, 'UTF8')), 'hex'), 1, 32)",
     escaped="pg_catalog.replace({x}, ',', ',.')",
@@ -115,7 +112,6 @@ POSTGRESQL = Dialect(
     apart=" offset 0",
     hashed_key="n",
     octets="pg_catalog.octet_length(pg_catalog.convert_to({x}, 'UTF8'))::pg_catalog.text",
-    indexes_expressions=True,
     keeps_settings="(case when pg_catalog.current_setting('eventlog.session', true) = 'kept'"
     " then 1 else 0 end)",
     share_lock="for share",

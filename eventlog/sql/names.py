@@ -137,7 +137,6 @@ _PARTS = (
     "state_one",
     "state_known",
     "known_way",
-    "failed_way",
 )
 
 

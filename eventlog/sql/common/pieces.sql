@@ -34,14 +34,6 @@
 -- Rows that failed and can be finished.
 {letter} in ('E', 'F') and {usable}
 
--- was_published --
--- Rows that are done and did not fail.
-{letter} in ('S', 'W')
-
--- still_new --
--- Rows without a letter of their own, whether they may go or not.
-{letter} = 'N'
-
 -- loopback --
 -- Rows of the driver's own user.
 {perpetrator} = :driver_user

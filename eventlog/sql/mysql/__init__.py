@@ -84,7 +84,6 @@ _SCHEMA_WORDS = {
     "type_integer": "integer",
     "type_bigint": "bigint",
     "type_identity": "bigint not null auto_increment",
-    "type_flag": "smallint not null default 0",
     "type_text": "text",
     "type_long": "longtext",
     "type_key": "longtext",

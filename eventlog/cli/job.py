@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
-from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.options import read_tables
 from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.terminal import print_sentence
@@ -50,7 +49,7 @@ class JobOptions:
         tasks: tuple[tuple[str, tuple[str, ...]], ...] = (),
     ) -> Job:
         """Return the job of these options. Raise Misuse if it would write a file that it reads."""
-        job = Job(
+        return Job(
             source,
             target,
             inputs,
@@ -65,12 +64,6 @@ class JobOptions:
             self.state,
             tasks,
         )
-        read = () if self.url else job.all_inputs
-        require_distinct_files(
-            {"-o": output, "--refused": self.refused, "--state": self.state},
-            (*read, *(name for _, name in self.current), self.tables_file),
-        )
-        return job
 
 
 def job_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -18,7 +18,6 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Unusable
 from eventlog.sql.log.work import WaitingEvent
 
 Explained = tuple[PlacedEntry, Outcome]
@@ -46,9 +45,6 @@ def explain_store(
         """Return whether a row that names this object is to be explained."""
         return names_object(reader.tables, cell_as_text(table_name), cell_as_text(table_key), table, key)
 
-    with store.upkeep() as upkeep:
-        excluded = upkeep.unusable(choice.limit, table, key)
-    yield from map(_explain_excluded, excluded)
     with store.snapshot() as snapshot:
         reading = reader.preview(snapshot, choice, None if key is None else is_meant)
         rules, unread = read_rules(config, store), _unread(snapshot, reading)
@@ -157,12 +153,6 @@ class _Judge:
         if name in self._objects:
             return Outcome(Fate.BEYOND, "its object is cut by query-limit")
         return Outcome(Fate.BEYOND, "query-limit, or what completes inserts, is reached before it")
-
-
-def _explain_excluded(row: Unusable) -> Explained:
-    entry = Entry(0, "N", 0, "", None, row.table_name or "", row.table_key or "", row.column_name)
-    outcome = Outcome(Fate.REFUSED, f"no usable record_id: {row.reason}")
-    return PlacedEntry(entry, f"record_id {row.record_id}", b""), outcome
 
 
 def _unread(snapshot: Snapshot, reading: Reading) -> Iterator[Entry]:

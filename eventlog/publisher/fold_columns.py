@@ -27,7 +27,7 @@ from eventlog.sql.columns import OddBytes
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import TableKeys
 from eventlog.sql.log.picked_columns import PickedColumns
-from eventlog.sql.log.position import why_ahead
+from eventlog.sql.log.position import IdAhead
 from eventlog.sql.log.snapshot import HeldObjects, Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog.xds.settings import XdsSettings
@@ -207,7 +207,7 @@ def _sound(snapshot: Snapshot, picked: PickedColumns, bound: int) -> tuple[Flags
     for name in _OBJECT:
         right &= picked.texts[name].is_valid().to_numpy(zero_copy_only=False)
     odd = picked.ids[~right & ~ahead].tolist()
-    refused = [(row, why_ahead(row, bound)) for row in picked.ids[ahead].tolist()]
+    refused = [(row, str(IdAhead(row, bound))) for row in picked.ids[ahead].tolist()]
     right_after_all = []
     for cells in snapshot.rows(odd) if odd else ():
         record_id = int(str(cells[0]))

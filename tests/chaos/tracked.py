@@ -12,7 +12,14 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Tables
+from eventlog.fold import Rules
+from eventlog.publisher.fold import Reader
+from eventlog.publisher.open_log import read_readable
+from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import INSERTS, UPDATES, Choice
+from eventlog.sql.log.store import Store
+from eventlog.xds.settings import XdsSettings
 from tests.databases import Database
 from tests.proofs.replica import COLUMNS, WritersOfRows, value_by_column
 
@@ -96,6 +103,13 @@ class Writers(WritersOfRows):
             change = "update usr set c1 = case c1 when 'to' then 'fro' else 'to' end where idu = :idu"
             connection.execute(text(change), {"idu": dice.randint(CALM, self._calm_key)})
         connection.commit()
+
+
+def current_reader(store: Store) -> Reader:
+    """Return what reads the rows of the table as they are now."""
+    with store.engine.connect() as connection:
+        tables = Tables([Catalogue(connection).find("usr").table])
+    return Reader(tables, read_readable(store.engine, store.log, tables), Rules(), XdsSettings())
 
 
 def rewrite(engine: Engine, dice: random.Random) -> None:

@@ -115,7 +115,7 @@ def test_what_failed_and_is_redriven_is_known_then(world: World) -> None:
         publisher.cycle()
         publisher.cycle()
         with world.store.upkeep() as upkeep:
-            upkeep.redrive([failed.record_id for failed in upkeep.failures(Which())], {})
+            upkeep.redrive({failed.record_id: 0 for failed in upkeep.failures(Which())})
         publisher.cycle()
         assert replica.rows == rows_of(world)
         world.change("update usr set fname = 'John'")

@@ -199,7 +199,7 @@ def test_what_was_redriven_is_seen_at_once(world: World) -> None:
         else:
             reader.look()
         with world.store.upkeep() as upkeep:
-            upkeep.redrive([1], {})
+            upkeep.redrive({1: 0})
         assert reader.look() == [1]
         assert reader.mark.record_id == LOWEST
 

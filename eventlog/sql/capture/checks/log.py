@@ -9,7 +9,7 @@ from eventlog.sql.capture.checks.finding import Checked, Finding
 from eventlog.sql.capture.record import Recorded
 from eventlog.sql.common import templates
 from eventlog.sql.log.leader import holder_of
-from eventlog.sql.log.position import IdPosition, read_position
+from eventlog.sql.log.position import advancing, read_position
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Identity, place_of
 
@@ -67,31 +67,12 @@ def _sequence(checked: Checked) -> Iterator[Finding]:
 
 def _position(checked: Checked) -> Iterator[Finding]:
     position = read_position(checked.connection, checked.log)
-    yield from _beyond(checked, position)
-    if position.last is not None and position.comes_again:
+    if position.last is not None and position.last < position.highest:
         yield checked.of_log(
             f"record ids come again: the next one is {position.last + 1}, and rows up to {position.highest}"
             " went out before; no publisher starts",
-            checked.command("check --advance-sequence"),
-        )
-
-
-def _beyond(checked: Checked, position: IdPosition) -> Iterator[Finding]:
-    """Report rows that the sequence has not given, and a sequence that can give few more."""
-    newest = int(Queries(checked.log).run(checked.connection, "newest_usable").scalar() or 0)
-    if newest > position.bound:
-        yield checked.of_log(
-            f"rows up to {newest} have record ids beyond {position.bound}, the last that its sequence can"
-            " have given: they are refused, and a change whose row gets such a number fails",
-            "insert them again without a record_id, and delete the rows above that number",
-        )
-    if position.at_end:
-        yield checked.of_log(
-            f"its sequence is at the end of its type: {position.last} of {position.end}; then every write to"
-            " a tracked table fails",
-            "delete rows with record ids that it never gave, and set it back to the others; where there are"
-            " none, record_id needs a larger type:",
-            checked.command("check --advance-sequence"),
+            "set its sequence past them:",
+            *_one_line([advancing(checked.log, position.highest)]),
         )
 
 

@@ -20,7 +20,6 @@ from eventlog.original import export, translate, write
 from eventlog.original.parameters import PARAMETERS
 from eventlog.publisher.config import read_config
 from eventlog.publisher.metrics import METRICS
-from eventlog.web.receiver import rules
 from tests.people.generated import GENERATED, ROOT, SOURCES, context_of, filled_in
 
 pytestmark = pytest.mark.quick
@@ -116,13 +115,6 @@ def test_commands_on_pages_have_only_options_that_exist(page: Path) -> None:
 def test_every_command_can_be_loaded() -> None:
     for name in COMMANDS:
         assert cli.get_command(click.Context(cli), name) is not None
-
-
-def test_rules_that_are_shown_can_be_read() -> None:
-    page = (ROOT / "docs" / "receiver.md").read_text("utf-8")
-    shown = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    for text in (*shown, (EXAMPLES / "answers.toml").read_text("utf-8")):
-        assert len(rules.read(text)) >= 2
 
 
 def test_imported_settings_can_be_used(tmp_path: Path) -> None:

@@ -55,6 +55,24 @@ def _unguarded(checked: Checked) -> Iterator[Finding]:
         )
 
 
+def _composite(checked: Checked) -> Iterator[Finding]:
+    """Yield the references of several columns to published tables, as a note."""
+    published = {place_of(table): table for table in checked.tables}
+    for place, table in published.items():
+        relation = checked.catalogue.at(place)
+        for foreign in relation.foreign_keys if relation is not None else ():
+            target = published.get((foreign.target_schema or "", foreign.target))
+            if len(foreign.columns) > 1 and target is not None:
+                yield Finding(
+                    str(table),
+                    f"{', '.join(foreign.columns)} refer together to {target}: they are published as plain"
+                    " values, without an association",
+                    "let the receiver put them together, or refer by one column",
+                    fault=False,
+                    shown=True,
+                )
+
+
 def _sequence(checked: Checked) -> Iterator[Finding]:
     for name, cached, *mended in checked.ask("check_sequence"):
         yield checked.of_log(
@@ -129,6 +147,7 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _lock,
     _index,
     _unguarded,
+    _composite,
     _sequence,
     _position,
     _encoding,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from eventlog.core.change import Change, Key, Op
 from eventlog.core.errors import Refused
@@ -15,10 +16,11 @@ from eventlog.sequence.progress import Progress
 from eventlog.sequence.reread import Reread, Visibility
 
 Row = tuple[str, str]  # a table, and a change_seq
+CHANGE_TABLES: Final = "change tables"  # what reports name
 
 
 class LaggingTables:
-    """A counter of changes that become visible later than those of other tables of their task."""
+    """A counter of changes that become visible later than those of other tables."""
 
     def __init__(self, progress: Progress) -> None:
         self._highest = max(progress.last.values(), default="")
@@ -31,13 +33,13 @@ class LaggingTables:
             self._counts[table] += 1
             self._first.setdefault(table, seq)
 
-    def warnings(self, task: str) -> Iterator[Refused]:
+    def warnings(self) -> Iterator[Refused]:
         """Report each table that lags."""
         for table, count in self._counts.items():
             seconds = sequence.seconds_between(self._first[table], self._highest)
             changes = quantity(count, "change")
             yield Refused(
-                task,
+                CHANGE_TABLES,
                 f"{table} lags: {changes} of it became visible after changes of other tables that are up to"
                 f" {seconds:g} s newer were delivered (a greater --settle keeps them in one order)",
                 fault=False,
@@ -93,11 +95,12 @@ class LateRows:
         found = (self._overtaken.get(_place(placed.change)) for placed in changes)
         return max((position for position in found if position is not None), default=None)
 
-    def warnings(self, task: str) -> Iterator[Refused]:
+    def warnings(self) -> Iterator[Refused]:
         """Report what was late."""
         if self._overtaken:
             changes = quantity(len(self._overtaken), "change")
-            yield Refused(task, f"{changes} became visible late, delivered now and marked late", fault=False)
+            said = f"{changes} became visible late, delivered now and marked late"
+            yield Refused(CHANGE_TABLES, said, fault=False)
         for (table, seq), visibility in self._found.items():
             if visibility is Visibility.IMAGE:
                 said = "its B row became visible after its U row was delivered, and is left out"

@@ -6,12 +6,11 @@ import base64
 import hashlib
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Final
 
-from eventlog.core.errors import InvalidValue, Misuse
+from eventlog.core.errors import InvalidValue
 from eventlog.qlik import sequence
 
 Key = tuple[str, ...]
@@ -74,7 +73,6 @@ class Loaded:
 
     count: int = 0
     digest: str = ""
-    table: str = field(default="", compare=False)  # empty in states of older versions
 
     def add(self, row: str) -> None:
         """One more row."""
@@ -187,11 +185,6 @@ class Progress:
         end = known[-1].until.ljust(sequence.LENGTH, "9")
         return self.last.get(table) or min(end, self.done.ljust(sequence.LENGTH, "9"))
 
-    @property
-    def known_tables(self) -> list[str]:
-        """Return the tables with changes that were handed out."""
-        return list(dict.fromkeys((*self.tables, *(one.table for one in self.loaded.values() if one.table))))
-
     # --- as text
 
     def dump(self) -> dict[str, Any]:
@@ -200,7 +193,7 @@ class Progress:
             "done": self.done,
             "ahead": sorted((*key, count) for keys in self.ahead.values() for key, count in keys.items()),
             "tables": {table: [s.dump() for s in stretches] for table, stretches in self.tables.items()},
-            "loaded": {s: (known.count, known.digest, known.table) for s, known in self.loaded.items()},
+            "loaded": {s: (known.count, known.digest) for s, known in self.loaded.items()},
             "last": self.last,
         }
         return known if self.since is None else {**known, "since": self.since}
@@ -222,36 +215,6 @@ def parts_of(seq: str) -> list[str]:
     return [seq[: sequence.LENGTH] + "".join(some) for some in fewer]
 
 
-def take_over(known: dict[str, Progress], name: str, tables: Sequence[str]) -> None:
-    """Give a task its progress: its own, that of the task that had its tables, or a new one.
-
-    A task may be renamed, or recognised only now. Raise Misuse if its tables come from several tasks.
-    """
-    own = {task: [t for t in kept.known_tables if _among(t, tables)] for task, kept in known.items()}
-    others = [task for task, found in own.items() if found and task != name]
-    if not others:
-        known.setdefault(name, Progress())
-        return
-    if len(others) > 1 or own.get(name):
-        said = ", ".join(f"{own[task][0]} of {task or 'one without a name'}" for task in others)
-        raise Misuse(f"the state has {said}, which are of {name or 'one task'} now: name each with --task")
-    (other,) = others
-    kept = known[other]
-    moved = {table: kept.tables.pop(table) for table in own[other] if table in kept.tables}
-    loaded = {source: one for source, one in kept.loaded.items() if not one.table or one.table in own[other]}
-    kept.loaded = {source: one for source, one in kept.loaded.items() if one.table not in own[other]}
-    ahead = {time: dict(keys) for time, keys in kept.ahead.items()}
-    last = {table: kept.last.pop(table) for table in moved if table in kept.last}
-    known[name] = Progress(kept.done, ahead, moved, loaded, last, kept.since)
-    if not kept.known_tables:
-        del known[other]
-
-
-def _among(table: str, tables: Sequence[str]) -> bool:
-    """Return whether a table is in a list in which some names have no schema."""
-    return table in tables or table.rpartition(".")[2] in tables
-
-
 def load_progress(found: Any) -> Progress:
     """Return the progress that JSON holds, of older versions too. Raise InvalidValue if it is none."""
     try:
@@ -263,8 +226,8 @@ def load_progress(found: Any) -> Progress:
             table: [_handed_out(*kept) for kept in stretches] for table, stretches in found["tables"].items()
         }
         loaded = {
-            source: Loaded(_number(count), _text(digest), *map(_text, table))
-            for source, (count, digest, *table) in found["loaded"].items()
+            source: Loaded(_number(count), _text(digest))
+            for source, (count, digest) in found["loaded"].items()
         }
         last = {table: _text(seq) for table, seq in found.get("last", {}).items()}
         since = _text(found["since"]) if "since" in found else None

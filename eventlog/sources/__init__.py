@@ -2,7 +2,7 @@
 
 source               what every source must do
 rows_feed            change tables, read on from a state
-  change_table_files   in files; `change_tables` in a database, with their `control_tables`
+  change_table_files   in files; `change_tables` in a database
 topics_feed          messages of topics; `kafka` asks the brokers, with `kafka_settings`
 commits_feed         captures and queues, merged by their commits
   captured_files       captures in files; `queues` of LINTER in a database

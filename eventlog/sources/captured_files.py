@@ -88,4 +88,4 @@ def captures(
             growing[name] = Growing(name, job.tables, reading, start)
         return growing[name]
 
-    return CommitsFeed(job.all_inputs, opened, COMMITS["gbase"], since, state)
+    return CommitsFeed(job.inputs, opened, COMMITS["gbase"], since, state)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol
 
@@ -15,13 +14,12 @@ from eventlog.core.formats import Placed, Source
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.qlik import sequence
-from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.qlik.tables import TableSettings, table_name
+from eventlog.qlik.tables import TableSettings
 from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
-from eventlog.sequence.late import LaggingTables, LateRows
+from eventlog.sequence.late import CHANGE_TABLES, LaggingTables, LateRows
 from eventlog.sequence.ordered import ordered
-from eventlog.sequence.progress import Loaded, Progress, load_progress, take_over
+from eventlog.sequence.progress import Loaded, Progress, load_progress
 from eventlog.sequence.reread import Changed, Reread, Visibility
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sequence.transactions import Whole, assemble
@@ -30,47 +28,39 @@ _LAST = "9" * sequence.LENGTH
 
 
 class Inputs(Protocol):
-    """The change tables of one task."""
-
-    name: str
-    names: tuple[str, ...]  # of the change tables
+    """The change tables that are read."""
 
     def clock(self) -> str:
         """Return the time part of now, by the clock of the source."""
 
-    def control(self) -> Iterable[Source[Any] | Refused]:
-        """Return the control tables next to the change tables."""
-
-    def open(
-        self, low: Callable[[str], str], wanted: Callable[[str], bool]
-    ) -> Iterable[Source[Any] | Refused]:
-        """Return the wanted sources; a database may leave out rows at or before the minute of `low`."""
+    def open(self, low: Callable[[str], str]) -> Iterable[Source[Any] | Refused]:
+        """Return the sources; a database may leave out rows at or before the minute of `low`."""
 
 
 class RowsFeed:
-    """The change tables of tasks, one task after the other."""
+    """The change tables of one task."""
 
     ended, waits, tables = False, False, None  # there may always come more
 
     def __init__(
         self,
-        tasks: Sequence[Inputs],
+        inputs: Inputs,
         tables: Tables,
         reading: TableSettings,
         stream: StreamSettings,
         state: str | None,
     ) -> None:
-        self._tasks = tasks
+        self._inputs = inputs
         self._tables = tables
         self._reading = reading
         self._stream = stream
-        self._known = _load(state)
+        self._progress = _load(state)
         self._turns = 0
 
     @property
     def state(self) -> str | None:
         """Return the state after everything that was handed out."""
-        return json.dumps({"tasks": {name: known.dump() for name, known in self._known.items()}})
+        return json.dumps(self._progress.dump())
 
     def delivery(self, whole: Whole, overtaken: str | None = None) -> Delivery:
         """Return what is handed out, with the state as it is then, and where late changes were overtaken."""
@@ -93,67 +83,17 @@ class RowsFeed:
         """Do nothing, because no one else keeps a copy of the state."""
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
-        """Yield whole transactions up to the safe point of each task."""
-        control = Control(self._reading.suffix)
-        for inputs in self._tasks:
-            for source in inputs.control():
-                if isinstance(source, Refused):
-                    yield source
-                else:
-                    yield from control.take(control_table(source.stem), source)
-        parts = [part for inputs in self._tasks for part in self._parts(inputs, control)]
-        for part in parts:
-            take_over(self._known, part.name, part.tables)
-        for part in parts:
-            yield from _Round(self, part, control, self._known[part.name]).run()
-
-    def _parts(self, inputs: Inputs, control: Control) -> list[_Part]:
-        """Return the change tables of an input, apart where control tables name several tasks for them."""
-        found: dict[str, _Part] = {}
-        for name in inputs.names:
-            schema, table = table_name(self._reading.table or name, self._tables, self._reading.suffix)
-            task = inputs.name or control.task_of(schema, table)
-            found.setdefault(task, _Part(task, inputs)).names[name] = schema, table
-        if len(found) == 1:  # whatever it is called, so that a state is not bound to a name that changes
-            return [_Part(inputs.name, inputs, part.names) for part in found.values()]
-        return list(found.values())
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The change tables of one task among the inputs."""
-
-    name: str
-    inputs: Inputs
-    names: dict[str, tuple[str | None, str]] = field(default_factory=dict)  # and the tables whose they are
-
-    @property
-    def tables(self) -> list[str]:
-        """The tables as states name them."""
-        return [f"{schema}.{table}" if schema else table for schema, table in self.names.values()]
-
-    def safe(self, settle: float, control: Control) -> str:
-        """Return the time part up to which all changes are there: older than the settling time, or in
-        partitions of all tables that are closed.
-        """
-        now = self.inputs.clock()
-        settled = before(now, settle)
-        at = dt.datetime.strptime(now[:14], "%Y%m%d%H%M%S")
-        ends = [control.closed(schema, table, at) for schema, table in self.names.values()]
-        closed = [f"{end:%Y%m%d%H%M%S}".zfill(14) for end in ends if end is not None]
-        if not closed or len(closed) < len(ends):
-            return settled
-        return max(settled, f"{int(min(closed) + '00') - 1:016}")
+        """Yield whole transactions up to the safe point."""
+        yield from _Round(self).run()
 
 
 class _Round:
-    """One reading of one task."""
+    """One reading."""
 
-    def __init__(self, feed: RowsFeed, part: _Part, control: Control, progress: Progress) -> None:
+    def __init__(self, feed: RowsFeed) -> None:
         self._feed = feed
         self._stream = stream = feed._stream
-        self._part = part
-        self._progress = progress
+        self._progress = progress = feed._progress
         if stream.since and not progress.starts_after(stream.since):
             progress.restart(stream.since)
         progress.since = stream.since or progress.since
@@ -162,19 +102,18 @@ class _Round:
         self._lag = LaggingTables(progress)
         self._loading: dict[str, Loaded] = {}
         self._loaded = {source: known.count for source, known in progress.loaded.items()}
-        limit = part.safe(stream.settle, control) + _LAST[sequence.TIME :]
+        # older rows are taken as all there
+        limit = before(feed._inputs.clock(), stream.settle) + _LAST[sequence.TIME :]
         self._until = min(feed._reading.until or _LAST, limit)
         self._left_by_age = self._until == limit
         look = None if self._late is None else self._late.look
         since = progress.since or ""
-        self._sequencer = RowSequencer(
-            feed._tables, feed._reading, since, self._until, self._skip, control, look
-        )
+        self._sequencer = RowSequencer(feed._tables, feed._reading, since, self._until, self._skip, look)
 
     def run(self) -> Iterator[Delivery | Refused]:
-        sources = self._part.inputs.open(self._progress.low, self._part.names.__contains__)
+        sources = self._feed._inputs.open(self._progress.low)
         refused: list[Refused] = []
-        items = ordered(self._sequencer, [(self._part.name or "-", _opened(sources, refused))])
+        items = ordered(self._sequencer, _opened(sources, refused))
         for item in assemble(self._fresh(items), self._stream.open_transactions):
             yield from refused
             refused.clear()
@@ -192,13 +131,14 @@ class _Round:
 
     def _notices(self) -> Iterator[Refused]:
         """Report what was left to the next run, and what became visible late."""
-        task = self._part.name or "change tables"
         if self._sequencer.beyond and self._left_by_age:
             rows = quantity(self._sequencer.beyond, "row is", "rows are")
-            yield Refused(task, f"{rows} younger than --settle and left to the next run", fault=False)
-        yield from self._lag.warnings(task)
+            yield Refused(
+                CHANGE_TABLES, f"{rows} younger than --settle and left to the next run", fault=False
+            )
+        yield from self._lag.warnings()
         if self._late is not None:
-            yield from self._late.warnings(task)
+            yield from self._late.warnings()
 
     def _skip(self, table: str, met: str) -> bool:
         """Return whether the rows of a table under one change_seq were handed out by an earlier round."""
@@ -253,9 +193,7 @@ class _Round:
             self._progress.close(f"{int(time) - 1:016}")
             self._progress.hand_out(whole.identity, len(whole.changes))
         for placed in whole.changes if not time else ():
-            change = placed.change
-            table = f"{change.schema}.{change.table}" if change.schema else change.table
-            self._progress.loaded.setdefault(placed.source, Loaded(table=table)).add(repr(change))
+            self._progress.loaded.setdefault(placed.source, Loaded()).add(repr(placed.change))
         overtaken = None if self._late is None else self._late.overtaken(whole.changes, time)
         return self._feed.delivery(whole, overtaken)
 
@@ -282,11 +220,11 @@ def _opened(sources: Iterable[Source[Any] | Refused], refused: list[Refused]) ->
             yield source
 
 
-def _load(state: str | None) -> dict[str, Progress]:
+def _load(state: str | None) -> Progress:
     if state is None:
-        return {}
+        return Progress()
     try:
-        tasks = json.loads(state)["tasks"].items()
-    except (ValueError, KeyError, TypeError, AttributeError):
+        found = json.loads(state)
+    except ValueError:
         raise InvalidValue(state[:40], "the state of change tables") from None
-    return {str(name): load_progress(kept) for name, kept in tasks}
+    return load_progress(found)

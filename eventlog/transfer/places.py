@@ -21,7 +21,6 @@ from eventlog.gbase.address import is_live
 from eventlog.gbase.settings import GbaseSettings
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
-from eventlog.qlik.control import control_table
 from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sources.kafka_settings import KafkaSettings
@@ -104,8 +103,8 @@ def _read_change_tables(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[
 
     reading = job.settings(job.source.settings)
     engine = connect_any(str(job.url))
-    tasks = _table_names(job, reading.suffix)
-    answers = change_tables.read_tasks(engine, tasks, job.tables, reading, job.settings(StreamSettings))
+    names = _table_names(job, reading.suffix)
+    answers = change_tables.read(engine, names, job.tables, reading, job.settings(StreamSettings))
     return answers, _nothing_to_keep
 
 
@@ -117,21 +116,14 @@ def _read_on_change_tables(opening: Opening) -> ChangeSource:
     job = opening.job
     reading = job.settings(job.source.settings)
     engine = connect_any(str(job.url))
-    inputs = [
-        change_tables.StoredTables(engine, task, names, job.tables, reading)
-        for task, names in _table_names(job, reading.suffix)
-    ]
+    names = _table_names(job, reading.suffix)
+    inputs = change_tables.StoredTables(engine, names, job.tables, reading)
     return RowsFeed(inputs, job.tables, reading, job.settings(StreamSettings), opening.state)
 
 
-def _table_names(job: Job, suffix: str) -> list[tuple[str, list[str]]]:
-    """Return the change tables of each task."""
-    tasks = [("", job.names)] * bool(job.names) + list(job.tasks)
-    return [(task, [_suffixed(name, suffix) for name in names]) for task, names in tasks]
-
-
-def _suffixed(name: str, suffix: str) -> str:
-    return name if name.lower().endswith(suffix.lower()) or control_table(name) else name + suffix
+def _table_names(job: Job, suffix: str) -> list[str]:
+    """Return the change tables of a job; a name may lack its suffix."""
+    return [name if name.lower().endswith(suffix.lower()) else name + suffix for name in job.names]
 
 
 def _write_change_tables(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
@@ -204,9 +196,7 @@ def _read_on_files(opening: Opening) -> ChangeSource:
 
     job = opening.job
     reading, stream = job.settings(job.source.settings), job.settings(StreamSettings)
-    named = [("", job.inputs)] * bool(job.inputs) + list(job.tasks)
-    tasks = [FileTables(job, name, inputs, opening.advance) for name, inputs in named]
-    return RowsFeed(tasks, job.tables, reading, stream, opening.state)
+    return RowsFeed(FileTables(job, opening.advance), job.tables, reading, stream, opening.state)
 
 
 def _read_on_stream(opening: Opening) -> ChangeSource:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import tempfile
 from collections.abc import Iterator
@@ -134,22 +133,6 @@ def test_a_u_row_that_comes_after_its_b_row_was_reported_is_delivered_whole(tmp_
     (change,) = changes(tmp_path)
     assert change["fields"][1] == {"column": "v", "before": "b", "after": "a"}
     assert said(tmp_path, "b", rows) == []
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_state_of_an_older_version_is_read_on(tmp_path: Path, number: int) -> None:
-    """Read it as an old state without single changes: what follows a whole minute is the next change."""
-    lines = [Line(n, 1, f"{n:X}", "usr") for n in (1, 2)]
-    said(tmp_path, "a", lines[:1])
-    state = tmp_path / "state"
-    kept = json.loads(state.read_text())
-    now = json.loads(kept["position"])["tasks"][""]
-    now["tables"] = {"usr": [now["tables"]["usr"][0][:3]]}
-    old = {name: now[name] for name in ("done", "ahead", "tables", "loaded")}
-    kept["position"] = json.dumps({"tasks": {"": old}})
-    state.write_text(json.dumps(kept))
-    assert said(tmp_path, "b", lines[:number]) == []
-    assert out(tmp_path) == [line.seq for line in lines[:number]]
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))

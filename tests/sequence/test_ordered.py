@@ -148,15 +148,10 @@ def table(name: str, *rows: str) -> Any:
     return source(columns, *cells, stem=f"{name}__ct")
 
 
-def said(*sources: Any, **more: Any) -> list[str]:
-    """Return what becomes of the sources of one task."""
-    return said_of([("", sources)], **more)
-
-
-def said_of(tasks: list[Any], memory: int = 1 << 20, since: str = "", **settings: Any) -> list[str]:
+def said(*sources: Any, memory: int = 1 << 20, since: str = "", **settings: Any) -> list[str]:
     """Return changes as `update usr 1 a>b`, and reports; a place alone in brackets if others report it."""
     found = []
-    for item in ordered(RowSequencer(Tables(), TableSettings(**settings), since), tasks, memory):
+    for item in ordered(RowSequencer(Tables(), TableSettings(**settings), since), sources, memory):
         if isinstance(item, Refused):
             found.append(f"({item.where})" if item.grouped else item.reason)
         else:
@@ -174,15 +169,6 @@ def test_a_delete_and_an_insert_come_in_their_order() -> None:
 def test_tables_of_a_task_are_one_sequence() -> None:
     one, other = table("usr", "1 I 30 1 a", "4 I 30 2 b"), table("grp", "3 I 30 7 x", "2 I 30 8 y")
     assert said(one, other) == ["insert usr 1 a", "insert grp 8 y", "insert grp 7 x", "insert usr 2 b"]
-
-
-def test_tasks_follow_each_other_and_that_is_said() -> None:
-    found = said_of([("B", [table("usr", "2 I 30 1 a")]), ("A", [table("usr", "1 I 30 2 b")])])
-    assert found == [
-        "the changes of 2 tasks follow each other: they share no sequence",
-        "insert usr 1 a",
-        "insert usr 2 b",
-    ]
 
 
 def test_a_before_image_joins_its_update_in_another_part_of_the_table() -> None:
@@ -308,7 +294,7 @@ def test_a_pair_proves_the_byte_order_wherever_it_stands() -> None:
 
 
 def _changed(one: Any) -> list[list[str]]:
-    found = ordered(RowSequencer(Tables(), TableSettings()), [("", [one])])
+    found = ordered(RowSequencer(Tables(), TableSettings()), [one])
     return [
         [f.column for f in item.change.fields if f.before != f.after]
         for item in found

@@ -279,7 +279,7 @@ def test_messages_go_on_in_the_next_part_as_if_they_were_one_run(tmp_path: Path)
     assert len(texts) == 2
 
 
-@pytest.mark.parametrize("position", ["", "{}", '{"tasks": []}', '{"tasks": {"": {"done": 7}}}'])
+@pytest.mark.parametrize("position", ["", "{}", "[]", '{"done": 7}'])
 def test_a_position_that_is_none_is_an_error(tmp_path: Path, position: str) -> None:
     kept = {"format": "qlik-table", "position": position, "part": None, "written": None}
     (tmp_path / "state").write_text(json.dumps(kept))
@@ -324,22 +324,6 @@ def test_rows_of_a_full_load_come_once(tmp_path: Path) -> None:
     load.write_text(f"{HEADING}\n,I,30,,1,a\n,I,30,,7,b\n,I,30,,8,b\n")
     with pytest.raises(Changed, match="its first 2 rows without a change_seq were others"):
         read(tmp_path, [str(load)])
-
-
-def test_rows_of_a_full_load_come_once_though_their_task_is_renamed(tmp_path: Path) -> None:
-    """Deliver them once, also if their task is first recognised now, after nothing but a full load."""
-    loads = []
-    for table, row in (("usr", ",I,30,,1,a"), ("grp", ",I,30,,2,b")):
-        loads.append(tmp_path / f"{table}__ct.csv")
-        loads[-1].write_text(f"{HEADING}\n{row}\n")
-    usr, grp = map(str, loads)
-    read(tmp_path, [usr, grp])
-    assert len(out(tmp_path)) == 2
-    for tasks in ((("hr", (usr, grp)),), (("hr", (usr,)), ("crm", (grp,)))):
-        for _ in range(2):
-            convert(replace(job(tmp_path, []), tasks=tasks), Report(print), CLOCK)
-            assert len(out(tmp_path)) == 2
-    assert set(json.loads(json.loads((tmp_path / "state").read_text())["position"])["tasks"]) == {"hr", "crm"}
 
 
 # --- change tables of a database

@@ -32,19 +32,16 @@ from eventlog_spark.sequence.range_join import ITEM, RangeJoin, in_ranges, joine
 def changes_of_tables(
     frames: Mapping[str, Any], tables: Tables, settings: TableSettings, form: FrameForm, partitions: int
 ) -> Any:
-    """Return the changes of the change tables of a task, by their names, read in so many tasks.
+    """Return the changes of change tables, by their names, read in so many tasks.
 
     Masks whose byte order is to be found are looked at first, at once.
     """
     sequencer = RowSequencer(tables, settings)
     for name, frame in frames.items():
         check_single_values(frame)
-        before = sequencer.readers
         source: Source[Row] = Source(name, name, tuple(frame.columns), [])
-        for wrong in sequencer.parse(0, source):
+        for wrong in sequencer.parse(source):
             raise Misuse(wrong.reason if isinstance(wrong, Refused) else name)
-        if sequencer.readers == before:
-            raise Misuse(f"{name} is a control table, and no change table")
     records = [_records(frame, at, sequencer, settings) for at, frame in enumerate(frames.values())]
     if settings.mask_order == "auto":
         for at, frame in enumerate(frames.values()):
@@ -67,7 +64,6 @@ def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettin
     table = sequencer.table_of(at)
     places = {
         "kind": f.lit(ITEM),
-        "task": f.lit(sequencer.task_of(table)),
         "seq": seq,
         "behind": seq == "",
         "table": f.lit(table),

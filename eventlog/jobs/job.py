@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from eventlog.core import settings
+from eventlog.core.errors import Misuse
 from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
 from eventlog.files.limits import Limits
@@ -74,6 +75,16 @@ def files_read(job: Job) -> list[str | Path]:
     """Return the files that a job reads: inputs and current rows."""
     current = [name for _, name in job.current]
     return [*current] if job.place else [*job.inputs, *current]
+
+
+def only_stream(job: Job, names: Sequence[str]) -> str:
+    """Return the only stream of a job; raise Misuse if there are several, because they share no order."""
+    if len(names) > 1:
+        raise Misuse(
+            f"{job.source_format}: a run reads one stream, and there are {len(names)}: run once for each, or"
+            " convert files one after the other with --order as-is"
+        )
+    return names[0]
 
 
 def load_current(job: Job) -> CurrentFiles:

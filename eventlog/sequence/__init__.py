@@ -4,7 +4,7 @@ delivery       what a source hands out: a transaction, and the state after it
 ordered        all inputs of a task by their sequence, sorted on disk
 transactions   complete by their counters, in the order of their ends
 waiting        transactions that wait for their changes, wherever these are kept
-commits        captures and queues by their commits
+commits        the commits of captures and queues
 progress       how far change tables were handed out; `topic_progress` how far topics
 reread         what came since; `late` which rows came late, and what overtook them
 ranges         sets of counters and offsets

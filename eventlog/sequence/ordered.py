@@ -13,7 +13,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.sorted_runs import SortedRuns
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.sequence.commits import COMMITS, by_commit
+from eventlog.sequence.commits import COMMITS, after_commit
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sequence.transactions import assemble
 
@@ -61,16 +61,14 @@ def read_changes(
     stream: StreamSettings,
     sources: Iterable[Source[Any]],
     leave: Callable[[Placed], None] | None = None,
-    several: bool = False,
 ) -> Iterator[Change | Refused]:
     """Yield the changes of a format's sources: by their sequence if the format has one, else as they come.
 
     If only whole transactions are wanted, `leave` receives the changes that a later read may complete.
-    `several` means that this capture or queue is one of several whose transactions are merged.
     """
-    if source.name in COMMITS and (stream.order == "sequence" or stream.since):
+    if source.name in COMMITS:
         read = source.read(sources, tables, reading)
-        yield from by_commit(read, COMMITS[source.name], stream.since) if several or stream.since else read
+        yield from after_commit(read, COMMITS[source.name], stream.since) if stream.since else read
         return
     make = SEQUENCERS.get(source.name)
     whole = getattr(reading, "whole_transactions", False)

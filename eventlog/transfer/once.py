@@ -14,11 +14,12 @@ from eventlog.core.formats import Format, Source
 from eventlog.files.inputs import Advance, open_sources
 from eventlog.fold import Rules
 from eventlog.jobs.filters import allowed
-from eventlog.jobs.job import Job
+from eventlog.jobs.job import Job, only_stream
 from eventlog.jobs.report import Report
 from eventlog.log_files.by_row import Pickup, Tell
 from eventlog.log_files.current import CurrentFiles
 from eventlog.sequence import ordered
+from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.delivery import Delivery, by_transaction
 from eventlog.sequence.settings import StreamSettings
 
@@ -71,10 +72,9 @@ def read_changes(
     else:
         reading: Any = settings.build(source.settings, given)
         stream = settings.build(StreamSettings, given)
-        several = len(job.inputs) > 1
-        yield from report.good(
-            ordered.read_changes(source, job.tables, reading, stream, sources, several=several)
-        )
+        if source.name in COMMITS and stream.order == "sequence":
+            only_stream(job, job.inputs)
+        yield from report.good(ordered.read_changes(source, job.tables, reading, stream, sources))
 
 
 def leaving_changes(

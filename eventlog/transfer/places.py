@@ -19,7 +19,7 @@ from eventlog.files.inputs import Advance
 from eventlog.files.statefile import read_state, write_state
 from eventlog.gbase.address import is_live
 from eventlog.gbase.settings import GbaseSettings
-from eventlog.jobs.job import Job
+from eventlog.jobs.job import Job, only_stream
 from eventlog.jobs.report import Report
 from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.settings import StreamSettings
@@ -37,7 +37,6 @@ class Opening:
     state: str | None
     report: Report
     follow: bool = False  # it is read round after round
-    growing: bool = False  # it is written to one output, as it comes
     advance: Advance = lambda size: None  # hears how far the files are read
 
 
@@ -147,7 +146,7 @@ def _read_queue(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]
     from eventlog.sources.sql_clock import at_one_moment
     from eventlog.sql.connect import connect
 
-    (name,) = job.names or ("DISPATCH_QUEUE",)
+    name = only_stream(job, job.names or ("DISPATCH_QUEUE",))
     since = START if job.state is None else read_state(job.state, load_state, START)
     reader = QueueReader(job.tables, job.settings(job.source.settings).reading(), since)
 
@@ -162,18 +161,18 @@ def _read_queue(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]
 
 
 def _read_on_queue(opening: Opening) -> ChangeSource:
-    from eventlog.sources.commits_feed import CommitsFeed
     from eventlog.sources.queues import StoredQueue
+    from eventlog.sources.stream_feed import StreamFeed
     from eventlog.sql.connect import connect
 
     job = opening.job
+    name = only_stream(job, job.names or ("DISPATCH_QUEUE",))
 
-    def opened(name: str, position: Any) -> StoredQueue:
+    def opened(position: Any) -> StoredQueue:
         reading = job.settings(job.source.settings).reading()
         return StoredQueue(lambda: connect(str(job.url)), job.tables, reading, name, position)
 
-    names = job.names or ("DISPATCH_QUEUE",)
-    return CommitsFeed(names, opened, COMMITS["linter"], job.settings(StreamSettings).since, opening.state)
+    return StreamFeed(name, opened, COMMITS["linter"], job.settings(StreamSettings).since, opening.state)
 
 
 def _capture(opening: Opening) -> ChangeSource:
@@ -200,15 +199,11 @@ def _read_on_files(opening: Opening) -> ChangeSource:
 
 
 def _read_on_stream(opening: Opening) -> ChangeSource:
-    from eventlog.sources.captured_files import captures
-    from eventlog.sources.growing_stream import FollowedStream
+    from eventlog.sources.captured_files import capture
 
-    job, reading = opening.job, opening.job.settings(GbaseSettings)
-    if not opening.growing:
-        return captures(job, reading, opening.state, opening.follow, opening.advance)
-    if job.target_format not in _PIECES or len(job.inputs) != 1:
-        raise Misuse("--follow and --state read one gbase stream, and write xds or changes")
-    return FollowedStream(job.inputs[0], job.tables, reading, opening.state, opening.report.refuse)
+    job = opening.job
+    name, reading = only_stream(job, job.inputs), job.settings(GbaseSettings)
+    return capture(job, name, reading, opening.state, opening.follow, opening.advance)
 
 
 def _nothing_to_keep() -> None:
@@ -216,7 +211,6 @@ def _nothing_to_keep() -> None:
 
 
 _UPSERTS = ("changes",)  # formats whose readers take a row again that they have
-_PIECES = ("changes", "xds")  # formats that can be written piece by piece
 PLACES: dict[tuple[str, str], Place] = {
     ("qlik-message", "kafka"): Place(_read_topics, read_on=_read_on_topics, write=_write_topics),
     ("qlik-table", "url"): Place(

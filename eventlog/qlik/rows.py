@@ -19,7 +19,7 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.plurals import quantity
 from eventlog.qlik import sequence
 from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
-from eventlog.qlik.headertimes import read_header_time
+from eventlog.qlik.headertimes import ISO, read_header_time
 from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, evidence, join, read, trimmed
 from eventlog.qlik.numbering import Numbered, stream_position, utc
 from eventlog.qlik.row_images import differing, sides
@@ -65,7 +65,7 @@ class RowReader:
         heading: Heading,
         structure: Structure,
         plan: RowPlan,
-        time_form: str = "",
+        time_form: str = ISO,
     ) -> None:
         self.source = source
         self.structure = structure
@@ -333,12 +333,12 @@ def _captured(values: Sequence[Value], flags: RowFlags | None) -> Sequence[Side]
 def _time(cell: object, form: str) -> str | None:
     """Return the time of a change in UTC; 1970-01-01 means a time that was unknown before the commit."""
     if isinstance(cell, dt.datetime):
-        cell, form = cell.isoformat(), ""
-    text = str(cell) if form else _ZONE.sub(lambda zone: zone[1] or "Z", str(cell))
+        cell, form = cell.isoformat(), ISO
+    text = str(cell) if form != ISO else _ZONE.sub(lambda zone: zone[1] or "Z", str(cell))
     if text == "" or text.startswith(_NO_TIME):
         return None
     time = read_header_time(text, form)
-    return None if form and time.startswith(_NO_TIME) else time
+    return None if form != ISO and time.startswith(_NO_TIME) else time
 
 
 class RowWriter:

@@ -164,21 +164,10 @@ class RowSequencer:
         """Note what others have read of a table."""
         self._finders[at].also(seen)
 
-    @property
-    def needs_pairs(self) -> bool:
-        """Return whether only U rows with their B rows show the byte order of some masks."""
-        return any(finder.needs_pairs for finder in self._finders)
-
     # --- the second step
 
     def join(self, rows: Callable[[], Iterable[SequencedRow]]) -> Iterator[Placed | Refused]:
-        """Yield the changes of the rows, in the order of their places, then what was left over.
-
-        `rows` returns them sorted. It is called twice if only U rows with their B rows show the byte order of
-        a mask.
-        """
-        if self.needs_pairs:
-            self.look_at_pairs(rows())
+        """Yield the changes of the rows, which `rows` returns sorted, then what was left over."""
         if self._look is not None:
             self._look(self._met(rows()))
         yield from self.joined(rows())
@@ -227,18 +216,6 @@ class RowSequencer:
         seq = none if place.behind else place.seq
         return ChangeRow(where, letter, seq, mask, data(cells), cells, raw, reader)
 
-    def look_at_pairs(self, rows: Iterable[SequencedRow]) -> None:
-        """Note what U rows prove together with their B rows, of rows that come sorted."""
-        for _, group in groupby(rows, key=_table_and_sequence):
-            found = {item.letter: item for item in group}
-            if "U" in found and "B" in found:
-                finder = self._finders[found["U"].place.table]
-                if finder.needs_pairs:
-                    update = self._restore(found["U"])
-                    finder.see_pair(update, update.table.aligned(self._restore(found["B"])))
-                    if not self.needs_pairs:
-                        return
-
     def _without_sequence(self, group: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
         """Yield rows of a full load, and of tables without a column change_seq, paired as they come."""
         rows = (self._restore(item) for item in group)
@@ -279,7 +256,7 @@ class RowSequencer:
         if image is not None:
             given, image = image, row.table.aligned(image)
             try:
-                column = row.table.contradicted(row, image, self._order(row, image))
+                column = row.table.contradicted(row, image, self._order(row))
             except EventlogError:
                 column = None  # what is wrong with the row is reported with it
             if column is not None:
@@ -304,13 +281,13 @@ class RowSequencer:
         except EventlogError:  # of a value or a mask that cannot be read
             return False
 
-    def _order(self, row: ChangeRow, image: ChangeRow | None) -> MaskOrder:
-        return self._finder_of[row.table].check(row, image)
+    def _order(self, row: ChangeRow) -> MaskOrder:
+        return self._finder_of[row.table].check(row)
 
     def _change(self, row: ChangeRow, image: ChangeRow | None) -> Placed | Refused:
         raw = row.raw if image is None or image.raw is None else image.raw + (row.raw or b"")
         try:
-            change = row.table.change(row, image, self._order(row, image))
+            change = row.table.change(row, image, self._order(row))
             beside = "" if image is None else _at(image)
             return Placed(change, _at(row), raw, row.table.source.name, row.where, beside)
         except EventlogError as fault:

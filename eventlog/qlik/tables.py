@@ -148,7 +148,7 @@ def _change(row: ChangeRow, image: ChangeRow | None, finder: Finder) -> Change |
     try:
         if row.letter == "B":
             raise NotExpressible(f"B row of change_seq {row.seq} without its U row")
-        return row.table.change(row, image, finder.check(row, image))
+        return row.table.change(row, image, finder.check(row))
     except EventlogError as fault:
         return Refused(row.table.source.at(row.where), str(fault), row.raw)
 

@@ -182,11 +182,7 @@ def _capture(opening: Opening) -> ChangeSource:
     url = str(job.url)
     if not is_live(url):
         raise Misuse(f"{url.partition('://')[0]} is no server whose changes are captured")
-    rows_file = None if job.state is None else job.state.with_name(job.state.name + ".rows")
-    events = job.target_format not in _UPSERTS
-    return CaptureFeed(
-        url, job.names, job.tables, job.given, opening.state, opening.report, events, rows_file
-    )
+    return CaptureFeed(url, job.names, job.tables, job.given, opening.state, opening.report)
 
 
 def _read_on_files(opening: Opening) -> ChangeSource:
@@ -210,7 +206,6 @@ def _nothing_to_keep() -> None:
     """No one else is to know how far was read."""
 
 
-_UPSERTS = ("changes",)  # formats whose readers take a row again that they have
 PLACES: dict[tuple[str, str], Place] = {
     ("qlik-message", "kafka"): Place(_read_topics, read_on=_read_on_topics, write=_write_topics),
     ("qlik-table", "url"): Place(

@@ -307,15 +307,6 @@ def test_auto_finds_the_byte_order(rows: list[Any], order: str | None) -> None:
     assert change(found[1]).fields == (Field("id", 1, 1), Field("name", "x", "y"), Field("age", 7, 7))
 
 
-def test_auto_finds_it_by_the_images_where_either_order_would_do() -> None:
-    columns = ct(*(f"c{i}" for i in range(17)))
-    data = [str(i) for i in range(17)]
-    moved = [*data[:1], "new", *data[2:]]  # bit 8
-    image, update = row(1, "B", "", *data), row(1, "U", "000100", *moved)
-    (found,) = read_rows(source(columns, image, update))
-    assert [f.column for f in change(found).fields if f.before != f.after] == ["c1"]
-
-
 def test_auto_holds_rows_back_until_one_proves_the_order() -> None:
     columns = ct(*(f"c{i}" for i in range(17)))
     data = [str(i) for i in range(17)]

@@ -16,7 +16,6 @@ import sqlalchemy as sa
 
 from eventlog.core.change import ABSENT
 from eventlog.core.errors import Misuse, Refused
-from eventlog.core.formats import Placed
 from eventlog.core.tables import Tables
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
@@ -278,28 +277,6 @@ def test_since_excludes_and_until_includes() -> None:
 def test_rows_beyond_what_memory_holds_are_sorted_on_disk() -> None:
     rows = [f"{n * 7919 % 1000} I 30 {n} a" for n in range(1000)]
     assert said(table("usr", *rows), memory=20_000) == said(table("usr", *rows))
-
-
-def test_a_pair_proves_the_byte_order_wherever_it_stands() -> None:
-    """Prove the order by the pair alone, whose B row comes last, because both orders are legal."""
-    columns = (*(f"header__{h}" for h in HEADING), *(f"c{i}" for i in range(13)))
-    new = ("a",) * 4 + ("x",) + ("a",) * 8
-    rows = (
-        (exports.seq(2), "U", "1001", "AB", *new),
-        (exports.seq(1), "U", "1001", "AB", *new),
-        (exports.seq(2), "B", "", "AB", *("a",) * 13),
-    )
-    changed = _changed(source(columns, *rows))
-    assert changed == _changed(source(columns, *reversed(rows)))
-
-
-def _changed(one: Any) -> list[list[str]]:
-    found = ordered(RowSequencer(Tables(), TableSettings()), [one])
-    return [
-        [f.column for f in item.change.fields if f.before != f.after]
-        for item in found
-        if isinstance(item, Placed)
-    ]
 
 
 def test_order_as_is_keeps_the_order_of_the_source(tmp_path: Path) -> None:

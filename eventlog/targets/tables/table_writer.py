@@ -55,11 +55,6 @@ class TableWriter:
             self._end_group()
         self._progress.check_end()
 
-    def rest(self) -> None:
-        """Apply what was handed out, because nothing more comes for a moment."""
-        if self._held:
-            self._end_group()
-
     def _groups(self, deliveries: Iterable[Delivery]) -> Iterator[None]:
         """Hold whole deliveries, as many as may share a transaction; stop at the end of each group."""
         characters = 0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from eventlog.core.change import Change
 from eventlog.core.errors import Misuse
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.qlik import sequence
@@ -33,14 +31,6 @@ class SequencePlace(NamedTuple):
     table: int  # the source, where it has none
     source: int
     number: int
-
-
-class MetRows(NamedTuple):
-    """The rows of one table under one change_seq."""
-
-    table: str
-    seq: str  # with the letters of its rows
-    changes: Callable[[], Sequence[Change]]
 
 
 class SequenceMark(NamedTuple):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Placed, Row, Source
 from eventlog.core.grouped_warnings import GroupedWarnings
@@ -18,7 +16,7 @@ from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.ordering import DOCUMENTED, Finder, Seen
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import ChangeRow, RowReader
-from eventlog.qlik.sequenced import MetRows, SequencePlace, WantedStretch, check_limits, lone_images, repeats
+from eventlog.qlik.sequenced import SequencePlace, WantedStretch, check_limits, lone_images, repeats
 from eventlog.qlik.tables import TableSettings, read_structure, table_name
 
 _ROW = 400  # bytes that a row takes besides its cells
@@ -61,9 +59,8 @@ class RowSequencer:
         since: str = "",
         until: str = "",
         skip: Skip = _none,
-        look: Callable[[Iterable[MetRows]], None] | None = None,
     ) -> None:
-        """Take `until` before the setting. Call `look` with the rows of all tables first.
+        """Take `until` before the setting.
 
         Call `skip` for each table and change_seq in order, with the letters of its rows.
         """
@@ -73,7 +70,6 @@ class RowSequencer:
         self._since = since
         self._until = until or settings.until
         self._skip = skip
-        self._look = look
         self._opened: list[_Opened] = []
         self._finder_of: dict[RowReader, Finder] = {}
         self._tables: dict[tuple[str | None, str], int] = {}
@@ -168,8 +164,6 @@ class RowSequencer:
 
     def join(self, rows: Callable[[], Iterable[SequencedRow]]) -> Iterator[Placed | Refused]:
         """Yield the changes of the rows, which `rows` returns sorted, then what was left over."""
-        if self._look is not None:
-            self._look(self._met(rows()))
         yield from self.joined(rows())
         for tally in self.tallies:
             yield from tally.warnings()
@@ -194,20 +188,6 @@ class RowSequencer:
                 yield self._change(found[0], None)
             else:
                 yield from self._of_sequence(found)
-
-    def _met(self, rows: Iterable[SequencedRow]) -> Iterator[MetRows]:
-        """Yield the rows that have a change_seq, each table's under one together."""
-        for finder in self._finders:
-            finder.settle()
-        for place, group in groupby(rows, key=_table_and_sequence):
-            if not place[1]:
-                found = [self._restore(item) for item in group]
-                yield MetRows(*_named(found), partial(self._changes, found))
-
-    def _changes(self, rows: Sequence[ChangeRow]) -> list[Change]:
-        """Return the changes that rows state by themselves."""
-        made = [self._change(row, None) for row in rows if row.letter != "B"]
-        return [placed.change for placed in made if isinstance(placed, Placed)]
 
     def _restore(self, item: SequencedRow) -> ChangeRow:
         place, where, letter, mask, cells, raw = item

@@ -5,8 +5,7 @@ ordered        all inputs of a task by their sequence, sorted on disk
 transactions   complete by their counters, in the order of their ends
 waiting        transactions that wait for their changes, wherever these are kept
 commits        the commits of captures and queues
-progress       how far change tables were handed out; `topic_progress` how far topics
-reread         what came since; `late` which rows came late, and what overtook them
+progress       what of change tables was delivered; `topic_progress` how far topics
 ranges         sets of counters and offsets
 settings       how a stream is read
 """

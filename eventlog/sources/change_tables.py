@@ -164,11 +164,11 @@ def source(
     connection: sa.Connection,
     name: str,
     settings: TableSettings,
-    above: Callable[[str], str] = lambda table: "",
+    done: str = "",
 ) -> Source[Row]:
     """Return a change table as a source, in the order of its changes; its name may contain its schema.
 
-    `above` gives the minute after which rows are read.
+    Rows up to `done`, a change_seq or the time part of one, are not read.
     """
     try:
         schema, bare = _place_of(connection, name)
@@ -176,7 +176,7 @@ def source(
     except (SQLAlchemyError, DatabaseFailed) as fault:
         raise StoreFault(f"{name} cannot be read: {fault}") from fault
     columns = tuple(c.name for c in table.columns)
-    return Source(name, name, columns, _rows(connection, table, settings, above(name)))
+    return Source(name, name, columns, _rows(connection, table, settings, done))
 
 
 def _place_of(connection: sa.Connection, name: str) -> tuple[str | None, str]:
@@ -187,7 +187,7 @@ def _place_of(connection: sa.Connection, name: str) -> tuple[str | None, str]:
     return schema, bare
 
 
-def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, low: str) -> Iterator[Row]:
+def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, done: str) -> Iterator[Row]:
     """Yield the rows by change_seq, a B row before its U row; digits order the same in every collation."""
     found = {c.name.lower(): c for c in table.columns}
     order = [
@@ -198,8 +198,8 @@ def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, l
     cells = [stored_cell(column, connection.dialect) for column in table.columns]
     query = sa.select(*cells).order_by(*order).execution_options(yield_per=_BATCH)
     seq = found.get(settings.header_prefix.lower() + "change_seq")
-    if low and seq is not None:
-        query = query.where(sa.or_(seq.is_(None), seq == "", seq > low.ljust(sequence.LENGTH, "9")))
+    if done and seq is not None:
+        query = query.where(sa.or_(seq.is_(None), seq == "", seq > done.ljust(sequence.LENGTH, "9")))
     for where, row in enumerate(connection.execute(query), 1):
         yield Row(where, tuple(row))
 
@@ -224,17 +224,16 @@ class StoredTables:
         return f"{now:%Y%m%d%H%M%S}".zfill(14) + "00"
 
     def open(self, low: Callable[[str], str]) -> Iterator[Source[Row]]:
-        """Return the sources; a table's changes are read from the minute after `low`."""
+        """Return the sources; rows up to the time that is low for their table are not read."""
 
-        def above(name: str) -> str:
-            schema, table = tables.table_name(
-                self._settings.table or name, self._known, self._settings.suffix
-            )
+        def low_of(name: str) -> str:
+            name = self._settings.table or name
+            schema, table = tables.table_name(name, self._known, self._settings.suffix)
             return low(f"{schema}.{table}" if schema else table)
 
         with self._engine.connect() as connection:
             for name in self._names:
-                yield source(connection, name, self._settings, above=above)
+                yield source(connection, name, self._settings, low_of(name))
 
 
 def read(
@@ -249,7 +248,7 @@ def read(
         raise Misuse("name the change tables to read")
     stream = stream or StreamSettings()
     with at_one_moment(engine) as connection:
-        sources = (source(connection, name, settings, lambda name: stream.since) for name in names)
+        sources = (source(connection, name, settings, stream.since) for name in names)
         yield from read_changes(tables.FORMAT, known, settings, stream, sources)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Any, Protocol
+from itertools import takewhile
+from typing import Any, Final, Protocol
 
-from eventlog.core.change import Op
+from eventlog.core.change import Change, Op
 from eventlog.core.errors import InvalidValue, Refused
 from eventlog.core.formats import Placed, Source
 from eventlog.core.plurals import quantity
@@ -17,14 +17,13 @@ from eventlog.qlik import sequence
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.qlik.tables import TableSettings
 from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
-from eventlog.sequence.late import CHANGE_TABLES, LaggingTables, LateRows
 from eventlog.sequence.ordered import ordered
-from eventlog.sequence.progress import Loaded, Progress, load_progress
-from eventlog.sequence.reread import Changed, Reread, Visibility
+from eventlog.sequence.progress import Changed, Loaded, Progress, Row, VisibleLate, load_progress
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sequence.transactions import Whole, assemble
 
-_LAST = "9" * sequence.LENGTH
+_LAST: Final = "9" * sequence.LENGTH
+_NAME: Final = "change tables"  # what reports name
 
 
 class Inputs(Protocol):
@@ -34,7 +33,7 @@ class Inputs(Protocol):
         """Return the time part of now, by the clock of the source."""
 
     def open(self, low: Callable[[str], str]) -> Iterable[Source[Any] | Refused]:
-        """Return the sources; a database may leave out rows at or before the minute of `low`."""
+        """Return the sources; a database may leave out rows up to the time that is low for their table."""
 
 
 class RowsFeed:
@@ -62,14 +61,13 @@ class RowsFeed:
         """Return the state after everything that was handed out."""
         return json.dumps(self._progress.dump())
 
-    def delivery(self, whole: Whole, overtaken: str | None = None) -> Delivery:
-        """Return what is handed out, with the state as it is then, and where late changes were overtaken."""
+    def delivery(self, whole: Whole) -> Delivery:
+        """Return what is handed out, with the state as it is then."""
         self._turns += 1
         turn = self._turns
         changes = ChangesOf(whole.changes)
         reload = changes[0].op is Op.SNAPSHOT
-        state = partial(self._state_at, turn)
-        return Delivery(changes, state, overtaken is not None, whole.incomplete, reload, overtaken or "")
+        return Delivery(changes, lambda: self._state_at(turn), incomplete=whole.incomplete, reload=reload)
 
     def _state_at(self, turn: int) -> str | None:
         if turn != self._turns:
@@ -94,75 +92,100 @@ class _Round:
         self._feed = feed
         self._stream = stream = feed._stream
         self._progress = progress = feed._progress
-        if stream.since and not progress.starts_after(stream.since):
-            progress.restart(stream.since)
-        progress.since = stream.since or progress.since
-        self._again = Reread(progress)
-        self._late = LateRows(progress) if stream.accept_late else None
-        self._lag = LaggingTables(progress)
+        progress.start(stream.since)
+        self._safe = before(feed._inputs.clock(), stream.settle)  # up to here all rows are visible
+        until = feed._reading.until or _LAST
+        self._limit = min(until, self._safe + _LAST[sequence.TIME :])
+        self._met: dict[Row, str] = {}  # rows that are new, by their letters, until they are delivered
+        self._late: set[Row] = set()
+        self._images: list[Row] = []  # B rows that came after their U row was delivered
+        self._lagging: dict[str, list[str]] = {}
+        self._last = {table: window.last for table, window in progress.tables.items()}
+        self._newest = max(self._last.values(), default="")
+        self._time = ""  # of the transactions that are delivered
+        self._grown: set[str] = set()  # the tables that had some
         self._loading: dict[str, Loaded] = {}
         self._loaded = {source: known.count for source, known in progress.loaded.items()}
-        # older rows are taken as all there
-        limit = before(feed._inputs.clock(), stream.settle) + _LAST[sequence.TIME :]
-        self._until = min(feed._reading.until or _LAST, limit)
-        self._left_by_age = self._until == limit
-        look = None if self._late is None else self._late.look
-        since = progress.since or ""
-        self._sequencer = RowSequencer(feed._tables, feed._reading, since, self._until, self._skip, look)
+        self._sequencer = RowSequencer(feed._tables, feed._reading, progress.since, self._limit, self._skip)
 
     def run(self) -> Iterator[Delivery | Refused]:
-        sources = self._feed._inputs.open(self._progress.low)
         refused: list[Refused] = []
-        items = ordered(self._sequencer, _opened(sources, refused))
+        sources = _opened(self._feed._inputs.open(self._low), refused)
+        items = ordered(self._sequencer, sources)
         for item in assemble(self._fresh(items), self._stream.open_transactions):
             yield from refused
             refused.clear()
-            if isinstance(item, Refused):
-                yield item
-            elif (count := self._progress.handed_out(item.identity)) is None:
-                yield self._delivery(item)
-            elif count not in (0, len(item.changes)):
-                raise Changed(_other_count(item, count))
+            yield item if isinstance(item, Refused) else self._delivery(item)
         yield from refused
-        self._again.close()
         self._need_loaded()
-        self._progress.close_all()
+        self._close()
         yield from self._notices()
 
-    def _notices(self) -> Iterator[Refused]:
-        """Report what was left to the next run, and what became visible late."""
-        if self._sequencer.beyond and self._left_by_age:
-            rows = quantity(self._sequencer.beyond, "row is", "rows are")
-            yield Refused(
-                CHANGE_TABLES, f"{rows} younger than --settle and left to the next run", fault=False
-            )
-        yield from self._lag.warnings()
-        if self._late is not None:
-            yield from self._late.warnings()
+    def _low(self, table: str) -> str:
+        """Return the time up to which a table is not read."""
+        return self._progress.window(table).low
 
     def _skip(self, table: str, met: str) -> bool:
-        """Return whether the rows of a table under one change_seq were handed out by an earlier round."""
-        if met[: sequence.TIME] > self._progress.done:
-            self._again.close()
-            self._progress.meet(table, met)
-            return False
-        visibility = self._again.meet(table, met) if self._late is None else self._late.visibility(table, met)
-        if visibility is Visibility.DELIVERED:
+        """Return whether the rows of a table under one change_seq were delivered by an earlier round."""
+        seq, letters = met[: sequence.LENGTH], met[sequence.LENGTH :]
+        row = table, seq
+        new = self._progress.window(table).new_letters(seq, letters)
+        if not new:
             return True
-        if self._late is None:
-            self._again.need(table, met, visibility)
-        if visibility is Visibility.NEW:
-            self._lag.note(table, met)
-        self._progress.meet(table, met)
-        return visibility is Visibility.IMAGE
+        self._met[row] = letters
+        if new == "B" and letters != "B":
+            self._images.append(row)
+            return True
+        last = self._last.get(table, "")
+        if seq <= last:
+            if not self._stream.accept_late:
+                raise VisibleLate(table, seq, last)
+            self._late.add(row)
+        elif seq < self._newest:
+            self._lagging.setdefault(table, []).append(seq)
+        return False
+
+    def _deliver(self, row: Row) -> None:
+        """Note the rows of a table under one change_seq as delivered."""
+        table, seq = row
+        self._grown.add(table)
+        self._progress.window(table).deliver(seq, self._met.pop(row))
+
+    def _delivery(self, whole: Whole) -> Delivery:
+        """Return a transaction, noted as delivered; everything of the times before its own was."""
+        time = (whole.changes[0].change.position or "")[: sequence.TIME]
+        if time > self._time:
+            self._time = time
+            for row in list(takewhile(lambda row: row[1][: sequence.TIME] < time, self._met)):
+                self._deliver(row)
+            for table in self._grown:
+                self._progress.window(table).shorten(_earlier(time))
+            self._grown.clear()
+        for placed in whole.changes:
+            row = _row_of(placed.change)
+            if not time:
+                self._progress.loaded.setdefault(placed.source, Loaded()).add(repr(placed.change))
+            elif row in self._met:
+                self._deliver(row)
+        return self._feed.delivery(whole)
+
+    def _close(self) -> None:
+        """Note that everything up to the limit was delivered, and leave what is old out of the windows."""
+        for row in list(self._met):
+            self._deliver(row)
+        for window in self._progress.tables.values():
+            if window.last:
+                window.close(_earlier(before(window.last[: sequence.TIME], self._stream.settle)))
 
     def _fresh(self, items: Iterable[Placed | Refused]) -> Iterator[Placed | Refused]:
-        """Yield the changes without the rows of full loads that were handed out."""
+        """Yield the changes without the rows of full loads that were delivered, and mark late ones."""
         for item in items:
             if isinstance(item, Refused):
                 yield item
             elif item.change.position:
-                yield item if self._late is None else self._late.marked(item)
+                late = self._late and _row_of(item.change) in self._late
+                extra = (*item.change.extra, ("late", True))
+                yield item._replace(change=item.change._replace(extra=extra)) if late else item
             elif not self._was_loaded(item):
                 yield item
 
@@ -186,30 +209,45 @@ class _Round:
                 rows = quantity(now.count, "row")
                 raise Changed(f"{source} has {rows} without a change_seq, where {known} were delivered")
 
-    def _delivery(self, whole: Whole) -> Delivery:
-        """Return a transaction, noted as handed out; all of the times before its own was."""
-        time = (whole.changes[0].change.position or "")[: sequence.TIME]
-        if time:
-            self._progress.close(f"{int(time) - 1:016}")
-            self._progress.hand_out(whole.identity, len(whole.changes))
-        for placed in whole.changes if not time else ():
-            self._progress.loaded.setdefault(placed.source, Loaded()).add(repr(placed.change))
-        overtaken = None if self._late is None else self._late.overtaken(whole.changes, time)
-        return self._feed.delivery(whole, overtaken)
+    def _notices(self) -> Iterator[Refused]:
+        """Report what was left to the next run, and what became visible late."""
+        if self._sequencer.beyond and self._limit[: sequence.TIME] == self._safe:
+            rows = quantity(self._sequencer.beyond, "row is", "rows are")
+            yield _notice(f"{rows} younger than --settle and left to the next run")
+        for table, seqs in self._lagging.items():
+            seconds = sequence.seconds_between(seqs[0], self._newest)
+            yield _notice(
+                f"{table} lags: {quantity(len(seqs), 'change')} of it became visible after changes of other"
+                f" tables that are up to {seconds:g} s newer were delivered (a greater --settle keeps them in"
+                " one order)"
+            )
+        if self._late:
+            changes = quantity(len(self._late), "change")
+            said = "became visible late, delivered now and marked late: in tables they may set rows back"
+            yield _notice(f"{changes} {said}")
+        for table, seq in self._images:
+            said = "its B row became visible after its U row was delivered, and is left out"
+            yield Refused(f"{table}:{seq}", said, fault=False)
 
 
-def _other_count(whole: Whole, count: int) -> str:
-    """Return that a transaction has another number of changes than when it was handed out."""
-    changes = quantity(len(whole.changes), "change")
-    return (
-        f"transaction {whole.identity[0]} at {whole.identity[1]} has {changes}, where {count} were delivered"
-    )
+def _notice(said: str) -> Refused:
+    return Refused(_NAME, said, fault=False)
+
+
+def _row_of(change: Change) -> Row:
+    table = f"{change.schema}.{change.table}" if change.schema else change.table
+    return table, change.position or ""
 
 
 def before(time: str, seconds: float) -> str:
     """Return the time part that lies so many seconds before another."""
     at = dt.datetime.strptime(time[:14], "%Y%m%d%H%M%S") - dt.timedelta(seconds=seconds)
     return f"{at:%Y%m%d%H%M%S}".zfill(14) + time[14:16]
+
+
+def _earlier(time: str) -> str:
+    """Return a time part that is less by one; rows of one time may come one after the other."""
+    return f"{int(time) - 1:016}"
 
 
 def _opened(sources: Iterable[Source[Any] | Refused], refused: list[Refused]) -> Iterator[Source[Any]]:

@@ -41,14 +41,7 @@ class JobOptions:
     strict: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)  # settings by name
 
-    def job(
-        self,
-        source: str,
-        target: str,
-        inputs: tuple[str, ...],
-        output: str = "-",
-        tasks: tuple[tuple[str, tuple[str, ...]], ...] = (),
-    ) -> Job:
+    def job(self, source: str, target: str, inputs: tuple[str, ...], output: str = "-") -> Job:
         """Return the job of these options. Raise Misuse if it would write a file that it reads."""
         job = Job(
             source,
@@ -63,9 +56,8 @@ class JobOptions:
             self.expand_truncate,
             self.url,
             self.state,
-            tasks,
         )
-        read = () if self.url else job.all_inputs
+        read = () if self.url else job.inputs
         require_distinct_files(
             {"-o": output, "--refused": self.refused, "--state": self.state},
             (*read, *(name for _, name in self.current), self.tables_file),

@@ -122,7 +122,6 @@ CASES = {
         "--header-time-format": (FROM_CT, "--header-time-format epoch"),
         "--until": (FROM_CT, f"--until {SECOND}"),
         "--before-images": (CT, "--no-before-images"),
-        "--partition-length": (CT, "--partition-length 60"),
         "--server": (MESSAGES, "--server one"),
         "--task": (MESSAGES, "--task one"),
         "--last-sequence": (CT, f"--last-sequence {SECOND}"),

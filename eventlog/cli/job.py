@@ -40,15 +40,8 @@ class JobOptions:
     strict: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)  # settings by name
 
-    def job(
-        self,
-        source: str,
-        target: str,
-        inputs: tuple[str, ...],
-        output: str = "-",
-        tasks: tuple[tuple[str, tuple[str, ...]], ...] = (),
-    ) -> Job:
-        """Return the job of these options. Raise Misuse if it would write a file that it reads."""
+    def job(self, source: str, target: str, inputs: tuple[str, ...], output: str = "-") -> Job:
+        """Return the job of these options."""
         return Job(
             source,
             target,
@@ -62,7 +55,6 @@ class JobOptions:
             self.expand_truncate,
             self.url,
             self.state,
-            tasks,
         )
 
 

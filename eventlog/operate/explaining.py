@@ -87,8 +87,7 @@ def _tell_held(held: Fates, waiting: Iterable[WaitingEvent]) -> str:
 
 
 def _tell_loopback(loopback: Fates, rules: Rules) -> str:
-    end = "finished without being sent" if rules.loopback_rows == "finish" else "left as they are"
-    return f"{_rows(loopback.rows, f' of {rules.driver_user}')} loopback: {end}"
+    return f"{_rows(loopback.rows, f' of {rules.driver_user}')} loopback: finished without being sent"
 
 
 def _rows(number: int, whose: str = "") -> str:
@@ -143,8 +142,8 @@ class _Judge:
         """Return why a pending row is not in the next cycle."""
         rules, name = self._rules, self._object_of(entry.table_name, entry.table_key)
         if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
-            end = "finished without being sent" if rules.loopback_rows == "finish" else "left as it is"
-            return Outcome(Fate.LOOPBACK, f"done by the driver's own user {rules.driver_user}: it is {end}")
+            user = f"the driver's own user {rules.driver_user}"
+            return Outcome(Fate.LOOPBACK, f"done by {user}: it is finished without being sent")
         if rules.handle_future_events and entry.event_time > self._now:
             return Outcome(Fate.FUTURE, f"due at {entry.event_time}, it is {self._now}")
         if name in self._waiting:

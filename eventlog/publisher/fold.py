@@ -76,7 +76,6 @@ class Reader:
         self._writer: TextWriter = writer or EventWriter(tables, xds)
         self._bound = 0  # the highest record_id that the log's sequence can have given to a row
         self._own_user = None if rules.allow_loopback else rules.driver_user
-        self.finishes_loopback = self._own_user is not None and rules.loopback_rows == "finish"
 
     def halting(self, places: Iterable[Place], reason: str) -> Reader:
         """Return a reader that leaves out what is read from these places, for this reason."""
@@ -112,7 +111,7 @@ class Reader:
         """Read what the next cycle would send, fewer rows if their current rows cannot be held."""
         try:
             selection = self.selection(choice, by_column=by_column)
-            rows = snapshot.look(selection, loopback=self.finishes_loopback)
+            rows = snapshot.look(selection)
             return self.fold(snapshot, rows, choice.limit, thorough=thorough, about=about)
         except PickUpTooLarge as fault:
             fewer = replace(choice, limit=max(1, min(choice.limit, fault.rows) // 2))

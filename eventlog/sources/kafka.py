@@ -91,8 +91,8 @@ class Topics:
         metadata topic is read first.
         """
         settings = self.reading(settings)
-        tasks = [("", self.sources())]
-        return read_changes(messages.FORMAT, tables, settings, stream or StreamSettings(), tasks, self.leave)
+        stream = stream or StreamSettings()
+        return read_changes(messages.FORMAT, tables, settings, stream, self.sources(), self.leave)
 
     def reading(self, settings: MessageSettings) -> MessageSettings:
         """Return the settings with the metadata topic and the names of topics added."""

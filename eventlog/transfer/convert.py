@@ -105,11 +105,11 @@ def _open_with_state(
     if job.place == "kafka" and place_of(job.source_format, "kafka").read is None:
         if place_of(job.target_format, "kafka").write is None:
             raise Misuse(f"--kafka is no place for {job.source_format} or {job.target_format}")
-        source = _source(job, kept, follow, report, stack, growing=False)
+        source = _source(job, kept, follow, report, stack)
         return source, InParts(TopicParts(job, kept, report), kept, report)
     if place_of(job.target_format, job.place).write and not _is_at_source(job):
         raise Misuse(f"--state: write to files or to --kafka, not to --{job.place}")
-    source = _source(job, kept, follow, report, stack, growing=not is_folder(job.output))
+    source = _source(job, kept, follow, report, stack)
     job = replace(job, tables=source.tables or job.tables)
     parts = stack.enter_context(open_parts(job, kept, report))
     if job.state is not None and kept.part != parts.last:
@@ -118,10 +118,8 @@ def _open_with_state(
     return source, InParts(parts, kept, report)
 
 
-def _source(
-    job: Job, kept: TransferState, follow: bool, report: Report, stack: ExitStack, *, growing: bool
-) -> ChangeSource:
-    source = open_from_state(Opening(job, kept.position, report, follow, growing))
+def _source(job: Job, kept: TransferState, follow: bool, report: Report, stack: ExitStack) -> ChangeSource:
+    source = open_from_state(Opening(job, kept.position, report, follow))
     if source is None:
         raise Misuse(f"--follow and --state: {job.source_format} there has no positions to continue from")
     stack.callback(source.close)

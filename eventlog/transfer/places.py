@@ -19,9 +19,8 @@ from eventlog.files.inputs import Advance
 from eventlog.files.statefile import read_state, write_state
 from eventlog.gbase.address import is_live
 from eventlog.gbase.settings import GbaseSettings
-from eventlog.jobs.job import Job
+from eventlog.jobs.job import Job, only_stream
 from eventlog.jobs.report import Report
-from eventlog.qlik.control import control_table
 from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sources.kafka_settings import KafkaSettings
@@ -38,7 +37,6 @@ class Opening:
     state: str | None
     report: Report
     follow: bool = False  # it is read round after round
-    growing: bool = False  # it is written to one output, as it comes
     advance: Advance = lambda size: None  # hears how far the files are read
 
 
@@ -104,8 +102,8 @@ def _read_change_tables(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[
 
     reading = job.settings(job.source.settings)
     engine = connect_any(str(job.url))
-    tasks = _table_names(job, reading.suffix)
-    answers = change_tables.read_tasks(engine, tasks, job.tables, reading, job.settings(StreamSettings))
+    names = _table_names(job, reading.suffix)
+    answers = change_tables.read(engine, names, job.tables, reading, job.settings(StreamSettings))
     return answers, _nothing_to_keep
 
 
@@ -117,21 +115,14 @@ def _read_on_change_tables(opening: Opening) -> ChangeSource:
     job = opening.job
     reading = job.settings(job.source.settings)
     engine = connect_any(str(job.url))
-    inputs = [
-        change_tables.StoredTables(engine, task, names, job.tables, reading)
-        for task, names in _table_names(job, reading.suffix)
-    ]
+    names = _table_names(job, reading.suffix)
+    inputs = change_tables.StoredTables(engine, names, job.tables, reading)
     return RowsFeed(inputs, job.tables, reading, job.settings(StreamSettings), opening.state)
 
 
-def _table_names(job: Job, suffix: str) -> list[tuple[str, list[str]]]:
-    """Return the change tables of each task."""
-    tasks = [("", job.names)] * bool(job.names) + list(job.tasks)
-    return [(task, [_suffixed(name, suffix) for name in names]) for task, names in tasks]
-
-
-def _suffixed(name: str, suffix: str) -> str:
-    return name if name.lower().endswith(suffix.lower()) or control_table(name) else name + suffix
+def _table_names(job: Job, suffix: str) -> list[str]:
+    """Return the change tables of a job; a name may lack its suffix."""
+    return [name if name.lower().endswith(suffix.lower()) else name + suffix for name in job.names]
 
 
 def _write_change_tables(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
@@ -155,7 +146,7 @@ def _read_queue(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]
     from eventlog.sources.sql_clock import at_one_moment
     from eventlog.sql.connect import connect
 
-    (name,) = job.names or ("DISPATCH_QUEUE",)
+    name = only_stream(job, job.names or ("DISPATCH_QUEUE",))
     since = START if job.state is None else read_state(job.state, load_state, START)
     reader = QueueReader(job.tables, job.settings(job.source.settings).reading(), since)
 
@@ -170,18 +161,18 @@ def _read_queue(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]
 
 
 def _read_on_queue(opening: Opening) -> ChangeSource:
-    from eventlog.sources.commits_feed import CommitsFeed
     from eventlog.sources.queues import StoredQueue
+    from eventlog.sources.stream_feed import StreamFeed
     from eventlog.sql.connect import connect
 
     job = opening.job
+    name = only_stream(job, job.names or ("DISPATCH_QUEUE",))
 
-    def opened(name: str, position: Any) -> StoredQueue:
+    def opened(position: Any) -> StoredQueue:
         reading = job.settings(job.source.settings).reading()
         return StoredQueue(lambda: connect(str(job.url)), job.tables, reading, name, position)
 
-    names = job.names or ("DISPATCH_QUEUE",)
-    return CommitsFeed(names, opened, COMMITS["linter"], job.settings(StreamSettings).since, opening.state)
+    return StreamFeed(name, opened, COMMITS["linter"], job.settings(StreamSettings).since, opening.state)
 
 
 def _capture(opening: Opening) -> ChangeSource:
@@ -191,11 +182,7 @@ def _capture(opening: Opening) -> ChangeSource:
     url = str(job.url)
     if not is_live(url):
         raise Misuse(f"{url.partition('://')[0]} is no server whose changes are captured")
-    rows_file = None if job.state is None else job.state.with_name(job.state.name + ".rows")
-    events = job.target_format not in _UPSERTS
-    return CaptureFeed(
-        url, job.names, job.tables, job.given, opening.state, opening.report, events, rows_file
-    )
+    return CaptureFeed(url, job.names, job.tables, job.given, opening.state, opening.report)
 
 
 def _read_on_files(opening: Opening) -> ChangeSource:
@@ -204,29 +191,21 @@ def _read_on_files(opening: Opening) -> ChangeSource:
 
     job = opening.job
     reading, stream = job.settings(job.source.settings), job.settings(StreamSettings)
-    named = [("", job.inputs)] * bool(job.inputs) + list(job.tasks)
-    tasks = [FileTables(job, name, inputs, opening.advance) for name, inputs in named]
-    return RowsFeed(tasks, job.tables, reading, stream, opening.state)
+    return RowsFeed(FileTables(job, opening.advance), job.tables, reading, stream, opening.state)
 
 
 def _read_on_stream(opening: Opening) -> ChangeSource:
-    from eventlog.sources.captured_files import captures
-    from eventlog.sources.growing_stream import FollowedStream
+    from eventlog.sources.captured_files import capture
 
-    job, reading = opening.job, opening.job.settings(GbaseSettings)
-    if not opening.growing:
-        return captures(job, reading, opening.state, opening.follow, opening.advance)
-    if job.target_format not in _PIECES or len(job.inputs) != 1:
-        raise Misuse("--follow and --state read one gbase stream, and write xds or changes")
-    return FollowedStream(job.inputs[0], job.tables, reading, opening.state, opening.report.refuse)
+    job = opening.job
+    name, reading = only_stream(job, job.inputs), job.settings(GbaseSettings)
+    return capture(job, name, reading, opening.state, opening.follow, opening.advance)
 
 
 def _nothing_to_keep() -> None:
     """No one else is to know how far was read."""
 
 
-_UPSERTS = ("changes",)  # formats whose readers take a row again that they have
-_PIECES = ("changes", "xds")  # formats that can be written piece by piece
 PLACES: dict[tuple[str, str], Place] = {
     ("qlik-message", "kafka"): Place(_read_topics, read_on=_read_on_topics, write=_write_topics),
     ("qlik-table", "url"): Place(

@@ -37,6 +37,7 @@ from tests.chaos.tracked import (
     Writers,
     current_reader,
     cut_connections,
+    restore,
     rewrite,
 )
 from tests.databases import Database, fresh
@@ -282,6 +283,7 @@ class Chaos:
             process.kill()
             process.wait()
         self._rig.processes.clear()
+        restore(self._rig.engine)
         if self._table.is_compared:
             self._redrive()
         self._start_publisher("--query-limit", "300", "--batch-size", "50", environment={})

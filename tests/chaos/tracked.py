@@ -33,7 +33,10 @@ REWRITES = {
     ),
     "mariadb": (
         ("alter table usr force, algorithm = copy",),
-        ("alter table usr add more varchar(9), algorithm = copy", "alter table usr drop more"),
+        (
+            "alter table usr add if not exists more varchar(9), algorithm = copy",
+            "alter table usr drop if exists more",
+        ),
     ),
 }
 
@@ -118,6 +121,12 @@ def rewrite(engine: Engine, dice: random.Random) -> None:
         for statement in dice.choice(REWRITES[engine.dialect.name]):
             connection.execute(text(statement))
         time.sleep(dice.uniform(0, 0.4))
+
+
+def restore(engine: Engine) -> None:
+    """Drop the column that a server which was killed between two statements has left."""
+    with engine.begin() as connection:
+        connection.execute(text("alter table usr drop column if exists more"))
 
 
 def cut_connections(engine: Engine) -> None:

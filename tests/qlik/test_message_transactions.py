@@ -1,4 +1,4 @@
-"""Messages whose order and transactions matter: whole, counted, used again, of two tasks."""
+"""Messages whose order and transactions matter: whole, counted, used again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ import pytest
 
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw
 from eventlog.core.errors import Refused
-from eventlog.core.formats import Object, Placed, Source
-from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.sequenced_messages import MessageSequencer
-from eventlog.sequence.ordered import ordered
-from tests.qlik.helpers import NONE, change, read_messages, seq, write_messages
+from tests.qlik.helpers import change, read_messages, seq, write_messages
 from tests.qlik.message_samples import KNOWN, UPDATE, altered
 
 pytestmark = pytest.mark.quick
@@ -116,29 +112,3 @@ def test_a_transaction_is_counted_without_values_that_do_not_fit(reported: bool)
     assert sum(isinstance(one, Refused) for one in written) == 3
     whole = read_messages(messages, KNOWN, whole_transactions=True)
     assert [change(one).key for one in whole] == [(("id", 2),), (("id", 4),)]
-
-
-def test_messages_of_two_tasks_in_one_topic_follow_each_other() -> None:
-    """Order them by their metadata, which name the tasks; a message without a task is of the first."""
-    rows = {
-        task: write_messages(
-            [made._replace(position=seq(n)) for n in numbers], task=task, now="2024-01-01T00:00:00"
-        )
-        for task, numbers in (("hr", (1, 3)), ("fin", (2, 4)))
-        for made in [Change(Op.INSERT, "app", task, (("id", 1),), (Field("id", ABSENT, 1),), None, "AB")]
-    }
-    plain = write_messages(
-        [Change(Op.INSERT, "app", "x", (("id", 1),), (Field("id", ABSENT, 1),), seq(5), "AB")], metadata=False
-    )
-    mixed = [*rows["hr"][:2], *rows["fin"][:2], *plain, *rows["hr"][2:], *rows["fin"][2:]]
-    objects = [Object(n, value, b"") for n, value in enumerate(mixed, 1)]
-    source: Source[Object] = Source("t.jsonl", "t", (), objects)
-    found = list(ordered(MessageSequencer(NONE, MessageSettings()), [("", [source])]))
-    assert [item.change.table for item in found if isinstance(item, Placed)] == [
-        "hr",
-        "hr",
-        "x",
-        "fin",
-        "fin",
-    ]
-    assert [item.where for item in found if isinstance(item, Refused)] == ["hr, fin"]

@@ -21,7 +21,7 @@ from eventlog.files.inputs import open_sources
 from eventlog.files.limits import Limits
 from eventlog.formats import format_named
 from eventlog.jobs.filters import allowed, expand_truncates
-from eventlog.jobs.job import Job, in_order, load_current
+from eventlog.jobs.job import Job, load_current
 from eventlog.sequence.ordered import read_changes
 from eventlog.sequence.settings import StreamSettings
 from eventlog_spark.io.batches import ANSWER, answer, answers
@@ -73,12 +73,12 @@ class ChangeSources:
         opener = self.task.stores.opener
         opened = (
             open_sources([name], source.shape, containers[name], limits=limits, opened=opener(name))
-            for name in in_order(tuple(containers), source)
+            for name in containers
         )
         sources = attempt.good(chain.from_iterable(opened))
         reading: Any = settings.build(source.settings, self.task.given)
         if self.in_sequence:
-            return read_changes(source, self.task.tables, reading, StreamSettings(), [("", sources)])
+            return read_changes(source, self.task.tables, reading, StreamSettings(), sources)
         return source.read(sources, self.task.tables, reading)
 
 

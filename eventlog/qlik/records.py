@@ -1,6 +1,6 @@
 """Data messages and their changes, in both directions.
 
-The meaning of the masks (decision 3): a clear bit of columnMask means "not captured". Without beforeData, a
+The meaning of the masks: a clear bit of columnMask means "not captured". Without beforeData, a
 clear bit of changeMask means that the value was the same before. LOB columns are never in changeMask, so a
 clear bit of theirs means nothing.
 """

@@ -1,6 +1,6 @@
 """Rows of a change table and their changes, in both directions.
 
-The meaning of a null (decision 3): on I rows the bits show what was supplied. On U rows a set bit makes a
+The meaning of a null: on I rows the bits show what was supplied. On U rows a set bit makes a
 null a value. A clear bit means "unchanged" if there is a value, and else "not captured", also if the B row is
 null too. On B and D rows a value is the value before.
 """

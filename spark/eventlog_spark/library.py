@@ -184,7 +184,7 @@ def _fold(reading: LogReading, form: FrameForm) -> FoldToRows | FoldToDocuments:
     """Return the task that folds: by column, unless times order the events or documents are indented."""
     if not isinstance(form, Documents) or reading.rules.handle_future_events:
         return FoldToRows(reading, form)
-    plain = form.settings.pretty or form.settings.validate
+    plain = form.settings.pretty
     return FoldToRows(reading, form) if plain else FoldToDocuments(reading, form)
 
 

@@ -90,9 +90,8 @@ TAKEN_ALONG = {
     "install": {"--log-time"},
     "uninstall": {"--log-time"},
     "compare": {"--trim-char"},  # of the gbase that is read
-    "convert": {"--loopback-rows"},
     "deliver": {"--files-per-batch", "--csv-delimiter", "--csv-quote", "--csv-null"},
-    "explain": {"--loopback-rows", "--insert-query-back", "--max-changes", "--association"},
+    "explain": {"--insert-query-back", "--max-changes", "--association"},
 }
 CASES = {
     "convert": OF_ROWS

@@ -107,7 +107,6 @@ SITUATIONS = [
         1,
         "digits.toml: Exceeds the limit",
     ),
-    Situation("receive --answers deep.toml --port 0", 1, "answers file: maximum recursion"),
     Situation(
         "convert --from gbase --to changes --state deep -o out.jsonl junk", 2, "deep is not a state file"
     ),
@@ -195,7 +194,6 @@ SITUATIONS = [
     ),
     Situation("receive --port 0 --host=", 1, "the address is empty"),
     Situation(f"{NO_DATABASE} --monitor-port 65535 --monitor-host=", 2, "the address is empty"),
-    Situation("receive --port 0 --answers junk", 1, "junk: byte 1 is 0x8B"),
     Situation("receive --port 0 --file folder/nothing/received.sqlite", 1, "received.sqlite"),
     Situation("import-config junk", 1, "junk is no exported configuration"),
     Situation(f"import-config {UNREADABLE}", 1, "Input/output error"),

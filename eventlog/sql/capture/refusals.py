@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.sql.names import COMPANIONS
-from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject
+from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject, triggers_of
 
 
 class CannotTrack(EventlogError):
@@ -17,7 +17,7 @@ class CannotTrack(EventlogError):
 def refuse(subject: Subject) -> None:
     """Raise CannotTrack with every reason there is."""
     reasons = [reason for reasons_of in REFUSALS for reason in reasons_of(subject)]
-    if reasons:
+    if reasons := reasons or [*_too_large(subject)]:
         raise CannotTrack(str(subject.table), "; ".join(dict.fromkeys(reasons)))
 
 
@@ -170,6 +170,17 @@ def _rows_of_partitions(subject: Subject) -> Iterator[str]:
         )
     if subject.relation.below and subject.choice.granularity == "row":
         yield "it is partitioned, which rules out --granularity row: choose statement"
+
+
+def _too_large(subject: Subject) -> Iterator[str]:
+    """Yield triggers that are larger than the database takes; call this if nothing else refuses them."""
+    most = subject.dialect.triggers.largest
+    for trigger in triggers_of(subject) if most is not None else ():
+        if (size := len(trigger.body.encode())) > (most or 0):
+            yield (
+                f"its trigger would have {size} bytes, and {subject.dialect.title} takes {most}: choose"
+                " --insert 5 --update 6, which need fewer lines, or leave columns out with --without"
+            )
 
 
 REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (

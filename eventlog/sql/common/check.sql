@@ -16,7 +16,11 @@ select {letter}, count(*) from {log} r group by {letter}
 
 -- check_types --
 -- How many new rows have each event type.
-select {event_type_shown}, count(*) from {log} r where {is_new} group by {event_type_shown}
+select {event_type}, count(*) from {log} r where {is_new} group by {event_type}
+
+-- check_ids --
+-- How many new rows cannot be finished.
+select count(*) from {log} r where {is_new} and case when {usable} then 1 else 0 end = 0
 
 -- check_null_times --
 -- How many rows have no time.
@@ -28,7 +32,7 @@ select
   {perpetrator} as perpetrator,
   {table_name} as table_name,
   {table_key} as table_key,
-  {event_type_shown} as event_type,
+  {event_type} as event_type,
   {column_name} as column_name
 from {log} r
 where {pending}

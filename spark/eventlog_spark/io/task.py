@@ -119,7 +119,7 @@ class Task:
             return False
         xds = self.target_settings
         as_logged = not self.rules.handle_future_events
-        return bool(as_logged and xds.batch_size == 1 and not xds.pretty and not xds.validate)
+        return bool(as_logged and xds.batch_size == 1 and not xds.pretty)
 
     def write(self, changes: Iterable[Change]) -> Iterator[Any]:
         """Yield the records of changes, in the target's format and container."""

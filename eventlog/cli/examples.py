@@ -61,7 +61,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog capture --table owner.usr --state usr.state 'gbase://cdc@db1:9088/hr?server=gbase01'",
     ),
     "import-config": ("eventlog import-config driver.xml > eventlog.toml",),
-    "bench": ("eventlog bench core",),
+    "bench": ("eventlog bench formats",),
 }
 
 

@@ -17,8 +17,6 @@ from eventlog.qlik import headers, sequence, tables
 from eventlog.qlik.headers import HEADERS
 from eventlog.qlik.rows import Cells
 from eventlog.qlik.tables import ChangeTable, TableSettings
-from eventlog.sequence.ordered import read_changes
-from eventlog.sequence.settings import StreamSettings
 from eventlog.sources.sql_cells import HEADER_TYPES, Bind, binds_of, sql_type, stored_cell
 from eventlog.sources.sql_clock import UtcNow, at_one_moment
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
@@ -231,25 +229,9 @@ class StoredTables:
             schema, table = tables.table_name(name, self._known, self._settings.suffix)
             return low(f"{schema}.{table}" if schema else table)
 
-        with self._engine.connect() as connection:
+        with at_one_moment(self._engine) as connection:
             for name in self._names:
                 yield source(connection, name, self._settings, low_of(name))
-
-
-def read(
-    engine: sa.Engine,
-    names: Sequence[str],
-    known: Tables,
-    settings: TableSettings,
-    stream: StreamSettings | None = None,
-) -> Iterator[Change | Refused]:
-    """Yield the changes of change tables, by their sequence, in one snapshot where there is one."""
-    if not names:
-        raise Misuse("name the change tables to read")
-    stream = stream or StreamSettings()
-    with at_one_moment(engine) as connection:
-        sources = (source(connection, name, settings, stream.since) for name in names)
-        yield from read_changes(tables.FORMAT, known, settings, stream, sources)
 
 
 def last_sequence(engine: sa.Engine, names: Sequence[str], prefix: str = "header__") -> str:

@@ -48,7 +48,10 @@ class RowsFeed:
         reading: TableSettings,
         stream: StreamSettings,
         state: str | None,
+        once: bool = False,
     ) -> None:
+        """Set whether it is read `once`: then nothing is left for later, however young."""
+        self._once = once
         self._inputs = inputs
         self._tables = tables
         self._reading = reading
@@ -93,9 +96,10 @@ class _Round:
         self._stream = stream = feed._stream
         self._progress = progress = feed._progress
         progress.start(stream.since)
-        self._safe = before(feed._inputs.clock(), stream.settle)  # up to here all rows are visible
-        until = feed._reading.until or _LAST
-        self._limit = min(until, self._safe + _LAST[sequence.TIME :])
+        # up to here all rows are visible
+        safe = _LAST[: sequence.TIME] if feed._once else before(feed._inputs.clock(), stream.settle)
+        self._until = feed._reading.until or _LAST
+        self._limit = min(self._until, safe + _LAST[sequence.TIME :])
         self._met: dict[Row, str] = {}  # rows that are new, by their letters, until they are delivered
         self._late: set[Row] = set()
         self._images: list[Row] = []  # B rows that came after their U row was delivered
@@ -211,7 +215,7 @@ class _Round:
 
     def _notices(self) -> Iterator[Refused]:
         """Report what was left to the next run, and what became visible late."""
-        if self._sequencer.beyond and self._limit[: sequence.TIME] == self._safe:
+        if self._sequencer.beyond and self._limit < self._until:
             rows = quantity(self._sequencer.beyond, "row is", "rows are")
             yield _notice(f"{rows} younger than --settle and left to the next run")
         for table, seqs in self._lagging.items():

@@ -20,7 +20,7 @@ from eventlog.targets.tables.tally import Tally
 from eventlog.transfer.given import all_given
 from eventlog.transfer.loop import ONE_ROUND, Going, transfer
 from eventlog.transfer.opening import open_from_state, open_once, reader_from_state
-from eventlog.transfer.places import Opening, place_of
+from eventlog.transfer.places import Opening
 
 
 def apply_to_database(
@@ -81,7 +81,7 @@ def _apply_once(
     job: Job, tables: Database, chosen: ApplySettings, report: Report, clock: str, advance: Advance
 ) -> Tally:
     """Apply the changes of a source that is read from its beginning, without those that were applied."""
-    if job.place and place_of(job.source_format, job.place).read is None:
+    if job.place:
         raise Misuse(f"--{job.place} is no place for {job.source_format}")
     rows = TableWriter(tables, _name(job, chosen), job.source_format, chosen, report.refuse)
     with load_current(job) as current:

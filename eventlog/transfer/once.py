@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from eventlog.core import settings
@@ -29,13 +28,9 @@ class OneReading:
 
     waits, ended, state, tables = False, True, None, None
 
-    def __init__(
-        self, changes: Iterable[Change], kept: Callable[[], None], stack: ExitStack, together: bool
-    ) -> None:
+    def __init__(self, changes: Iterable[Change], together: bool) -> None:
         self._changes = changes
         self._together = together
-        self._stack = stack  # what is open while it is read
-        self.kept = kept
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """Return all that is there."""
@@ -44,9 +39,11 @@ class OneReading:
         else:
             yield Delivery(self._changes)
 
+    def kept(self) -> None:
+        """Do nothing, because a file does not keep how far it was read."""
+
     def close(self) -> None:
-        """Close what is open."""
-        self._stack.close()
+        """Do nothing, because each file is closed at its end."""
 
 
 def changes_in_files(

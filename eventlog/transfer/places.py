@@ -1,13 +1,12 @@
 """The registry of places: who reads and writes the records of a format, and where.
 
 A place is asked for by a flag of its own name: `kafka`, or `url` for a server; files have no name.
-What has no entry is read from files once, and written to them.
+What has no entry is read from files once, and written to them; so are files that are read without a state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.files.inputs import Advance
-from eventlog.files.statefile import read_state, write_state
 from eventlog.gbase.address import is_live
 from eventlog.gbase.settings import GbaseSettings
 from eventlog.jobs.job import Job, only_stream
@@ -25,8 +23,6 @@ from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.source import ChangeSource
-
-Answers = Iterable[Change | Refused]
 
 
 @dataclass(frozen=True)
@@ -37,13 +33,11 @@ class Opening:
     state: str | None
     report: Report
     follow: bool = False  # it is read round after round
+    once: bool = False  # it is read from its beginning, and never again
     advance: Advance = lambda size: None  # hears how far the files are read
 
 
-# The changes from the beginning, or from where the place keeps how far they were read; and what is to be
-# called when all of them are written.
-ReadOnce = Callable[[Job, ExitStack], tuple[Answers, Callable[[], None]]]
-ReadOn = Callable[[Opening], ChangeSource]
+Read = Callable[[Opening], ChangeSource]
 WriteAll = Callable[[Iterable[Change], Job], Iterator[Refused]]
 
 
@@ -51,9 +45,7 @@ WriteAll = Callable[[Iterable[Change], Job], Iterator[Refused]]
 class Place:
     """The functions that read and write the records of a format at a place."""
 
-    read: ReadOnce | None = None
-    keeps: bool = False  # whether `read` keeps in the job's state file how far it came
-    read_on: ReadOn | None = None
+    read: Read | None = None  # from a state, once or round after round
     write: WriteAll | None = None
 
 
@@ -62,17 +54,7 @@ def place_of(format_name: str, place: str) -> Place:
     return PLACES.get((format_name, place), Place())
 
 
-def _read_topics(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]]:
-    with extra("kafka", "--kafka"):
-        from eventlog.sources.kafka import Topics
-
-    reading = job.settings(job.source.settings)
-    topics = Topics(job.settings(KafkaSettings), reading.encoding)
-    stack.callback(topics.close)
-    return topics.changes(job.tables, reading, job.settings(StreamSettings)), topics.commit
-
-
-def _read_on_topics(opening: Opening) -> ChangeSource:
+def _read_topics(opening: Opening) -> ChangeSource:
     from eventlog.sources.topics_feed import TopicsFeed
 
     job = opening.job
@@ -96,18 +78,7 @@ def _write_topics(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
     return publish(changes, job.tables, known, kafka)
 
 
-def _read_change_tables(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]]:
-    from eventlog.sources import change_tables
-    from eventlog.sql.connect import connect_any
-
-    reading = job.settings(job.source.settings)
-    engine = connect_any(str(job.url))
-    names = _table_names(job, reading.suffix)
-    answers = change_tables.read(engine, names, job.tables, reading, job.settings(StreamSettings))
-    return answers, _nothing_to_keep
-
-
-def _read_on_change_tables(opening: Opening) -> ChangeSource:
+def _read_change_tables(opening: Opening) -> ChangeSource:
     from eventlog.sources import change_tables
     from eventlog.sources.rows_feed import RowsFeed
     from eventlog.sql.connect import connect_any
@@ -117,7 +88,8 @@ def _read_on_change_tables(opening: Opening) -> ChangeSource:
     engine = connect_any(str(job.url))
     names = _table_names(job, reading.suffix)
     inputs = change_tables.StoredTables(engine, names, job.tables, reading)
-    return RowsFeed(inputs, job.tables, reading, job.settings(StreamSettings), opening.state)
+    stream = job.settings(StreamSettings)
+    return RowsFeed(inputs, job.tables, reading, stream, opening.state, opening.once)
 
 
 def _table_names(job: Job, suffix: str) -> list[str]:
@@ -137,30 +109,7 @@ def _write_change_tables(changes: Iterable[Change], job: Job) -> Iterator[Refuse
     return change_tables.write(changes, job.tables, settings.build(job.target.settings, given), engine)
 
 
-def _read_queue(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]]:
-    """Return a LINTER queue, from where the last run left it."""
-
-    from eventlog.linter.changes import QueueReader
-    from eventlog.linter.progress import START, dump_state, load_state
-    from eventlog.sources.queues import rows
-    from eventlog.sources.sql_clock import at_one_moment
-    from eventlog.sql.connect import connect
-
-    name = only_stream(job, job.names or ("DISPATCH_QUEUE",))
-    since = START if job.state is None else read_state(job.state, load_state, START)
-    reader = QueueReader(job.tables, job.settings(job.source.settings).reading(), since)
-
-    def keep() -> None:
-        if job.state is not None:
-            write_state(job.state, dump_state(reader.state))
-
-    connection = stack.enter_context(at_one_moment(connect(str(job.url))))
-    waiting = rows(connection, name, since)
-    reader.pass_over(waiting.past)
-    return reader.read(waiting.source), keep
-
-
-def _read_on_queue(opening: Opening) -> ChangeSource:
+def _read_queue(opening: Opening) -> ChangeSource:
     from eventlog.sources.queues import StoredQueue
     from eventlog.sources.stream_feed import StreamFeed
     from eventlog.sql.connect import connect
@@ -185,7 +134,7 @@ def _capture(opening: Opening) -> ChangeSource:
     return CaptureFeed(url, job.names, job.tables, job.given, opening.state, opening.report)
 
 
-def _read_on_files(opening: Opening) -> ChangeSource:
+def _read_files(opening: Opening) -> ChangeSource:
     from eventlog.sources.change_table_files import FileTables
     from eventlog.sources.rows_feed import RowsFeed
 
@@ -194,7 +143,7 @@ def _read_on_files(opening: Opening) -> ChangeSource:
     return RowsFeed(FileTables(job, opening.advance), job.tables, reading, stream, opening.state)
 
 
-def _read_on_stream(opening: Opening) -> ChangeSource:
+def _read_stream(opening: Opening) -> ChangeSource:
     from eventlog.sources.captured_files import capture
 
     job = opening.job
@@ -202,17 +151,11 @@ def _read_on_stream(opening: Opening) -> ChangeSource:
     return capture(job, name, reading, opening.state, opening.follow, opening.advance)
 
 
-def _nothing_to_keep() -> None:
-    """No one else is to know how far was read."""
-
-
 PLACES: dict[tuple[str, str], Place] = {
-    ("qlik-message", "kafka"): Place(_read_topics, read_on=_read_on_topics, write=_write_topics),
-    ("qlik-table", "url"): Place(
-        _read_change_tables, read_on=_read_on_change_tables, write=_write_change_tables
-    ),
-    ("qlik-table", ""): Place(read_on=_read_on_files),
-    ("linter", "url"): Place(_read_queue, keeps=True, read_on=_read_on_queue),
-    ("gbase", "url"): Place(read_on=_capture),
-    ("gbase", ""): Place(read_on=_read_on_stream),
+    ("qlik-message", "kafka"): Place(_read_topics, _write_topics),
+    ("qlik-table", "url"): Place(_read_change_tables, _write_change_tables),
+    ("qlik-table", ""): Place(_read_files),
+    ("linter", "url"): Place(_read_queue),
+    ("gbase", "url"): Place(_capture),
+    ("gbase", ""): Place(_read_stream),
 }

@@ -16,7 +16,7 @@ from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.qlik import sequence, tables
 from eventlog.qlik.tables import TableSettings
 from eventlog.sources import change_tables as store
-from tests.qlik.helpers import as_text, seq
+from tests.qlik.helpers import as_text, read_store, seq
 from tests.qlik.strategies import KEY, TYPES
 from tests.qlik.strategies import tables as known_tables
 
@@ -94,7 +94,7 @@ def test_every_type_comes_back(engine: sa.Engine) -> None:
     assert VALUES.keys() == TYPES.keys()
     known, changes = every_type()
     assert list(store.write(changes, known, TableSettings(), engine)) == []
-    again = list(store.read(engine, ["usr__ct"], known, TableSettings()))
+    again = list(read_store(engine, ["usr__ct"], known, TableSettings()))
     assert list(map(as_text, again)) == list(map(as_text, changes))
 
 
@@ -130,7 +130,7 @@ def test_tables_are_read_at_one_moment(postgres: str) -> None:
             for number in more:
                 write(number)
 
-    found = store.read(engine, ["a__ct", "b__ct"], known, TableSettings())
+    found = read_store(engine, ["a__ct", "b__ct"], known, TableSettings())
     assert [item.position for item in found if isinstance(item, Change)] == [seq(2), seq(3)]
     assert next(more, None) is None
     for one in (engine, other):
@@ -157,7 +157,7 @@ def test_a_row_that_the_database_refuses_costs_itself_alone(engine: sa.Engine) -
     )
     refused = list(store.write([bad, good], known, TableSettings(), engine))
     assert [(r.where, "no date or time" in r.reason) for r in refused] == [(f"t__ct:{seq(2)}", True)]
-    assert len(list(store.read(engine, ["t__ct"], known, TableSettings()))) == 1
+    assert len(list(read_store(engine, ["t__ct"], known, TableSettings()))) == 1
 
 
 def test_a_number_that_postgresql_refuses_costs_itself_alone(postgres: str) -> None:
@@ -169,7 +169,7 @@ def test_a_number_that_postgresql_refuses_costs_itself_alone(postgres: str) -> N
     ]
     refused = list(store.write(changes, known, TableSettings(), engine))
     assert [r.where for r in refused] == [f"n__ct:{seq(1)}"]
-    (kept,) = store.read(engine, ["n__ct"], known, TableSettings())
+    (kept,) = read_store(engine, ["n__ct"], known, TableSettings())
     assert isinstance(kept, Change)
     assert kept.key == (("id", 5),)
     engine.dispose()
@@ -187,7 +187,7 @@ def test_what_stands_twice_comes_out_once_and_is_counted(engine: sa.Engine) -> N
     known, changes = every_type()
     for _ in range(2):
         list(store.write(changes, known, TableSettings(), engine))
-    again = list(store.read(engine, ["usr__ct"], known, TableSettings()))
+    again = list(read_store(engine, ["usr__ct"], known, TableSettings()))
     found = [item for item in again if isinstance(item, Change)]
     assert list(map(as_text, found)) == list(map(as_text, changes))
     said = [item.reason for item in again if isinstance(item, Refused) and not item.grouped]
@@ -196,7 +196,7 @@ def test_what_stands_twice_comes_out_once_and_is_counted(engine: sa.Engine) -> N
 
 def test_reading_a_table_that_is_not_there(engine: sa.Engine) -> None:
     with pytest.raises(store.StoreFault, match="cannot be read"):
-        list(store.read(engine, ["none__ct"], Tables(), TableSettings()))
+        list(read_store(engine, ["none__ct"], Tables(), TableSettings()))
 
 
 TYPES_OF_HEADERS = {
@@ -234,7 +234,7 @@ def test_masks_in_columns_of_sqlite_that_are_declared_as_the_manual_has_them() -
         row = sa.text("insert into usr__ct values (:seq, 'I', :mask, 1, 1.5)")
         connection.execute(row, {"seq": seq(1), "mask": b"\x18"})
         connection.execute(row, {"seq": seq(2), "mask": 12})
-    refused, good = store.read(engine, ["usr__ct"], Tables(), TableSettings())
+    refused, good = read_store(engine, ["usr__ct"], Tables(), TableSettings())
     assert isinstance(good, Change)
     assert {f.column: f.after for f in good.fields} == {"idu": 1, "price": 1.5}
     assert isinstance(refused, Refused)

@@ -323,7 +323,7 @@ def test_a_file_that_is_not_there_is_misuse(tmp_path: Path) -> None:
 
 
 def test_states_stand_in_the_sequence(tmp_path: Path) -> None:
-    with pytest.raises(Misuse, match="--order as-is has no states"):
+    with pytest.raises(Misuse, match="--order as-is is for files that are read once"):
         read(tmp_path, [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)], order="as-is")
 
 

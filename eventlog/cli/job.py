@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
-from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.options import read_tables
 from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.terminal import print_sentence
@@ -42,8 +41,8 @@ class JobOptions:
     given: Mapping[str, Any] = field(default_factory=dict)  # settings by name
 
     def job(self, source: str, target: str, inputs: tuple[str, ...], output: str = "-") -> Job:
-        """Return the job of these options. Raise Misuse if it would write a file that it reads."""
-        job = Job(
+        """Return the job of these options."""
+        return Job(
             source,
             target,
             inputs,
@@ -57,12 +56,6 @@ class JobOptions:
             self.url,
             self.state,
         )
-        read = () if self.url else job.inputs
-        require_distinct_files(
-            {"-o": output, "--refused": self.refused, "--state": self.state},
-            (*read, *(name for _, name in self.current), self.tables_file),
-        )
-        return job
 
 
 def job_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -7,7 +7,7 @@ it would make a second add. A delete goes only if its object is still absent.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -27,7 +27,9 @@ _DELETE = 4
 _READ_BACK: Mapping[Cell, int] = {1: 7, 2: 8, 3: 8}  # the type as which a row with a value goes again
 _SEVERAL = re.compile(r".*:\d+-\d+:[0-9a-f]{8}", re.DOTALL).fullmatch
 
-WhyPresent = Callable[[Set[tuple[str, str]]], Mapping[tuple[str, str], str]]
+_COMPARED = "its object was compared since, and a later event of it brings what it has"
+
+Named = tuple[str, str]  # an object as rows name it: table_name and table_key
 
 
 class RedriveReport(NamedTuple):
@@ -75,7 +77,7 @@ def redrive(store: Store, which: Which, reader: Reader, *, rows_are_deleted: boo
     """
     rows, reasons, done = 0, dict[str, list[int]](), set[int]()
 
-    def why_present(names: Set[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
+    def why_present(names: Set[Named]) -> Mapping[Named, str]:
         return store.read(lambda snapshot: reader.why_present(snapshot, names)) if names else {}
 
     for page in _pages(store, which):
@@ -83,10 +85,11 @@ def redrive(store: Store, which: Which, reader: Reader, *, rows_are_deleted: boo
             upkeep.keep_leader_out()
             events = list(_events(upkeep, [row for row in page if row not in done]))
             present = why_present({row.object for event in events for row in event.deletes})
+            latest = upkeep.known().latest_events(row.record_id for event in events for row in event.rows)
             types = dict[int, int]()
             for event in events:
                 done.update(row.record_id for row in event.rows)
-                if reason := event.why_refused(reader, present):
+                if reason := event.why_refused(reader, present, latest):
                     reasons.setdefault(reason, []).extend(row.record_id for row in event.rows)
                 else:
                     types |= event.types(rows_are_deleted)
@@ -109,12 +112,20 @@ class _Event:
         """Yield the rows that are deletes of objects."""
         return (row for row in self.rows if row.event_type == _DELETE)
 
-    def why_refused(self, reader: Reader, present: Mapping[tuple[str, str], str]) -> str:
-        """Return why the event may not go again; empty if it may."""
-        values = [row.object for row in self.rows if row.event_type in _READ_BACK]
-        unreadable = (reason for name in values if (reason := reader.why_unreadable(*name)))
-        deletes = (present[row.object] for row in self.deletes if row.object in present)
-        reason = next(chain(unreadable, deletes), "")
+    def why_refused(self, reader: Reader, present: Mapping[Named, str], latest: Mapping[Named, int]) -> str:
+        """Return why the event may not go again; empty if it may.
+
+        `present` has why objects are not surely absent, `latest` the first rows of compared objects' events.
+        """
+        values = (row.object for row in self.rows if row.event_type in _READ_BACK)
+        reason = next(
+            chain(
+                (_COMPARED for row in self.rows if row.record_id < latest.get(row.object, 0)),
+                (reason for name in values if (reason := reader.why_unreadable(*name))),
+                (present[row.object] for row in self.deletes if row.object in present),
+            ),
+            "",
+        )
         return reason and f"{reason}; mend it or skip it"
 
     def types(self, rows_are_deleted: bool) -> dict[int, int]:

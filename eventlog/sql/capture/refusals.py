@@ -77,14 +77,15 @@ def _illegal_key_name(subject: Subject) -> Iterator[str]:
 
 
 def _unquotable(subject: Subject) -> Iterator[str]:
-    """Yield a reason for a name with both kinds of quotes, with which MySQL makes no trigger."""
-    marks = subject.dialect.triggers.no_name_with
-    columns = (*subject.table.key_columns, *subject.columns)
-    for name in (*(column.name for column in columns), *_names_of_children(subject)):
-        if marks and all(mark in name for mark in marks):
+    """Yield a reason for a name with a quote of its own, with which MySQL makes no trigger."""
+    mark, table = subject.dialect.triggers.no_name_with, subject.table
+    columns = (*table.key_columns, *subject.columns)
+    own = (table.schema or "", table.name, *(column.name for column in columns))
+    for name in (*own, *_names_of_children(subject)):
+        if mark and mark in name:
             yield (
-                f"no trigger of {subject.dialect.title} can name {name}, which holds {' and '.join(marks)}:"
-                " rename it, or leave it out with --without"
+                f"no trigger of {subject.dialect.title} can name {name}, which holds {mark}: rename it, or"
+                " leave a column out with --without"
             )
 
 

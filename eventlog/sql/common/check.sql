@@ -1,9 +1,3 @@
--- check_encoding --
--- The server's encoding, where it is one in which texts are any bytes.
-select null as encoding
-from {log}
-where 1 = 0
-
 -- check_unguarded --
 -- The published tables whose rows DDL could hide from a snapshot unnoticed.
 select null as table_name, null as reason

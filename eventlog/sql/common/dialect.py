@@ -52,7 +52,7 @@ class TriggerWriter(NamedTuple):
     ways_round: tuple[tuple[str, str], ...]  # changes that no trigger sees, each with what to do
     cascades_fire: bool = True  # what a cascading foreign key changes fires triggers
     replicates: bool = False  # triggers can log what replication writes
-    no_name_with: str = ""  # a name with all of these cannot be in a trigger
+    no_name_with: str = ""  # a name with this cannot be in a trigger
     reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
     largest: int | None = None  # bytes of a trigger's text
     package: Callable[[Any, str | None, str], str] | None = None  # from a Log, a schema and a trigger
@@ -96,8 +96,6 @@ class Dialect:
     sees_all: tuple[str, ...] = ()  # makes an error of what would be hidden from a session of a log
     pinned_path: tuple[str, ...] = ()  # has such a session find only the server's own by bare names
     given_path: tuple[str, ...] = ()  # has a transaction find again what it would have found without that
-    second_mark: str = ""  # quotes names that hold the first, where the session allows both
-    trigger_second_mark: str = ""  # the same in the texts of triggers, where it may differ
     quotes_by_session: bool = False  # a setting decides what double quotes are
     session_name: str | None = None  # the driver's argument that names a session on the server
     dual: str = ""  # what a select without a table is followed by
@@ -169,8 +167,6 @@ class Dialect:
         """Return the name as a quoted identifier, whatever it contains."""
         if not name or "\0" in name:
             raise IllegalName(name, self.title, "it is empty or holds a zero character")
-        if self.second_mark and self.quote_mark in name and self.second_mark not in name:
-            return f"{self.second_mark}{name}{self.second_mark}"
         return self.quote_mark + name.replace(self.quote_mark, self.quote_mark * 2) + self.quote_mark
 
     def fold(self, name: str) -> str:

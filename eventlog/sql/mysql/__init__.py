@@ -122,9 +122,6 @@ MYSQL = collated(
         max_parameters=65_535,
         plain_names="exact",
         capacity=_CAPACITY,
-        # MySQL cannot keep the text of a trigger in which a name contains its own quotes: with letters
-        # beyond ASCII it fails (3507), else its catalogue has another text.
-        trigger_second_mark='"',
         quotes_by_session=True,
         session_name="program_name",
         compares_by_case=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from eventlog.core.errors import EventlogError
 from eventlog.sql.common.capacity import Capacity
 from eventlog.sql.common.dialect import Dialect, Together
 from eventlog.sql.postgresql.column_types import EXPRESSIONS, KEY_TYPES
@@ -26,13 +27,17 @@ _CAPACITY = Capacity(
 )
 
 
+class NoEncoding(EventlogError):
+    """the database's encoding is SQL_ASCII, which stores any bytes: move it to one in UTF8"""
+
+
 def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """Return a connection that exchanges bytes if its database is of the encoding SQL_ASCII."""
+    """Return a connection; raise NoEncoding if its database is of none."""
     connection = connect(**arguments)
     if driver == "psycopg":
-        from eventlog.sql.postgresql import sql_ascii  # it imports the driver
-
-        sql_ascii.prepare(connection)
+        if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+            connection.close()
+            raise NoEncoding
         connection.prepare_threshold = None  # pipeline.py prepares what comes often
     return connection
 

@@ -94,18 +94,6 @@ def _position(checked: Checked) -> Iterator[Finding]:
         )
 
 
-def _encoding(checked: Checked) -> Iterator[Finding]:
-    for (encoding,) in checked.ask("check_encoding"):
-        yield Finding(
-            checked.log.table,
-            f"its database's encoding is {encoding}, which stores any bytes: a row with bytes that are not"
-            " UTF-8 gets E, for no document can carry them",
-            "mend the values that eventlog errors lists, or move to a database in UTF8",
-            fault=False,
-            shown=True,
-        )
-
-
 def _made_anew(checked: Checked) -> Iterator[Finding]:
     for entry in checked.record:
         relation = checked.catalogue.at(entry.place)
@@ -150,7 +138,6 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _composite,
     _sequence,
     _position,
-    _encoding,
     _made_anew,
     _not_on_record,
 )

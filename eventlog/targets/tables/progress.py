@@ -67,7 +67,7 @@ class FullLoads:
         self._loading = {(schema, name) for schema, name in found["loading"]}
 
     def look(self, changes: Sequence[Change]) -> Fresh:
-        """Return all of the changes, with the tables that they load in full."""
+        """Return all of the changes, with the tables that they load anew."""
         loaded, begun = dict[Named, None](), dict[Named, None]()
         for change in changes:
             named = change.schema, change.table

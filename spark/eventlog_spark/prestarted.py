@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from eventlog.cli import main
-from eventlog_spark.cluster.session import start
+from eventlog_spark.session import start
 
 
 def run() -> None:

@@ -9,13 +9,17 @@ from pathlib import Path
 from textwrap import wrap
 
 import pytest
-from eventlog_spark.io.entries import read_file
-from eventlog_spark.io.storage import File
-from eventlog_spark.io.task import Task
+from eventlog_spark.fold import FoldToDocuments
+from eventlog_spark.log_rows import LogReading
+from eventlog_spark.result_rows import Documents
+from eventlog_spark.streams import ReadLog
 from sqlalchemy.engine import Engine
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
+from eventlog.core.formats import Shape
+from eventlog.files.inputs import open_sources
+from eventlog.fold import Rules
 from eventlog.jobs.report import Report
 from eventlog.sinks.http import HttpSettings, HttpSink
 from eventlog.sql.postgresql import POSTGRESQL
@@ -23,13 +27,15 @@ from eventlog.targets.tables.database import Database as DatabaseTarget
 from eventlog.targets.tables.settings import ApplySettings
 from eventlog.targets.tables.table_writer import TableWriter
 from eventlog.transfer.loop import transfer
+from eventlog.xds.settings import XdsSettings
 from tests.databases import Database
 from tests.project.walks import ROOT, recorded
 from tests.publisher.world import World, key
 from tests.sequence.test_topics import Brokers, feed
 from tests.sequence.test_transactions import event
 from tests.sinks.receivers import Answering, receiver, say
-from tests.spark.test_columnar import make, shuffled, written
+from tests.spark.helpers import TABLES
+from tests.spark.test_document_rows import batches, shuffled
 
 pytestmark = pytest.mark.quick
 
@@ -99,14 +105,19 @@ def backlog_row(folder: Path) -> list[str]:
         "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
         "1,2,usr,idu=1,fname,Jack,John\n"
     )
-    task = make(Task, folder / "out")
+    tables = tablesfile.read(TABLES)
+    reading = LogReading(tables, Rules(), "2025-01-01T00:00:00", None, frozenset())
+    fold = FoldToDocuments(reading, Documents(tables, XdsSettings()))
     with recorded() as modules:
-        (item,) = read_file(File(str(log), "csv", 0, 0), "2025-01-01 00:00:00")
-        assert not isinstance(item, Refused)
-        rows = shuffled([(*item[0],)])
-        text, summary, refused = written(task, rows, 10)
-    assert (summary.events, refused) == ({"usr modify": 1}, set())
-    assert "John" in text
+        sources = open_sources([str(log)], Shape.ROWS, "csv")
+        (read,) = ReadLog(reading)(0, sources)
+        (row,) = read.to_pylist()
+        names = ("table_name", "table_key", "column_name", "old_value", "new_value")
+        cells = (row["record_id"], "N", row["kind"], row["event_time"], None, *(row[name] for name in names))
+        (made,) = fold(batches(shuffled([cells]), 10))
+    (document,) = made.to_pylist()
+    assert document["refused"] is None
+    assert "John" in document["document"]
     return modules
 
 

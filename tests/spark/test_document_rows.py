@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from eventlog_spark.backlog.document_rows import FoldToDocuments
-from eventlog_spark.backlog.plain_fold import FoldToRows
-from eventlog_spark.io.current_files import asked
-from eventlog_spark.io.frame_rows import Documents
-from eventlog_spark.io.log_frames import LogReading
-from eventlog_spark.io.shuffle import pack_cells, pack_name, unpack_name
-from eventlog_spark.io.spelling import spell
+from eventlog_spark.current_rows import asked
+from eventlog_spark.fold import FoldToDocuments
+from eventlog_spark.log_rows import LogReading
+from eventlog_spark.plain_fold import FoldToRows
+from eventlog_spark.result_rows import Documents
+from eventlog_spark.shuffle import pack_cells, pack_name, unpack_name
+from eventlog_spark.spelling import spell
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 

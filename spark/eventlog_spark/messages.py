@@ -34,10 +34,10 @@ from eventlog.qlik.sequenced_messages import (
     stated,
     with_place,
 )
-from eventlog_spark.io.batches import answer, answers_of, bounded, pack, unpack
-from eventlog_spark.io.frame_columns import message_rows, messages_of, source_named, source_of
-from eventlog_spark.io.frame_rows import FrameForm, FrameRow
-from eventlog_spark.sequence.range_join import FACTS, ITEM, ORDER, REFUSED, RangeJoin, in_ranges, joined
+from eventlog_spark.batches import answer, answers_of, bounded, pack, unpack
+from eventlog_spark.message_frames import message_rows, messages_of, source_named, source_of
+from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, RangeJoin, in_ranges, joined
+from eventlog_spark.result_rows import FrameForm, FrameRow
 
 MessageTable = tuple[str, str | None, str]  # the task, the schema, the table
 _UNNAMED_TASK: Final = (0, "")  # the inputs of no named task

@@ -18,7 +18,7 @@ from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sequence.transactions import assemble
-from eventlog_spark.io.frame_rows import FrameForm, Good, batches_of_changes
+from eventlog_spark.result_rows import FrameForm, Good, batches_of_changes
 
 RecordsOf = Callable[[Iterable[pa.RecordBatch]], Iterator[Any]]  # of the batches of a range
 

@@ -23,8 +23,8 @@ from eventlog.neutral import dumps, refuse
 from eventlog.targets.tables.cells import ToCell
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
-from eventlog_spark.io.arrow_values import type_of, value_maker
-from eventlog_spark.io.batches import bounded
+from eventlog_spark.arrow_values import type_of, value_maker
+from eventlog_spark.batches import bounded
 
 FrameRow = tuple[Any, ...]
 Good = Callable[[Iterable[Any]], Iterator[Any]]  # yields the records that are not refused

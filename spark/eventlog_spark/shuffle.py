@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
-from eventlog.columnar.vectors import Flags, Ints, codes, offsets
+from eventlog.columnar.vectors import Ints, offsets
+from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import WrongRow
-from eventlog.fold import CurrentRow, Fate, ObjectName
+from eventlog.fold import Answer, CurrentRow, Fate
 
 # What a row is: an event type 1 to 8, a current row, or one that only counts.
 CURRENT: Final = 0
@@ -29,6 +30,13 @@ NOT_NEW: Final = 11
 LOOPBACK: Final = 12
 FUTURE: Final = 13
 
+ROWS: Final = pa.schema(
+    [("record_id", pa.int64()), ("kind", pa.int8()), ("event_type", pa.int8())]
+    + [(name, pa.string()) for name in (*COLUMNS[5:], *COLUMNS[3:5], "logged", "meets")]
+)
+SCHEMA: Final = "record_id long, kind byte, event_type byte, " + ", ".join(
+    f"{field.name} string" for field in list(ROWS)[3:]
+)
 FATES: Final = {NOT_NEW: Fate.NOT_NEW, LOOPBACK: Fate.LOOPBACK, FUTURE: Fate.FUTURE}
 
 # --- where rows meet
@@ -37,9 +45,9 @@ _WORTH = 1 << 20  # bytes, by Spark's estimate, that are worth a task
 _ORDER = ("h", "table_name", "table_key", "record_id")
 
 
-def group_rows(rows: Any, object_hash: Any, partitions: int | None = None) -> Any:
+def group_rows(rows: Any, partitions: int | None = None) -> Any:
     """Return the rows of each object in one task, sorted. Without a number of tasks the size decides it."""
-    hashed = rows.withColumn("h", object_hash)
+    hashed = rows.withColumn("h", _together())
     tasks = partitions or few_tasks(rows)
     spread = hashed.repartition(tasks, "h") if tasks else hashed.repartition("h")
     ordered = spread.sortWithinPartitions(*_ORDER)
@@ -57,15 +65,14 @@ def few_tasks(rows: Any) -> int | None:
     return tasks if tasks < int(spark.conf.get("spark.sql.shuffle.partitions")) else None
 
 
-def by_object() -> Any:
-    """Bring the rows of one object together; rows without an object are spread."""
-    of_object = f.xxhash64("table_name", "table_key")
-    return f.when(f.col("kind").between(0, 8), of_object).otherwise(f.xxhash64("record_id"))
-
-
-def by_current_row() -> Any:
-    """Bring the rows of one object together, and objects that need one current row to that row."""
-    return f.when(f.col("meets").isNotNull(), f.xxhash64("meets")).otherwise(by_object())
+def _together() -> Any:
+    """Bring the rows of one object together, and objects that need one current row to that row; rows without
+    an object are spread.
+    """
+    of_object = f.when(f.col("kind").between(0, 8), f.xxhash64("table_name", "table_key"))
+    return f.coalesce(
+        f.when(f.col("meets").isNotNull(), f.xxhash64("meets")), of_object, f.xxhash64("record_id")
+    )
 
 
 # --- names
@@ -105,20 +112,6 @@ def unpack_name(name: str | None) -> RowName:
     return RowName(table, column if equals else None)
 
 
-def object_begins(rows: pa.RecordBatch) -> Flags:
-    """Return for each row whether its object is another than that of the row before."""
-    keys = rows.column("table_key")
-    begins = np.ones(len(keys), np.bool_)
-    begins[1:] = pc.fill_null(pc.not_equal(keys[1:], keys[:-1]), True).to_numpy(zero_copy_only=False)
-    numbers, names = codes(rows.column("name"))
-    tables = [unpack_name(name).table for name in names]
-    if len(set(tables)) > 1:
-        number_of = {table: number for number, table in enumerate(tables)}
-        table = np.array([number_of[table] for table in tables])[numbers]
-        begins[1:] |= table[1:] != table[:-1]
-    return begins
-
-
 # --- current rows
 
 _CELLS = 64  # more than are ever filled in, so that the object takes the plain way
@@ -130,10 +123,12 @@ def unreadable_row(reason: str) -> CurrentRow:
     return (reason, *[None] * _CELLS, _MARK)
 
 
-def fault_of(cells: CurrentRow) -> WrongRow | None:
-    """Return why the row has no cells, if it has none."""
-    real = len(cells) != _CELLS + 2 or cells[-1] != _MARK
-    return None if real else WrongRow(cells[0] or "")
+def answer_of(rows: Sequence[CurrentRow]) -> Answer:
+    """Return the current rows of an object, or why it has none that could be read."""
+    for cells in rows:
+        if len(cells) == _CELLS + 2 and cells[-1] == _MARK:
+            return WrongRow(cells[0] or "")
+    return rows
 
 
 class PackedCells(NamedTuple):
@@ -141,14 +136,6 @@ class PackedCells(NamedTuple):
 
     lengths: str
     text: str
-
-
-def packed_cells(cells: Sequence[Any]) -> tuple[Any, Any]:
-    """Return the lengths and the text as columns, made of columns of texts."""
-    if not cells:
-        return f.lit(""), f.lit("")
-    sizes = [f.coalesce(f.octet_length(cell), f.lit(-1)).cast("string") for cell in cells]
-    return f.concat_ws(",", *sizes), f.concat(*(f.coalesce(cell, f.lit("")) for cell in cells))
 
 
 def pack_cells(cells: Sequence[str | None]) -> PackedCells:
@@ -201,10 +188,6 @@ class ShuffledRow(NamedTuple):
     def current(self) -> CurrentRow:
         """Return the cells of a current row, which are in the place of values."""
         return unpack_cells(self.old_value or "", self.new_value or "")
-
-    @property
-    def object(self) -> ObjectName:
-        return self.table_name, self.table_key
 
 
 _VALUES = ("old_value", "new_value", "event_time", "perpetrator", "logged")

@@ -14,8 +14,7 @@ from typing import Any
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.extras import extra
-from eventlog_spark.cluster.java import find_java, scratch
-from eventlog_spark.cluster.stores import StoreLost
+from eventlog_spark.java import find_java, scratch
 
 # What a task of ours needs, whatever the cluster: one clock, batches that suit Arrow, no guessing of plans.
 _CONF = {
@@ -125,8 +124,6 @@ def translated() -> Iterator[None]:
 
     try:
         yield
-    except StoreLost as fault:
-        raise EventlogError(str(fault)) from None
     except (PySparkException, Py4JError) as fault:
         messages = _OWN_ERROR.findall(str(fault))
         raised = [f"a worker of Spark failed: {words}" for words in _RAISED.findall(str(fault))]

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar import CurrentColumns, Engine, Events, one_by_one
+from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
 from eventlog.columnar.templates import OPS
-from eventlog.columnar.vectors import Flags, Ints, flags, numbers, spread
+from eventlog.columnar.vectors import Flags, Ints, codes, flags, numbers, spread
 from eventlog.core.tables import Table
 from eventlog.fold import Answer, CurrentRow, Fate, QueryKey
 from eventlog.xds.documents import HEAD, TAIL
-from eventlog_spark.backlog.batch_rows import log_rows, named, row_cells
-from eventlog_spark.backlog.plain_fold import FoldToRows
-from eventlog_spark.io.batches import narrowed
-from eventlog_spark.io.current_files import asked
-from eventlog_spark.io.frame_rows import Documents, document_columns
-from eventlog_spark.io.log_frames import LogReading
-from eventlog_spark.io.shuffle import CURRENT, UNREADABLE, shuffled_rows
+from eventlog_spark.batches import narrowed
+from eventlog_spark.current_rows import asked
+from eventlog_spark.log_rows import LogReading
+from eventlog_spark.plain_fold import FoldToRows
+from eventlog_spark.result_rows import Documents, document_columns
+from eventlog_spark.shuffle import (
+    CURRENT,
+    UNREADABLE,
+    answer_of,
+    shuffled_rows,
+    unpack_all_cells,
+    unpack_name,
+)
 
 
 class FoldToDocuments:
@@ -61,6 +67,7 @@ class _Fold:
 
     def __init__(self, reading: LogReading, form: Documents) -> None:
         self._form = form
+        self._tables = reading.tables
         self._plain = FoldToRows(reading, form)
         self._engine = Engine(
             reading.tables,
@@ -119,7 +126,7 @@ class _Fold:
             return np.zeros(len(kinds), np.bool_)
         hashes = self._batch.column("h").to_numpy()
         is_log = kinds > CURRENT
-        wanted = hashes[is_log & np.isin(self._batch.column("record_id").to_numpy(), ids)]
+        wanted = hashes[is_log & np.isin(numbers_of(self._batch), ids)]
         found: Flags = (is_log | (kinds == CURRENT)) & np.isin(hashes, wanted)
         return found
 
@@ -130,8 +137,9 @@ class _Fold:
         rows = log_rows(self._log)
         asking = np.flatnonzero((rows.kinds > 4) & flags(self._log.column("meets").is_valid()))
         own = rows.keys.take(pa.array(asking))
-        tables = flags(pc.starts_with(self._log.column("meets").take(pa.array(asking)), f"{table} ("))
-        asking, own = asking[tables], own.filter(pa.array(tables))
+        names, _ = named(self._log.column("name").take(pa.array(asking)))
+        of_table = flags(pc.equal(names, self._tables.name_of(table)))
+        asking, own = asking[of_table], own.filter(pa.array(of_table))
         first = pc.index_in(keys, value_set=own).to_numpy(zero_copy_only=False).astype(np.int64)
         meets = self._log.column("meets").take(pa.array(asking[first]))
         both = numbers(pa.concat_arrays([meets, self._current.column("meets")]))
@@ -143,7 +151,7 @@ class _Fold:
 
     def _lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the current rows of one object, for the plain fold."""
-        return self._answers.get(asked(table, key), ())
+        return answer_of(self._answers.get(asked(table, key), ()))
 
     @cached_property
     def _answers(self) -> dict[str, list[CurrentRow]]:
@@ -151,3 +159,51 @@ class _Fold:
         for row in shuffled_rows([self._current]):
             answers.setdefault(row.table_key, []).append(row.current)
         return answers
+
+
+def row_cells(table: Table, objects: Ints, rows: pa.RecordBatch) -> CurrentColumns:
+    """Return the cells of these current rows by column; objects whose rows have other columns than the table
+    are uncertain.
+    """
+    order = np.argsort(objects, kind="stable")
+    found, counts = unpack_all_cells(rows.column("old_value"), rows.column("new_value"))
+    begins = np.cumsum(counts) - counts
+    right = order[counts[order] == len(table.data)]
+    columns = [found.take(pa.array(begins[right] + at)) for at in range(len(table.data))]
+    return CurrentColumns(objects[right], columns, np.unique(objects[counts != len(table.data)]))
+
+
+def log_rows(batch: pa.RecordBatch) -> Rows:
+    """Return the log rows of a batch that has no others, each under the names by which it was logged."""
+    column = batch.column
+    ids, kinds = (column(name).to_numpy().astype(np.int64) for name in ("record_id", "kind"))
+    tables, columns = named(column("name"))
+    keys = column("table_key")
+    logged = column("logged").to_pylist() if "logged" in batch.schema.names else []
+    if any(logged):
+        own = [name and unpack_name(name) for name in logged]
+        tables, keys = (
+            pc.coalesce(pa.array([name and name[at] for name in own], pa.string()), side.cast(pa.string()))
+            for at, side in enumerate((tables, keys))
+        )
+    return Rows(ids, kinds, tables, keys, columns, column("old_value"), column("new_value"))
+
+
+def numbers_of(batch: pa.RecordBatch) -> Ints:
+    """Return the record_ids of rows, 0 of a row without one."""
+    found: Ints = batch.column("record_id").fill_null(0).to_numpy()
+    return found
+
+
+def named(names: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return the tables and the columns of packed names."""
+    numbers, packed = codes(names)
+    tables, columns = zip(*map(unpack_name, packed), strict=True) if packed else ((), ())
+    return _each(numbers, tables), _each(numbers, columns)
+
+
+def _each(numbers: Ints, texts: Sequence[str | None]) -> pa.Array:
+    """Return the text of each number."""
+    numbered = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    to = np.array([numbered[text] for text in texts], np.int64)
+    return pa.DictionaryArray.from_arrays(pa.array(to[numbers]), pa.array(list(numbered), pa.string()))

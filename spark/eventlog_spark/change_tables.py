@@ -23,10 +23,10 @@ from eventlog.qlik import sequence
 from eventlog.qlik.headers import NAMES
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog.qlik.tables import TableSettings
-from eventlog_spark.io.batches import answer, answers_of
-from eventlog_spark.io.frame_columns import check_single_values
-from eventlog_spark.io.frame_rows import FrameForm
-from eventlog_spark.sequence.range_join import ITEM, RangeJoin, in_ranges, joined
+from eventlog_spark.batches import answer, answers_of
+from eventlog_spark.message_frames import check_single_values
+from eventlog_spark.ranges import ITEM, RangeJoin, in_ranges, joined
+from eventlog_spark.result_rows import FrameForm
 
 
 def changes_of_tables(

@@ -17,8 +17,8 @@ from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.formats import format_named
 from eventlog.library import changes_of
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog_spark.io.batches import bounded
-from eventlog_spark.io.frame_columns import (
+from eventlog_spark.batches import bounded
+from eventlog_spark.message_frames import (
     check_single_values,
     message_rows,
     messages_of,
@@ -28,7 +28,7 @@ from eventlog_spark.io.frame_columns import (
     source_named,
     source_of,
 )
-from eventlog_spark.io.frame_rows import FrameForm, rows_of_changes
+from eventlog_spark.result_rows import FrameForm, rows_of_changes
 
 _STREAM = ("path", "content")
 _PIECE = 1 << 20  # bytes of a stream that are read at a time

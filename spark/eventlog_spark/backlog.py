@@ -251,24 +251,24 @@ class Output:
         counts = seen.get
         operations = {name: counts[name] for name in _OPERATIONS if counts.get(name)}
         documents = counts["records"] - counts["refused"]
-        if not counts["refused"]:
-            return Result(documents, 0, operations, time.monotonic() - began)
-        ids = ["record_ids"] if "record_ids" in made.columns else []
-        bad = made.where("refused is not null").select(*ids, "refused", "record")
-        bad.write.mode("overwrite").json(self.place("refused"))
-        reasons = [row.refused for row in self.refused()[:_EXAMPLES]]
+        if counts["refused"] or self._exists("refused"):  # of a run that died
+            ids = ["record_ids"] if "record_ids" in made.columns else []
+            bad = made.where("refused is not null").select(*ids, "refused", "record")
+            bad.write.mode("overwrite").json(self.place("refused"))
+        reasons = [row.refused for row in self.refused(_EXAMPLES)] if counts["refused"] else []
         return Result(documents, counts["refused"], operations, time.monotonic() - began, reasons)
 
     def place(self, name: str) -> str:
         """Return a place in the folder, as Spark names it."""
         return f"{self._place}/{name}"
 
-    def refused(self) -> list[Any]:
-        """Return the refused records that were written."""
+    def refused(self, most: int | None = None) -> list[Any]:
+        """Return the refused records that were written, or the first of them."""
         schema = "record_ids array<long>, refused string, record string"
         if not self._exists("refused"):
             return []
-        rows: list[Any] = self._spark.read.schema(schema).json(self.place("refused")).collect()
+        frame = self._spark.read.schema(schema).json(self.place("refused"))
+        rows: list[Any] = (frame if most is None else frame.limit(most)).collect()
         return rows
 
     def _writer(self, frame: Any) -> Any:
@@ -309,7 +309,7 @@ _PROTOCOL: Final = "spark.sql.sources.commitProtocolClass"
 
 def check_committer(spark: Any, output: str) -> None:
     """Raise Misuse if a failed task could leave its documents in a store."""
-    if is_remote(output) and spark.conf.get(_PROTOCOL, "").endswith("PathOutputCommitProtocol"):
+    if not is_remote(output) or spark.conf.get(_PROTOCOL).endswith("PathOutputCommitProtocol"):
         return
-    if is_remote(output) and spark.conf.get(_ALGORITHM, "1") != "1":
+    if spark.conf.get(_ALGORITHM, "1") != "1":
         raise Misuse(f"{output}: a failed task could leave its documents there: use --conf {_ALGORITHM}=1")

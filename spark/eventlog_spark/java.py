@@ -72,9 +72,7 @@ def scratch() -> Path:
 
 
 def _wrapped(home: Path) -> Path:
-    """Return the same home with a `java` that leaves that module out; HDFS's library looks for its other
-    files.
-    """
+    """Return the same home with a `java` that leaves that module out."""
     wrapper = scratch()
     for part in home.iterdir():
         if part.name != "bin":

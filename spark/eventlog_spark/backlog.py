@@ -130,9 +130,9 @@ class Result:
 
 
 def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Result:
-    """Write the output of a backlog of files, and say what it is."""
+    """Write the output of a backlog of files, and report what it is."""
     backlog.check()
-    output = Output(spark, backlog)
+    output = OutputFolder(spark, backlog)
     if output.done() is not None:
         raise Misuse(f"{backlog.job.output} holds a backlog that is done: name another folder, or remove it")
     say("fold" if backlog.job.source.folded else "convert")
@@ -214,7 +214,7 @@ def _in_order(stream: Sequence[InputFile], job: Job) -> list[InputFile]:
 # --- what is written
 
 
-class Output:
+class OutputFolder:
     """The folder of a backlog, on a disk that all machines share or in a store."""
 
     def __init__(self, spark: Any, backlog: Backlog) -> None:

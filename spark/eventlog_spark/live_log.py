@@ -49,7 +49,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Failure, RememberedBatch, Work
 from eventlog.xds.documents import document
 from eventlog_spark import log_rows
-from eventlog_spark.backlog import Backlog, Output, Say
+from eventlog_spark.backlog import Backlog, OutputFolder, Say
 from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import FIRST, asked
 from eventlog_spark.library import folded
@@ -82,7 +82,7 @@ class Live:
 
 
 class Finished(NamedTuple):
-    """What a run came to."""
+    """The counts of a run."""
 
     documents: int
     refused: int
@@ -129,7 +129,7 @@ class _Run:
         self._readable = read_readable(store.engine, store.log, tables)
         self._backlog = replace(backlog, job=replace(backlog.job, tables=tables))
         self._reading = self._backlog.reading(list(self._readable))
-        self._output = Output(spark, self._backlog)
+        self._output = OutputFolder(spark, self._backlog)
 
     def run(self) -> Finished:
         """Write what is not yet written, and finish what is not yet finished."""

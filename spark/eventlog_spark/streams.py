@@ -70,7 +70,7 @@ def _opened(source: Source[Any] | Refused) -> Source[Any]:
 
 @dataclass(frozen=True)
 class Convert:
-    """Converts the changes of a stream to lines of the target, as `convert` does."""
+    """A conversion of the changes of a stream to lines of the target, as `convert` does."""
 
     job: Job
     given: Mapping[str, Any]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.backlog import Backlog, Output, run
+from eventlog_spark.backlog import Backlog, OutputFolder, run
 
 from eventlog.core.errors import Misuse
 from tests.spark.helpers import CLOCK, TABLES, backlogged, by_object, converted, job, lines, write_log
@@ -56,7 +56,7 @@ def test_a_job_that_died_is_run_again(
     def die(output: object, marker: str) -> None:
         raise Died
 
-    monkeypatch.setattr(Output, "finish", die)
+    monkeypatch.setattr(OutputFolder, "finish", die)
     wanted = Backlog(job([log], tmp_path / "out"), CLOCK, partitions=2)
     with pytest.raises(Died):
         run(spark, wanted)

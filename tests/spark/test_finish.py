@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from eventlog_spark import live_log
-from eventlog_spark.backlog import Output
+from eventlog_spark.backlog import OutputFolder
 from sqlalchemy.engine import Engine
 
 from eventlog.sql.log.store import Store
@@ -161,7 +161,7 @@ def test_documents_of_a_run_that_left_no_marker_are_replaced(
     def die(output: object, marker: str) -> None:
         raise Died
 
-    monkeypatch.setattr(Output, "finish", die)
+    monkeypatch.setattr(OutputFolder, "finish", die)
     with pytest.raises(Died):
         backlog(spark, store, tmp_path / "out", finish=True)
     before = documents(tmp_path / "out")

@@ -14,6 +14,7 @@ from eventlog.columnar.templates import OPS
 from eventlog.columnar.vectors import Flags, Ints, codes, flags, numbers, spread
 from eventlog.core.tables import Table
 from eventlog.fold import Answer, CurrentRow, Fate, QueryKey
+from eventlog.log_files.by_column.object_spool import MOST, ObjectTooLarge
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog_spark.batches import narrowed
 from eventlog_spark.current_rows import asked
@@ -58,6 +59,9 @@ def whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield pa.concat_batches([*pending, batch.slice(0, begin)])
             pending = []
         pending.append(batch.slice(begin))
+        size = sum(part.nbytes for part in pending)
+        if size > MOST:
+            raise ObjectTooLarge(sum(part.num_rows for part in pending), size)
     if pending:
         yield pa.concat_batches(pending)
 

@@ -216,8 +216,17 @@ class Directory:
         further = () if name in self._plain else tuple(self._schemas_in(name))
         stub = self._tables(further).find(name)
         if stub is None:
-            raise NoSuchTable(name)
+            return self._unlisted(name)
         return self._catalogue.relation(stub.schema or "", stub.name)
+
+    def _unlisted(self, name: str) -> Relation:
+        """Return the table of exactly that name: MariaDB lists none that DDL replaces at this moment, but a
+        look at one waits for the DDL."""
+        splits = [(name[: dot.start()], name[dot.end() :]) for dot in re.finditer(r"\.", name)]
+        for place in ((self._catalogue.home(), name), *splits):
+            if relation := self._catalogue.at(place):
+                return relation
+        raise NoSuchTable(name)
 
     def standing(self, names: Iterable[str]) -> Iterator[Table]:
         """Yield the tables of these names that there are."""

@@ -89,8 +89,10 @@ class Witness(Replica):
         """Apply an event; one that does not fit is kept, with its place."""
         before = len(self.faults)
         again = self.counts["again"]
-        super().take(event)
         key, row = object_of(event), first_row(event)
+        if event.tag == "delete" and self._is_unsure(key):
+            self.rows.setdefault(key, {})
+        super().take(event)
         came = self._note(event, "again" if self.counts["again"] > again else "")
         rows = row, last_row(event)
         self.reported += ((key, rows, f"{words}; came of it: {came}") for words in self.faults[before:])
@@ -100,6 +102,11 @@ class Witness(Replica):
                 self.reported.append((key, rows, f"no writer deleted {key}; came of it: {came}"))
         if self.counts["again"] == again:
             self._keep(event)
+
+    def _is_unsure(self, key: str) -> bool:
+        """Return whether a publisher that compares cannot know if the object is there: its last event was
+        refused."""
+        return self._table.is_compared and self._came.get(key, [""])[-1].endswith("refused")
 
     def may_refuse(self, event: Any) -> bool:
         """Return whether an event may be answered with error; if the publisher compares, not a taken one."""

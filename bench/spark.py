@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 from eventlog_spark import documents
-from eventlog_spark.backlog.job import Backlog, run_job
-from eventlog_spark.cluster.session import start
+from eventlog_spark.backlog import Backlog, run
+from eventlog_spark.session import start
 from pyspark.sql import functions as f
 
 from eventlog.core import tablesfile
@@ -134,7 +134,7 @@ def floor(spark: Any, names: list[str], out: Path, hashed: bool) -> None:
 
 def ours(spark: Any, names: list[str], out: Path, current: tuple[tuple[str, str], ...] = ()) -> None:
     job = Job("log", "xds", tuple(names), str(out), tables=TABLES, current=current)
-    run_job(spark, Backlog(job, "2025-01-01 00:00:00", partitions=PARTS))
+    run(spark, Backlog(job, "2025-01-01 00:00:00", partitions=PARTS))
 
 
 def frames(spark: Any, names: list[str], out: Path, current: tuple[tuple[str, str], ...] = ()) -> None:

@@ -22,7 +22,6 @@ from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import declared
-from eventlog.files.output_files import need_folder
 from eventlog.jobs.job import Job
 from eventlog.publisher.config import Config, read_config
 from eventlog.publisher.open_log import TablePublishing, opened
@@ -30,7 +29,7 @@ from eventlog.publisher.session import read_rules
 from eventlog.sequence.ordered import SEQUENCERS
 
 if TYPE_CHECKING:
-    from eventlog_spark.backlog.live_log import Live
+    from eventlog_spark.live_log import Live
 
 _OF_SEQUENCES = ("sequence", "as-is")
 
@@ -60,12 +59,16 @@ def _settings(file: Path | None, place: Mapping[str, Any], given: Mapping[str, A
 @click.argument("inputs", nargs=-1)
 @database_options
 @click.option("--from", "source_format", type=FORMAT_NAMES, required=True, help="what the inputs hold")
-@click.option("--to", "target_format", type=FORMAT_NAMES, required=True, help="what to write")
+@click.option(
+    "--to", "target_format", type=click.Choice(["xds", "changes"]), required=True, help="what to write"
+)
 @click.option("-o", "--output", required=True, help="the folder to write, also in a store: s3a://…")
 @click.option(
     "--as", "container", help="the inputs' container, if their names do not show it: csv, jsonl, parquet, …"
 )
-@click.option("--output-as", "output_container", help="the parts' container; for xds also parquet")
+@click.option(
+    "--output-as", "output_container", help="parquet, with the facts of each document  [default: lines]"
+)
 @tables_option
 @current_option
 @click.option(
@@ -84,7 +87,6 @@ def _settings(file: Path | None, place: Mapping[str, Any], given: Mapping[str, A
 @click.option("--finish", is_flag=True, help="give the rows of a live log their letters when they are out")
 @click.option("--delete-from-log", is_flag=True, help="with --finish: delete the rows that did not fail")
 @click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
-@click.option("--refused", type=click.Path(path_type=Path), help="also keep bad records here, unchanged")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
 @settings_options([*DECLARING, ("the tables of a live log", TablePublishing)])
 @job_options
@@ -105,15 +107,14 @@ def backlog(
     """Read INPUTS and write them in another format, as `convert` would, on Spark.
 
     INPUTS are files, folders or globs, also of a store (s3a://…); without any, the log of --url is read.
-    The folder that is written holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused
-    records in `_refused`. The same inputs and settings again change nothing.
+    The folder that is written holds `documents`, and refused records in `refused`; it is complete
+    when it holds `done`. A run that died is run again.
     """
     with extra("spark", "a backlog"):
-        from eventlog_spark.backlog.job import Backlog
-        from eventlog_spark.backlog.run import run
+        from eventlog_spark.backlog import Backlog, run
+        from eventlog_spark.live_log import run_live
+        from eventlog_spark.session import session, translated
     _check(options, order)
-    if options.refused is not None:
-        need_folder(options.refused, str(options.refused))
     with ExitStack() as stack:
         flags: dict[str, Any] = {
             "url": options.url,
@@ -123,9 +124,12 @@ def backlog(
         }
         flags["delete_from_log"] = delete_from_log or None
         live, given = _live_log(options, config, flags, finish, stack)
-        job = Backlog(_job(options, given), clock(), order, documents or 0, partitions or 0, options.strict)
-        left_out = run(job, live, master, dict(conf), options.refused, print_sentence)
-    if left_out:
+        job = Backlog(_job(options, given), clock(), order, documents or 0, partitions, options.strict)
+        job.check()
+        stack.enter_context(translated())
+        spark = stack.enter_context(session(master, dict(conf)))
+        done = run(spark, job, print_sentence) if live is None else run_live(spark, job, live, print_sentence)
+    if done.refused:
         sys.exit(1)
 
 
@@ -151,7 +155,7 @@ def _live_log(
         return None, given
     if options.source_format != "log":
         raise Misuse("name the files, folders or globs to read; only a log is read from a database")
-    from eventlog_spark.backlog.live_log import Live
+    from eventlog_spark.live_log import Live
 
     settings = _settings(config, flags, given)
     live = Live(stack.enter_context(opened(settings)), settings, finish)

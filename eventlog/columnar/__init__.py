@@ -15,7 +15,6 @@ runs         rows become events                                                 
 plain        objects in doubt, the plain way
 engine       all of that, one batch at a time
 packing      events put into documents
-oversized_object   a life larger than memory, by `life_facts` and `cuts`
 """
 
 from eventlog.columnar.batch import Rows

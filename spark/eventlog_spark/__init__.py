@@ -1,10 +1,9 @@
 """The same fold and formats on a backlog of any size: Spark carries rows, `eventlog` gives them meaning.
 
 library       DataFrames in, DataFrames out: what `import eventlog_spark` offers
-backlog       a folder of documents or changes, made of a log or of other inputs
-sequence      change tables and messages, whose records depend on each other
-io            files and DataFrames, in and out, and how rows travel between
-cluster       Spark itself
+backlog       the command: inputs are read, folded by the library, and written by Spark
+live_log      a log in a database: copied in one snapshot, folded as a backlog, finished
+session       a Spark that starts by itself
 """
 
 from importlib import import_module
@@ -12,7 +11,7 @@ from importlib import import_module
 from eventlog.core.extras import extra
 
 _HOME = "eventlog_spark.library"
-_NAMES = ("changes", "current", "documents", "log")
+_NAMES = ("changes", "current", "documents", "log", "table_key")
 
 
 def __getattr__(name: str) -> object:

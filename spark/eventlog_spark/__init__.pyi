@@ -4,3 +4,4 @@ from eventlog_spark.library import changes as changes
 from eventlog_spark.library import current as current
 from eventlog_spark.library import documents as documents
 from eventlog_spark.library import log as log
+from eventlog_spark.library import table_key as table_key

@@ -6,16 +6,16 @@ reason. Settings are those of the command line, under their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.core import settings
+from eventlog.core import settings, tablekey
 from eventlog.core.entry import read_event_time
-from eventlog.core.errors import Misuse
+from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
@@ -24,16 +24,16 @@ from eventlog.library import clock_of, read_given
 from eventlog.log import LogSettings
 from eventlog.log_files.current import keyed
 from eventlog.xds.settings import XdsSettings
-from eventlog_spark.backlog.document_rows import FoldToDocuments
-from eventlog_spark.backlog.plain_fold import FoldToRows
-from eventlog_spark.io import log_frames
-from eventlog_spark.io.batches import bounded
-from eventlog_spark.io.frame_rows import Changes, Documents, FrameForm, in_order
-from eventlog_spark.io.log_frames import LogReading, keyed_rows
-from eventlog_spark.io.shuffle import FATES, UNREADABLE, by_current_row, group_rows
-from eventlog_spark.sequence import one_task
-from eventlog_spark.sequence.change_tables import changes_of_tables
-from eventlog_spark.sequence.topic_messages import changes_of_messages
+from eventlog_spark import log_rows, one_task
+from eventlog_spark.batches import bounded
+from eventlog_spark.change_tables import changes_of_tables
+from eventlog_spark.current_rows import by_number, check_columns, current_rows, keyed_rows
+from eventlog_spark.fold import FoldToDocuments
+from eventlog_spark.log_rows import LogReading
+from eventlog_spark.messages import changes_of_messages
+from eventlog_spark.plain_fold import FoldToRows
+from eventlog_spark.result_rows import Changes, Documents, FrameForm, in_order
+from eventlog_spark.shuffle import FATES, UNREADABLE, group_rows
 
 _SOURCES = ("log", "qlik-table", "qlik-message", "gbase", "linter")
 
@@ -44,8 +44,9 @@ def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **give
     A row that takes no part has its `fate`. A row that cannot be understood has the reason in `refused`, and
     its `record`. `unique` means that each row has a record_id of its own, which saves a shuffle.
     """
-    reading = _reading(read_given(given, Rules, LogSettings), tables or Tables(), ())
-    read = log_frames.log_rows(rows, reading, unique)
+    reading = reading_of(read_given(given, Rules, LogSettings), tables or Tables())
+    read = log_rows.log_rows(rows, reading)
+    read = read if unique else log_rows.once(read)
     refused = f.col("kind") == UNREADABLE
     fate = f.when(refused, "refused")
     for kind, name in FATES.items():
@@ -70,11 +71,11 @@ def current(rows: Any, tables: Tables, name: str) -> Any:
     text.
     """
     table = keyed(tables, name)
-    log_frames.check_columns(table, rows)
+    check_columns(table, rows)
     texts = [(column.name, pa.string()) for column in table.data]
     schema = pa.schema([("table", pa.string()), ("key", pa.string()), *texts])
     texts_of = _Texts(table, tables.name_of(table), tuple(rows.columns), schema)
-    return log_frames.by_number(rows).mapInArrow(texts_of, from_arrow_schema(schema))
+    return by_number(rows).mapInArrow(texts_of, from_arrow_schema(schema))
 
 
 class _Texts:
@@ -146,7 +147,7 @@ def changes(
     together = one_task.in_one_task(records, source)
     columns = tuple(together.columns) if form_of.shape is Shape.ROWS else ()
     task = one_task.OneTask(source, tables, found, name, columns, form)
-    return in_order(log_frames.by_number(together).mapInArrow(task, from_arrow_schema(form.schema)))
+    return in_order(by_number(together).mapInArrow(task, from_arrow_schema(form.schema)))
 
 
 def _in_many_tasks(
@@ -171,13 +172,19 @@ def _folded(
     form: FrameForm,
 ) -> Any:
     """Return the rows of a log, folded."""
-    answers = [(keyed(tables, name), frame) for name, frame in current.items()]
-    reading = _reading(given, tables, [table for table, _ in answers])
-    read = log_frames.log_rows(rows, reading, unique).where(f.col("kind") <= 8)
-    for table, frame in answers:
-        read = read.unionByName(log_frames.current_rows(frame, table))
-    together = group_rows(read, by_current_row(), partitions)
-    return together.mapInArrow(_fold(reading, form), from_arrow_schema(form.schema))
+    answers = {keyed(tables, name): frame for name, frame in current.items()}
+    reading = reading_of(given, tables, answers)
+    read = log_rows.log_rows(rows, reading)
+    answering = [current_rows(frame, table) for table, frame in answers.items()]
+    return folded(read if unique else log_rows.once(read), answering, reading, form, partitions)
+
+
+def folded(
+    read: Any, answering: Sequence[Any], reading: LogReading, form: FrameForm, partitions: int | None
+) -> Any:
+    """Return rows of a log that were read, folded with the current rows that they meet."""
+    rows = log_rows.together([read.where(f.col("kind") <= 8), *answering])
+    return group_rows(rows, partitions).mapInArrow(_fold(reading, form), from_arrow_schema(form.schema))
 
 
 def _fold(reading: LogReading, form: FrameForm) -> FoldToRows | FoldToDocuments:
@@ -188,7 +195,8 @@ def _fold(reading: LogReading, form: FrameForm) -> FoldToRows | FoldToDocuments:
     return FoldToRows(reading, form) if plain else FoldToDocuments(reading, form)
 
 
-def _reading(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Table]) -> LogReading:
+def reading_of(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Table] = ()) -> LogReading:
+    """Return the rules by which a log is read, from settings."""
     now = given.get("now")
     clock = read_event_time(clock_of(given))
     return LogReading(
@@ -198,3 +206,15 @@ def _reading(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Tabl
         None if now is None else read_event_time(now),
         frozenset(answerable),
     )
+
+
+def table_key(column: Any) -> Any:
+    """Return the columns and values of table_keys as a map; null for what is none."""
+    return f.udf(_key_map, "map<string,string>")(column)
+
+
+def _key_map(text: str | None) -> dict[str, str] | None:
+    try:
+        return None if text is None else dict(tablekey.read(text))
+    except EventlogError:
+        return None

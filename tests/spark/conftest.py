@@ -11,7 +11,7 @@ import pytest
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     pytest.importorskip("pyspark", reason="Spark is not installed")
-    from eventlog_spark.cluster.session import start
+    from eventlog_spark.session import start
 
     running = start("local[2]", {"spark.sql.shuffle.partitions": "2"})  # few rows need few tasks
     yield running

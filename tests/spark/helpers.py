@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eventlog_spark.backlog.job import Backlog, run_job
+from eventlog_spark.backlog import Backlog, run
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
@@ -80,20 +80,34 @@ def converted(wanted: Job) -> tuple[list[str], set[tuple[str, str]]]:
     return output.read_text("utf-8").splitlines(), refused
 
 
-def backlogged(spark: Any, wanted: Job, **how: Any) -> tuple[list[str], set[tuple[str, str]]]:
-    """Return the records that the parts hold, in their order, and what was left out."""
-    result = run_job(spark, Backlog(wanted, CLOCK, **how))
+def left(refused: Iterable[tuple[str, str]]) -> Counter[str]:
+    """Return the counted reasons of what `convert` left out."""
+    return Counter(reason for _, reason in refused)
+
+
+def backlogged(spark: Any, wanted: Job, **how: Any) -> tuple[list[str], Counter[str]]:
+    """Return the records that the parts hold, in their order, and the counted reasons of refusals."""
+    result = run(spark, Backlog(wanted, CLOCK, **how))
     output = Path(wanted.output)
-    assert (output / "_SUCCESS").exists()
-    assert not (output / "_temporary").exists()
-    names = [part["name"] for part in result.manifest["parts"]]
-    assert sorted(path.name for path in output.glob("part-*")) == names
-    refused = {
-        (line["where"], line["reason"])
-        for path in output.glob("_refused/*")
-        for line in map(json.loads, path.read_text("utf-8").splitlines())
-    }
-    return [line for name in names for line in (output / name).read_text("utf-8").splitlines()], refused
+    assert (output / "documents" / "_SUCCESS").exists()
+    found = lines(output)
+    assert len(found) == result.documents
+    refused = [record["refused"] for record in refused_in(output)]
+    assert len(refused) == result.refused
+    places = "|".join(re.escape(name) for name in wanted.inputs)
+    return found, Counter(re.sub(rf"^(({places})[^ ]*|[^ ]*:\d+): ", "", reason) for reason in refused)
+
+
+def lines(output: Path) -> list[str]:
+    """Return the records of an output folder, in the order of its parts."""
+    parts = sorted(output.glob("documents/part-*"))
+    return [line for part in parts for line in part.read_text("utf-8").split("\n") if line]
+
+
+def refused_in(output: Path) -> list[dict[str, Any]]:
+    """Return the refused records of an output folder."""
+    parts = sorted(output.glob("refused/part-*"))
+    return [json.loads(line) for part in parts for line in part.read_text("utf-8").split("\n") if line]
 
 
 @contextmanager

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eventlog_spark.backlog.job import Backlog, Result
-from eventlog_spark.backlog.live_log import Live, run_live
+from eventlog_spark.backlog import Backlog
+from eventlog_spark.live_log import Finished, Live, run_live
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.jobs.job import Job
 from eventlog.publisher.config import Config
+from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.reading import Reading
 from eventlog.publisher.session import make_reader, read_rules
+from eventlog.publisher.settings import PublisherSettings
+from eventlog.sinks.sink import Sink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.log.pending import Selection
@@ -23,7 +27,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from eventlog.xds.documents import document
-from tests.spark.helpers import CLOCK
+from tests.spark.helpers import CLOCK, lines
 
 CONFIG = Config(
     {"sync_tables": "usr", "allow_loopback": True, "max_changes": 3}, tables={"usr": {"withhold": ["secret"]}}
@@ -114,17 +118,27 @@ def backlog(
     meanwhile: Callable[[], None] = lambda: None,
     finish: bool = False,
     config: Config = CONFIG,
+    at: str = "fold",
     **how: Any,
-) -> Result:
-    """Return a backlog of the log; `meanwhile` is done when its rows are frozen."""
+) -> Finished:
+    """Return a backlog of the log; `meanwhile` is done when its rows are copied, or at another step."""
     given = dict(config.given) | asdict(read_rules(config, store))
     job = Job("log", "xds", (), str(folder), given=given)
 
-    def stage(name: str) -> None:
-        if name == "fold":
+    def step(sentence: str) -> None:
+        if sentence == at:
             meanwhile()
 
-    return run_live(spark, Backlog(job, CLOCK, partitions=2, **how), Live(store, config, finish), stage)
+    return run_live(spark, Backlog(job, CLOCK, partitions=2, **how), Live(store, config, finish), step)
+
+
+def publish(store: Store, sink: Sink, config: Config = CONFIG) -> None:
+    """One cycle of a publisher."""
+    leader = store.lead("publisher")
+    assert leader is not None
+    settings = config.build(PublisherSettings)
+    with leader:
+        Publisher(store, partial(make_reader, config, store), sink, leader.epoch, 10, settings).cycle()
 
 
 def published(store: Store, config: Config = CONFIG) -> Reading:
@@ -140,4 +154,4 @@ def documents_of(reading: Reading) -> list[str]:
 
 
 def documents(folder: Path) -> list[str]:
-    return [line for path in sorted(folder.glob("part-*")) for line in path.read_text("utf-8").splitlines()]
+    return lines(folder)

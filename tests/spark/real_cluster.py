@@ -202,11 +202,11 @@ def run(folder: Path) -> dict[str, Any]:
 
 
 def documents(bucket: str) -> Iterator[str]:
-    """Return the files in the manifest."""
+    """Yield the documents of the output."""
     files = storage.filesystem()
-    reported = json.loads(files.open_input_stream(f"{bucket}/out/_manifest.json").read())
-    for part in reported["parts"]:
-        yield from files.open_input_stream(f"{bucket}/out/{part['name']}").read().decode().splitlines()
+    for name in listed(f"{bucket}/out/documents"):
+        if name.startswith("part-"):
+            yield from files.open_input_stream(f"{bucket}/out/documents/{name}").read().decode().splitlines()
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from eventlog_spark.backlog.document_rows import FoldToDocuments
-from eventlog_spark.backlog.plain_fold import FoldToRows
-from eventlog_spark.io.current_files import asked
-from eventlog_spark.io.frame_rows import Documents
-from eventlog_spark.io.log_frames import LogReading
-from eventlog_spark.io.shuffle import pack_cells, pack_name, unpack_name
-from eventlog_spark.io.spelling import spell
+from eventlog_spark import fold
+from eventlog_spark.current_rows import asked
+from eventlog_spark.fold import FoldToDocuments
+from eventlog_spark.log_rows import LogReading
+from eventlog_spark.plain_fold import FoldToRows
+from eventlog_spark.result_rows import Documents
+from eventlog_spark.shuffle import pack_cells, pack_name, unpack_name
+from eventlog_spark.spelling import spell
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
 from eventlog.fold import CurrentRow, QueryKey, Rules, query_key
+from eventlog.log_files.by_column.object_spool import ObjectTooLarge
 from eventlog.xds.settings import XdsSettings
 from tests.spark.helpers import TABLES
 from tests.spark.strategies import logs
@@ -149,3 +151,11 @@ def test_the_rows_are_those_of_the_plain_fold(
     form = Documents(KNOWN, XdsSettings(insert_query_back=insert))
     expected = made(FoldToRows(reading, form), rows, size)
     assert made(FoldToDocuments(reading, form), rows, size) == expected
+
+
+def test_rows_that_memory_cannot_hold_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fold, "MOST", 1000)
+    rows = shuffled([(n, "N", 2, TIME, None, "usr", "idu=1", "fname", "a", "b" * 20) for n in range(1, 99)])
+    reading = LogReading(KNOWN, Rules(), TIME, None, frozenset())
+    with pytest.raises(ObjectTooLarge, match="rows that belong together"):
+        made(FoldToDocuments(reading, Documents(KNOWN, XdsSettings())), rows, 10)

@@ -1,4 +1,4 @@
-"""--finish that dies half-way, and the password of the database, which is never printed."""
+"""A backlog that dies at any step and runs again; and the password of the database, never printed."""
 
 from __future__ import annotations
 
@@ -6,21 +6,31 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.backlog.shares import Access, FreezeShare
-from eventlog_spark.io.batches import ANSWER
-from eventlog_spark.io.folder_files import LocalFiles
-from eventlog_spark.io.pieces import load
+from eventlog_spark import live_log
+from eventlog_spark.backlog import OutputFolder
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.log.pending import Selection
-from eventlog.sql.log.snapshot import HeldObjects
 from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import Work
 from tests.databases import Database
-from tests.spark.lives import ROWS, backlog, documents, failures, letters, make_store, pending, published
+from tests.spark.lives import (
+    ROWS,
+    backlog,
+    documents,
+    documents_of,
+    failures,
+    letters,
+    make_store,
+    pending,
+    published,
+    write,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -28,17 +38,14 @@ DYING = """
 import os, signal, sys
 from contextlib import contextmanager
 from pathlib import Path
-from eventlog_spark.backlog import live_log
-from eventlog_spark.backlog.frozen import FrozenFolder
-from eventlog_spark.io.output_folder import LocalFolder
-from eventlog_spark.io.folder_files import LocalFiles
+from eventlog_spark import live_log
+from eventlog_spark.session import start
 from eventlog.sql.connect import connect, dialect_at
-from eventlog.sql.names import Log
 from eventlog.sql.log.store import Store
-from tests.spark.lives import CONFIG
+from tests.spark.lives import backlog, log_of
 
 class Dying(Store):
-    # dies in its third transaction, before it ends
+    # dies in the third transaction that finishes rows, before it ends
     works = 0
 
     @contextmanager
@@ -46,18 +53,37 @@ class Dying(Store):
         with super().work(epoch) as work:
             yield work
             self.works += 1
-            if self.works == 3:
+            if self.works == 5:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 live_log._CHUNK = 4
 engine = connect(sys.stdin.read())
-store = Dying(engine, Log(dialect_at(engine)))
-output = Path(sys.argv[1])
-with store.lead("backlog") as leader:
-    files = LocalFiles(str(output))
-    left_out = LocalFolder(output, "").refused()
-    live_log.finish(live_log.Live(store, CONFIG, True), leader, FrozenFolder(files), left_out)
+store = Dying(engine, log_of(engine, dialect_at(engine)))
+spark = start("local[1]", {"spark.sql.shuffle.partitions": "2"})
+backlog(spark, store, Path(sys.argv[1]), finish=True)
 """
+
+
+class Died(BaseException):
+    """kill -9, as far as one process can play it."""
+
+
+class Dying(Store):
+    """A log whose transaction of one number fails, before or after it is committed."""
+
+    works = 0
+    last = 0
+    committed = False
+
+    @contextmanager
+    def work(self, epoch: int) -> Iterator[Work]:
+        with super().work(epoch) as work:
+            yield work
+            self.works += 1
+            if self.works == self.last and not self.committed:
+                raise Died
+        if self.works == self.last:
+            raise Died
 
 
 @pytest.fixture
@@ -74,14 +100,83 @@ def test_refused_rows_are_finished_as_errors(spark: Any, store: Store, tmp_path:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("committed", [False, True])
+@pytest.mark.parametrize("last", range(1, 9))
+def test_a_run_that_died_in_a_transaction_is_ended_by_the_next(
+    spark: Any,
+    postgres: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    last: int,
+    committed: bool,
+) -> None:
+    """The tables, the record, four parts of the rows, the batch, the name of the leader."""
+    monkeypatch.setattr(live_log, "_CHUNK", 4)
+    store = make_store(postgres.engine(), postgres.dialect)
+    dying = Dying(store.engine, store.log)
+    dying.last, dying.committed = last, committed
+    expected = documents_of(published(store))
+    refused = dict(published(store).refused)
+    with pytest.raises(Died):
+        backlog(spark, dying, tmp_path / "out", finish=True)
+    write(store, ROWS[:2])
+    was_recorded = last > 2 or (last == 2 and committed)
+    result = backlog(spark, store, tmp_path / "out", finish=True)
+    done = len(ROWS) if was_recorded else len(ROWS) + 2
+    found = letters(store)
+    assert found[:done].count("N") == 0
+    assert found[done:] == "N" * (len(ROWS) + 2 - done)
+    assert result.rows is not None
+    assert result.rows <= done
+    if was_recorded:
+        assert sorted(documents(tmp_path / "out")) == sorted(expected)
+        assert failures(store) == refused
+    assert not store.remembered()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("step", ["copy", "fold", "finish"])
+def test_a_run_that_died_at_a_step_is_ended_by_the_next(
+    spark: Any, store: Store, tmp_path: Path, step: str
+) -> None:
+    expected = documents_of(published(store))
+    refused = dict(published(store).refused)
+
+    def die() -> None:
+        raise Died
+
+    with pytest.raises(Died):
+        backlog(spark, store, tmp_path / "out", die, finish=True, at=step)
+    assert (tmp_path / "out" / "done").exists() == (step == "finish")
+    result = backlog(spark, store, tmp_path / "out", finish=True)
+    assert result.rows == len(ROWS)
+    assert sorted(documents(tmp_path / "out")) == sorted(expected)
+    assert failures(store) == refused
+
+
+@pytest.mark.long
+def test_documents_of_a_run_that_left_no_marker_are_replaced(
+    spark: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(output: object, marker: str) -> None:
+        raise Died
+
+    monkeypatch.setattr(OutputFolder, "finish", die)
+    with pytest.raises(Died):
+        backlog(spark, store, tmp_path / "out", finish=True)
+    before = documents(tmp_path / "out")
+    monkeypatch.undo()
+    write(store, ROWS)
+    assert backlog(spark, store, tmp_path / "out", finish=True).rows == len(ROWS)
+    assert sorted(documents(tmp_path / "out")) == sorted(before)
+
+
+@pytest.mark.long
 def test_a_finish_that_is_killed_is_finished_by_the_next(
     spark: Any, store: Store, database: Database, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     refused = dict(published(store).refused)
-    backlog(spark, store, out)
-    assert pending(store) == len(ROWS)
-    before = documents(out)
     died = subprocess.run(
         [sys.executable, "-c", DYING, str(out)],
         input=database.url.render_as_string(hide_password=False),
@@ -91,33 +186,23 @@ def test_a_finish_that_is_killed_is_finished_by_the_next(
     )
     assert died.returncode == -signal.SIGKILL
     assert letters(store).count("N") == pending(store) == len(ROWS) - 8
+    before = documents(out)
     result = backlog(spark, store, out, finish=True)
-    assert result.before
-    assert result.finished == len(ROWS) - 8
+    assert result == (0, 0, len(ROWS) - 8)
     assert documents(out) == before
     assert letters(store) == "".join("E" if n in refused else "S" for n in range(1, len(ROWS) + 1))
     assert failures(store) == refused
 
 
 @pytest.mark.long
-def test_the_password_stands_in_no_plan_and_no_words(
+def test_the_password_is_in_no_file_and_no_words(
     spark: Any, store: Store, database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     password = database.url.password
     if password is None:
         pytest.skip("the embedded server has no password")
     backlog(spark, store, tmp_path / "out")
-    made = Access(database.url, ("set role somebody",), store.log, None)
-    assert password not in repr(made)
-    assert "somebody" not in repr(made)
     reported = capfd.readouterr()
     assert password not in reported.out + reported.err
     for path in (tmp_path / "out").rglob("*"):
         assert path.is_dir() or password.encode() not in path.read_bytes()
-    files = LocalFiles(str(tmp_path))
-    work = FreezeShare(made, Selection(), None, frozenset(), files, HeldObjects(frozenset()))
-    frame = load(spark, ANSWER, [], work)
-    frame.explain(True)
-    plan = frame._jdf.queryExecution().toString()
-    assert "MapInArrow" in plan
-    assert password not in plan + capfd.readouterr().out

@@ -36,4 +36,4 @@ def test_a_signal_in_the_midst_of_a_job_is_reported_in_a_line(number: signal.Sig
     assert begun.startswith("eventlog: fold")
     assert reported == f"eventlog: stopped by {number.name}\n"
     assert process.returncode == 128 + number
-    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    assert not (tmp_path / "out" / "done").exists()

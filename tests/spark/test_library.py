@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from eventlog.core import tablesfile
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import InvalidTables, Misuse
 from eventlog.files import csv
-from tests.spark.helpers import TABLES, backlogged, by_object, configured, converted, job, write_log
+from tests.spark.helpers import TABLES, backlogged, by_object, configured, converted, job, left, write_log
 from tests.spark.strategies import CURRENT, logs
 from tests.spark.test_parity import SLOW, current_files
 from tests.spark.test_sources import FILES, make
@@ -72,11 +72,6 @@ def records_in(frame: Any, column: str) -> tuple[list[str], Counter[str]]:
     good = sorted((row for row in rows if row.refused is None), key=lambda row: row.order)
     assert good == sorted(good, key=lambda row: tuple(row.place))
     return [row[0] for row in good], Counter(row.refused for row in rows if row.refused is not None)
-
-
-def left(refused: Iterable[tuple[str, str]]) -> Counter[str]:
-    """Return the same of what `convert` left out."""
-    return Counter(reason for _, reason in refused)
 
 
 @pytest.mark.slow("Spark compiles each plan")
@@ -149,7 +144,7 @@ def test_backlog_gives_the_same(spark: Any, tmp_path: Path) -> None:
     )
     documents, refused = records_in(reported, "document")
     assert by_object(documents, rows) == by_object(written, rows)
-    assert refused == left(left_out)
+    assert refused == left_out
 
 
 def test_nothing_is_read_before_an_action_and_then_each_row_once(spark: Any) -> None:

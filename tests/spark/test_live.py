@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.backlog import shares
-from eventlog_spark.backlog.live_log import PublisherLeads
+from eventlog_spark import live_log
+from eventlog_spark.live_log import PublisherLeads
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.core.entry import MAX_RECORD_ID, Letter
+from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.sql.log.store import Store
 from tests.databases import Database, own_ids
+from tests.publisher.world import Receiver
 from tests.spark.lives import (
     ROWS,
     backlog,
@@ -27,6 +26,7 @@ from tests.spark.lives import (
     letters,
     make_store,
     pending,
+    publish,
     published,
     write,
 )
@@ -44,11 +44,12 @@ def store(engine: Engine, database: Database) -> Store:
 def test_a_live_log_gives_what_the_publisher_gives(
     spark: Any, store: Store, tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shares, "SHARE", 4)
+    for size in ("_COPIED", "_RECORDED", "CHUNK"):
+        monkeypatch.setattr(live_log, size, 4)
     out = tmp_path / "out"
     expected = published(store)
     result = backlog(spark, store, out, lambda: write(store, ROWS[:3]), finish=True, order=order)
-    assert result.finished == len(ROWS)
+    assert result.rows == len(ROWS)
     assert pending(store) == 3
     assert store.position().highest == len(ROWS)
     refused = dict(expected.refused)
@@ -59,14 +60,11 @@ def test_a_live_log_gives_what_the_publisher_gives(
     assert sorted(found) == sorted(documents_of(expected))
     assert (found == documents_of(expected)) or order == "object"
     assert "secret" not in "".join(found)
-    frozen = json.loads((out / "_frozen" / "complete.json").read_text())
-    assert len(frozen["logs"]) == 4  # shares of four rows each, read one by one
+    assert not store.remembered()
     again = backlog(spark, store, out, finish=True, order=order)
-    assert again.before
-    assert again.finished == 0
+    assert again == (0, 0, 0)
     assert pending(store) == 3
-    shutil.rmtree(out / "_frozen")
-    assert backlog(spark, store, out, finish=True, order=order).manifest == result.manifest
+    assert documents(out) == found
 
 
 def test_rows_whose_ids_are_ahead_of_the_sequence_are_left(spark: Any, store: Store, tmp_path: Path) -> None:
@@ -77,7 +75,7 @@ def test_rows_whose_ids_are_ahead_of_the_sequence_are_left(spark: Any, store: St
         columns = "record_id, event_type, table_name, table_key"
         connection.execute(text(f"insert into eventlog ({columns}) {values}"))
     result = backlog(spark, store, tmp_path / "out", finish=True)
-    assert result.finished == len(ROWS)
+    assert result.rows == len(ROWS)
     assert pending(store) == 1
     assert store.position().highest == len(ROWS)
     assert "idu=77" not in "".join(documents(tmp_path / "out"))
@@ -93,15 +91,15 @@ def test_a_job_that_died_reads_the_same_again(spark: Any, store: Store, tmp_path
 
     with pytest.raises(Died):
         backlog(spark, store, tmp_path / "out", die)
-    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    assert not (tmp_path / "out" / "done").exists()
     assert pending(store) == 2 * len(ROWS)
     result = backlog(spark, store, tmp_path / "out", finish=True)
-    assert result.manifest["counts"]["rows"] == len(ROWS)
+    assert result.rows == len(ROWS)
     assert pending(store) == len(ROWS)
 
 
 @pytest.mark.long
-def test_what_is_frozen_does_not_outlive_another_leader(spark: Any, store: Store, tmp_path: Path) -> None:
+def test_what_is_on_record_does_not_outlive_another_leader(spark: Any, store: Store, tmp_path: Path) -> None:
     class Died(Exception):
         pass
 
@@ -111,20 +109,19 @@ def test_what_is_frozen_does_not_outlive_another_leader(spark: Any, store: Store
 
     with pytest.raises(Died):
         backlog(spark, store, tmp_path / "out", die)
-    leader = store.lead("publisher")
-    assert leader is not None
-    with leader, store.work(leader.epoch) as work:
-        work.finish({Letter.SUCCESS: [1, 2, 3]})
+    receiver = Receiver()
+    publish(store, receiver)
+    assert sorted(receiver.event_ids) != []
+    assert not store.remembered()
     result = backlog(spark, store, tmp_path / "out", finish=True)
-    assert result.manifest["counts"]["rows"] == len(ROWS) - 3 + 2
+    assert result.rows == 0
     assert pending(store) == 0
 
 
 @pytest.mark.long
 def test_rows_and_current_rows_are_of_one_moment_while_writers_go_on(
-    spark: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, store: Store, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(shares, "SHARE", 40)
     over = threading.Event()
 
     def go_on() -> None:
@@ -142,13 +139,14 @@ def test_rows_and_current_rows_are_of_one_moment_while_writers_go_on(
         over.set()
         writer.join()
     per_object = {n: [line for line in documents(tmp_path / "out") if f">idu={n}," in line] for n in (1, 2)}
-    last = (result.manifest["counts"]["rows"] - len(ROWS)) // 2
+    assert result.rows is not None
+    last = (result.rows - len(ROWS)) // 2
     assert sorted(numbers("".join(per_object[1]))) == list(range(1, last + 1))
     (now,) = numbers(per_object[2][0])
-    assert now == last if store.log.dialect.shares_snapshots else now >= last
+    assert now == last
     found = letters(store)
     assert "N" not in found.rstrip("N")
-    assert len(found.rstrip("N")) == len(ROWS) + 2 * last == result.finished
+    assert len(found.rstrip("N")) == len(ROWS) + 2 * last == result.rows
 
 
 def numbers(text: str) -> list[int]:

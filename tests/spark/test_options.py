@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.backlog.job import Backlog, run_job
-from eventlog_spark.cluster.session import translated
-from eventlog_spark.io.refused import keep
+from eventlog_spark.backlog import Backlog, run
+from eventlog_spark.session import translated
 
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog.jobs.report import Report
-from eventlog.transfer.convert import convert
-from tests.spark.helpers import CLOCK, backlogged, converted, job, write_log
+from tests.spark.helpers import CLOCK, backlogged, converted, job, left, refused_in, write_log
 
 pytestmark = pytest.mark.quick
 
@@ -31,11 +28,11 @@ HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_va
 def test_strict_stops_at_the_first_bad_record(spark: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.parquet", [*ROWS, BAD])
     wanted = Backlog(job([log], tmp_path / "out"), CLOCK, partitions=1, strict=True)
-    with pytest.raises(EventlogError, match="stopped at the first bad record: record_id 9: "), translated():
-        run_job(spark, wanted)
-    assert not (tmp_path / "out" / "_SUCCESS").exists()
-    result = run_job(spark, replace(wanted, strict=False))
-    assert result.manifest["counts"]["refused"] == 1
+    with pytest.raises(EventlogError, match="stopped at the first bad record: "), translated():
+        run(spark, wanted)
+    assert not (tmp_path / "out" / "done").exists()
+    result = run(spark, replace(wanted, strict=False))
+    assert result.refused == 1
 
 
 def test_what_ends_a_worker_is_reported_without_its_traceback(spark: Any) -> None:
@@ -48,38 +45,41 @@ def test_what_ends_a_worker_is_reported_without_its_traceback(spark: Any) -> Non
     assert str(reported.value) == "a worker of Spark failed: OSError: [Errno 28] No space left on device"
 
 
-def test_bad_records_are_kept_as_they_came(spark: Any, tmp_path: Path) -> None:
-    log = tmp_path / "log.csv"
-    log.write_bytes(
-        HEADER.encode() + b"1,2,usr,idu=1,fname,a,b\n2,2,usr,idu,fname,a,b\nx,,\n3,2,usr,idu=1,fname,\xff,b\n"
-    )
-    wanted = job([log], tmp_path / "out")
-    result = run_job(spark, Backlog(wanted, CLOCK, partitions=2))
-    keep(result.folder.refused(), tmp_path / "kept")
-    with (tmp_path / "expected").open("wb") as expected:
-        convert(replace(wanted, output=str(tmp_path / "xds.xml")), Report(lambda bad: None, expected), CLOCK)
-    lines = sorted((tmp_path / "expected").read_bytes().splitlines())
-    assert sorted((tmp_path / "kept").read_bytes().splitlines()) == lines
-    assert len(lines) == 3
+@pytest.mark.parametrize("container", ["csv", "parquet"])
+def test_refused_records_are_lines_of_json(spark: Any, tmp_path: Path, container: str) -> None:
+    log = write_log(tmp_path / f"log.{container}", [*ROWS, BAD, (10, "N", 99, *BAD[3:])])
+    backlogged(spark, job([log], tmp_path / "out"), partitions=2)
+    bad, wrong = sorted(refused_in(tmp_path / "out"), key=lambda record: "is 99" in record["refused"])
+    assert (bad["record_ids"], json.loads(bad["record"])["table_key"]) == ([9], "idu")
+    assert wrong["refused"].endswith("event_type is 99, not 1 to 8")
+    assert "99" in wrong["record"]
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "words"),
-    [
-        ("log.tsv", {}, r"log\.tsv: Spark reads CSV with commas; eventlog convert reads \.tsv"),
-        ("log.csv", {"csv_delimiter": ";"}, "eventlog convert reads it with --csv-delimiter"),
-        ("log.csv", {"csv_quote": "'"}, "eventlog convert reads it with --csv-delimiter"),
-        ("log.csv", {"csv_null": "NULL"}, "eventlog convert reads it with --csv-delimiter"),
-    ],
+    ("name", "given"),
+    [("log.tsv", {}), ("log.csv", {"csv_delimiter": ";"}), ("log.csv", {"csv_null": "NULL"})],
 )
-def test_csv_in_another_layout_is_refused_before_its_rows_are_read(
-    spark: Any, tmp_path: Path, name: str, given: dict[str, Any], words: str
+def test_csv_in_another_layout_is_read_as_convert_reads_it(
+    spark: Any, tmp_path: Path, name: str, given: dict[str, Any]
 ) -> None:
     log = tmp_path / name
-    log.write_text(HEADER + "1,2,usr,idu=1,fname,NULL,b\n")
+    separator = given.get("csv_delimiter", "\t" if name.endswith(".tsv") else ",")
+    log.write_text((HEADER + "1,2,usr,idu=1,fname,NULL,b\n").replace(",", separator))
+    expected, _ = converted(job([log], tmp_path / "expected", **given))
+    found, _ = backlogged(spark, job([log], tmp_path / "out", **given))
+    assert found == expected
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"batch_size": 2}, "a document has one event"), ({"pretty": True}, "a document is one line")],
+)
+def test_documents_that_no_line_holds_are_misuse(
+    spark: Any, tmp_path: Path, given: dict[str, Any], words: str
+) -> None:
     with pytest.raises(Misuse, match=words):
-        run_job(spark, Backlog(job([log], tmp_path / "out", **given), CLOCK))
-    assert not list(tmp_path.glob("out/part-*"))
+        run(spark, Backlog(job([tmp_path / "log.csv"], tmp_path / "out", **given), CLOCK))
 
 
 def test_a_truncate_becomes_the_deletes_of_what_stood_there(spark: Any, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_truncate_becomes_the_deletes_of_what_stood_there(spark: Any, tmp_path
     found, left_out = backlogged(spark, replace(wanted, output=str(tmp_path / "out")))
     assert found == expected
     assert len(found) == 2
-    assert left_out == refused
+    assert left_out == left(refused)
     assert len(refused) == 1
 
 
@@ -117,5 +117,5 @@ def test_file_names_are_no_patterns(spark: Any, tmp_path: Path) -> None:
     expected, refused = converted(job(logs, tmp_path / "expected"))
     found, left_out = backlogged(spark, job(logs, tmp_path / "out [*]"), partitions=1, order="log")
     assert found == expected
-    assert left_out == refused
+    assert left_out == left(refused)
     assert len(refused) == len(names)

@@ -50,7 +50,7 @@ REASON = missing()
 @pytest.mark.timeout(1_800)
 @pytest.mark.skipif(bool(REASON), reason=REASON)
 def test_machines_that_share_nothing_but_a_store(folder: Path, tmp_path: Path) -> None:
-    from eventlog_spark.cluster.java import find_java
+    from eventlog_spark.java import find_java
 
     from tests.spark.real_cluster import ROWS
 
@@ -68,7 +68,7 @@ def test_machines_that_share_nothing_but_a_store(folder: Path, tmp_path: Path) -
     assert reported["code"] == 0, reported["said"]
     assert reported["killed"] >= 2  # the worker and its executor
     assert any("/part-" in name for name in reported["then"])
-    assert "_manifest.json" not in reported["then"]
-    assert {"_SUCCESS", "_manifest.json"} < set(reported["done"])
+    assert "done/_SUCCESS" not in reported["then"]
+    assert {"documents/_SUCCESS", "done/_SUCCESS"} < set(reported["done"])
     expected, _ = converted(job([write_log(tmp_path / "log.parquet", ROWS)], tmp_path / "expected"))
     assert by_object(reported["documents"], ROWS) == by_object(expected, ROWS)

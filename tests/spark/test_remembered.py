@@ -5,26 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.backlog.unfinished import Settlement
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.publisher.config import Config
-from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.session import make_reader
-from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
-from eventlog.sinks.sink import OutgoingDocument, Reply, Sink
+from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.store import Store
 from eventlog.xds.answers import Level, Status
 from tests.databases import Database
 from tests.publisher.world import Receiver, events_of
-from tests.spark.lives import CONFIG, ROWS, backlog, documents, failures, letters, make_store, write
+from tests.spark.lives import CONFIG, ROWS, backlog, documents, failures, letters, make_store, publish, write
 
 pytestmark = pytest.mark.long
 
@@ -49,15 +44,6 @@ def stopped(engine: Engine, database: Database) -> Store:
     write(made, CUT)
     write(made, [(6, "idu=2", None, None, None)])
     return made
-
-
-def publish(store: Store, sink: Sink, config: Config = CONFIG) -> None:
-    """One cycle of a publisher."""
-    leader = store.lead("publisher")
-    assert leader is not None
-    settings = config.build(PublisherSettings)
-    with leader:
-        Publisher(store, partial(make_reader, config, store), sink, leader.epoch, 10, settings).cycle()
 
 
 def crashing(at: str, level: Level) -> Callable[[OutgoingDocument], Reply]:
@@ -120,7 +106,7 @@ def test_a_publisher_that_comes_first_settles_it_itself(
     with pytest.raises(Crash):
         publish(store, Receiver(crashing(".3", Level.SUCCESS)))
     left = store.remembered()
-    assert backlog(spark, store, out, finish=True).finished == 0
+    assert backlog(spark, store, out, finish=True).rows == 0
     assert store.remembered() == left
 
 
@@ -144,4 +130,3 @@ def test_what_the_files_sink_knows_to_be_out_is_not_repeated(
     assert sorted(name.partition(".")[2] for name in known) == ["", "2"]
     assert [name.partition(".")[2] for name in found] == ["3", ""]
     assert set(letters(store)) == {"S"}
-    assert Settlement.read((tmp_path / "out" / "_frozen" / "remembered.json").read_text()).rows

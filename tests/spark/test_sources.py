@@ -81,7 +81,8 @@ def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, sou
     found, refused = backlogged(spark, replace(wanted, output=str(tmp_path / "out")))
     assert len(expected) == 12
     assert found == expected
-    assert refused == left_out == set()
+    assert not refused
+    assert left_out == set()
 
 
 def test_change_tables_and_messages_are_one_sequence_where_that_is_wanted(spark: Any, tmp_path: Path) -> None:
@@ -98,5 +99,5 @@ def test_change_tables_and_messages_are_one_sequence_where_that_is_wanted(spark:
     found, refused = backlogged(spark, wanted, order="sequence")
     assert len(expected) == 512
     assert found == expected
-    assert len(refused) == 98
-    assert all("B rows without their U row" in reason for _, reason in refused)
+    assert refused.total() == 98
+    assert all("B rows without their U row" in reason for reason in refused)

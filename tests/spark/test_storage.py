@@ -1,15 +1,13 @@
-"""A backlog with inputs and output in a store: only files in its manifest are ever read."""
+"""A backlog with inputs and output in a store; names in a store."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from pyarrow import fs
@@ -26,10 +24,8 @@ from tests.spark.lives import failures, make_store, pending, published
 
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
-from eventlog_spark.cluster.stores import ObjectStore, Stores
-from eventlog_spark.io import manifest
-from eventlog_spark.io.output_folder import Occupied, OtherJob, StoreFolder
-from eventlog_spark.io.storage import expand
+from eventlog_spark.backlog import check_committer
+from eventlog_spark.inputs import find_files, plain
 
 pytestmark = pytest.mark.long
 
@@ -73,45 +69,22 @@ def names(place: str) -> list[str]:
     return sorted(file.path[len(place) + 1 :] for file in found if file.type == fs.FileType.File)
 
 
-def documents(place: str) -> list[str]:
-    """Compare the files with the manifest; there are no others."""
-    reported = json.loads(got(f"{place}/_manifest.json"))
-    found = []
-    for part in reported["parts"]:
-        data = got(f"{place}/{part['name']}")
-        assert (len(data), hashlib.sha256(data).hexdigest()) == (part["bytes"], part["sha256"])
-        lines = data.decode().splitlines()
-        assert len(lines) == part["records"]
-        found += lines
-    return found
+def lines(place: str) -> list[str]:
+    """Return the lines of the parts of a folder, in their order."""
+    parts = [name for name in names(place) if name.startswith("part-")]
+    return [line for name in parts for line in got(f"{place}/{name}").decode().split("\n") if line]
 
 
-def refused(place: str) -> set[tuple[str, str]]:
-    reported = json.loads(got(f"{place}/_manifest.json"))["refused"]
-    lines = [json.loads(line) for file in reported for line in got(f"{place}/{file['name']}").splitlines()]
-    return {(line["where"].rpartition("/")[2], line["reason"]) for line in lines}
-
-
-class JobOutput(NamedTuple):
-    """Return the files and messages of a job on a cluster."""
-
-    bucket: str
-    steps: list[Any]
-    log: Path
-
-
-@pytest.fixture(scope="module")
-def reported(tmp_path_factory: pytest.TempPathFactory) -> JobOutput:
-    """The job of `cluster_job.py`, in a bucket that holds what a dead run left."""
-    here = tmp_path_factory.mktemp("storage")
+@SERVER
+def test_a_failed_task_leaves_no_document_twice(tmp_path: Path) -> None:
+    """One executor dies while it writes, and one task has two attempts at the same time."""
     bucket = storage.bucket()
-    log, more = write_log(here / "log.parquet", ROWS[:300]), write_log(here / "more.csv", ROWS[300:])
+    log, more = write_log(tmp_path / "log.parquet", ROWS[:300]), write_log(tmp_path / "more.csv", ROWS[300:])
     for file in (log, more):
         put(f"{bucket}/logs/{file.name}", file.read_bytes())
+    (tmp_path / "usr.csv").write_bytes(CURRENT)
     put(f"{bucket}/usr.csv", CURRENT)
-    put(f"{bucket}/out/_job.json", b'{"job": "troubled"}\n')
-    put(f"{bucket}/out/run=dead/part-00000-left.xml", b"<nds>of a run that died</nds>\n")
-    marks = here / "marks"
+    marks = tmp_path / "marks"
     marks.mkdir()
     places = (f"s3a://{bucket}/{name}" for name in ("logs", "usr.csv", "out"))
     done = subprocess.run(
@@ -119,54 +92,32 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> JobOutput:
         env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
         capture_output=True,
         text=True,
-        timeout=800,
+        timeout=450,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert (marks / "killed").exists()
-    return JobOutput(bucket, [json.loads(line) for line in done.stdout.splitlines()], log)
-
-
-@SERVER
-def test_a_worker_killed_with_speculation_on(reported: JobOutput) -> None:
-    """Leave files of dead and late attempts; the manifest names those of one attempt for each part."""
-    *steps, (_, done), _, _ = reported.steps
-    assert [name for name, _ in steps] == ["fold", "explain what was refused", "commit"]
-    for _, listed in steps:
-        assert not {"_manifest.json", "_SUCCESS"} & set(listed)
-    parts = [name for name in steps[-1][1] if "/part-" in name]
-    assert "run=dead/part-00000-left.xml" in parts
-    named = [part["name"] for part in json.loads(got(f"{reported.bucket}/out/_manifest.json"))["parts"]]
-    again = {name.partition("/")[2][: len("part-00000")] for name in parts if name not in named}
-    assert again & {name.partition("/")[2][: len("part-00000")] for name in named}, "no second attempt"
-    left_out = [name for name in done if "/refused-" in name]
-    assert done == sorted([*named, *left_out, "_SUCCESS", "_job.json", "_manifest.json"])
-
-
-@SERVER
-def test_a_store_holds_what_a_folder_holds(reported: JobOutput, tmp_path: Path) -> None:
-    put_here = [write_log(tmp_path / "log.parquet", ROWS[:300]), write_log(tmp_path / "more.csv", ROWS[300:])]
-    (tmp_path / "usr.csv").write_bytes(got(f"{reported.bucket}/usr.csv"))
-    wanted = job(put_here, tmp_path / "expected", [("usr", str(tmp_path / "usr.csv"))])
+    assert {"killed", "slow"} <= {path.name for path in marks.iterdir()}
+    wanted = job([log, more], tmp_path / "expected", [("usr", str(tmp_path / "usr.csv"))])
     expected, left_out = converted(wanted)
-    assert by_object(documents(f"{reported.bucket}/out"), ROWS) == by_object(expected, ROWS)
-    assert refused(f"{reported.bucket}/out") == {(w.rpartition("/")[2], reason) for w, reason in left_out}
-    assert len(left_out) == 3
+    assert by_object(lines(f"{bucket}/out/documents"), ROWS) == by_object(expected, ROWS)
+    assert len(lines(f"{bucket}/out/refused")) == len(left_out) == 3
+    assert lines(f"{bucket}/out/done") == []
+    assert "done/_SUCCESS" in names(f"{bucket}/out")
 
 
-@SERVER
-def test_the_same_job_is_done_once(reported: JobOutput) -> None:
-    """Deliver it once; the second run gets an error."""
-    assert reported.steps[-2] == ["again", True]
-    assert "another run of this job delivered to" in reported.steps[-1][1]
-    assert len(documents(f"{reported.bucket}/out2")) == len(documents(f"{reported.bucket}/out"))
-    kept = {name.partition("/")[0] for name in names(f"{reported.bucket}/out2") if name.startswith("run=")}
-    assert len(kept) == 1
+def test_a_committer_that_may_leave_documents_twice_is_refused(spark: Any) -> None:
+    version = "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version"
+    other = spark.newSession()
+    check_committer(other, "s3a://lake/out")
+    other.conf.set(version, "2")
+    check_committer(other, "out")
+    with pytest.raises(Misuse, match=rf"use --conf {version}=1"):
+        check_committer(other, "s3a://lake/out")
 
 
 LIVE = """
 import sys
-from eventlog_spark.cluster.session import start
+from eventlog_spark.session import start
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.log.store import Store
 from tests import storage
@@ -185,14 +136,14 @@ spark = start("local[1]", storage.conf())
 try:
     backlog(spark, store, sys.argv[1], die)
 except Died:
-    print(backlog(spark, store, sys.argv[1], finish=True).finished)
+    print(backlog(spark, store, sys.argv[1], finish=True).rows)
 spark.stop()
 """
 
 
 @SERVER
-def test_a_live_log_is_frozen_and_delivered_in_a_store(postgres: Database) -> None:
-    """The job dies once its rows are frozen; the next run delivers those, and finishes no others. Of
+def test_a_live_log_is_copied_and_delivered_in_a_store(postgres: Database) -> None:
+    """The job dies once its rows are on record; the next run delivers those, and finishes no others. Of
     databases, test_live has what differs."""
     place = storage.bucket()
     engine = postgres.engine()
@@ -208,114 +159,73 @@ def test_a_live_log_is_frozen_and_delivered_in_a_store(postgres: Database) -> No
         check=False,
     )
     assert ran.stdout == f"{len(ROWS_OF_LIVES)}\n", ran.stderr
-    assert sorted(documents(f"{place}/out")) == sorted(published_documents(expected))
+    assert sorted(lines(f"{place}/out/documents")) == sorted(published_documents(expected))
     assert pending(store) == 3
     assert failures(store) == dict(expected.refused)
     engine.dispose()
 
 
-def reached(place: str) -> Stores:
-    """Return the bucket of a place, without a Spark."""
-    given = {
-        "access_key": "nobody",
-        "secret_key": "nobody",
-        "region": "us-east-1",
-        "endpoint_override": storage.ADDRESS,
-    }
-    return Stores((ObjectStore(f"s3a://{place.partition('/')[0]}", tuple(given.items())),))
+HOSTILE = ["a=b/x[1].csv", "a=b/y %20é.csv", "a=b/c/deep.csv", "_no/x.csv", "a=b/.hidden.csv", "z.csv"]
+NAMES = """
+import json, sys
+from eventlog_spark.inputs import find_files
+from eventlog_spark.session import start
+from eventlog.core.errors import Misuse
+from eventlog.core.formats import Shape
+from tests import storage
 
-
-@pytest.fixture
-def finished() -> str:
-    """A folder in a new bucket that a job has delivered."""
-    place = f"{storage.bucket()}/out"
-    part = b"<nds/>\n"
-    reported = {
-        "name": "run=1/part-00000.xml",
-        "records": 1,
-        "bytes": len(part),
-        "sha256": hashlib.sha256(part).hexdigest(),
-    }
-    whole = json.dumps({"job": "a", "parts": [reported], "refused": []})
-    put(f"{place}/run=1/part-00000.xml", part)
-    put(f"{place}/run=1/part-00000-late.xml", b"<nds>not named</nds>\n")
-    put(f"{place}/run=2/part-00000.xml", part)
-    put(f"{place}/_job.json", b'{"job": "a"}')
-    put(f"{place}/_manifest.json", whole.encode())
-    put(f"{place}/_SUCCESS", manifest.seal(whole).encode())
-    return place
-
-
-def folder(place: str, name: str = "a") -> StoreFolder:
-    (store,) = reached(place).known
-    return StoreFolder(None, store, f"s3a://{place}", name)
-
-
-@SERVER
-def test_only_what_the_manifest_names_is_read(finished: str) -> None:
-    found = expand([f"s3a://{finished}/"], Shape.BYTES, None, reached(finished))
-    assert [file.name for file in found] == [f"s3a://{finished}/run=1/part-00000.xml"]
-    assert folder(finished).manifest() is not None
-
-
-@SERVER
-def test_a_job_that_is_not_done_is_no_input(finished: str) -> None:
-    storage.filesystem().delete_file(f"{finished}/_SUCCESS")
-    with pytest.raises(manifest.NotDone, match="a backlog that is not done"):
-        expand([f"s3a://{finished}"], Shape.BYTES, None, reached(finished))
-    assert folder(finished).manifest() is not None  # its driver ended after it had delivered
-    assert expand([f"s3a://{finished}"], Shape.BYTES, None, reached(finished))
-    assert names(finished) == ["_SUCCESS", "_job.json", "_manifest.json", "run=1/part-00000.xml"]
-
-
-@SERVER
-@pytest.mark.parametrize(
-    "cut", [lambda text: text[:40], lambda text: text.replace(b'"a"', b'"b"'), lambda text: b""]
-)
-def test_a_manifest_that_was_cut_off_or_changed(finished: str, cut: Callable[[bytes], bytes]) -> None:
-    put(f"{finished}/_manifest.json", cut(got(f"{finished}/_manifest.json")))
-    for read in (
-        folder(finished).manifest,
-        lambda: expand([f"s3a://{finished}"], Shape.BYTES, None, reached(finished)),
-    ):
-        with pytest.raises(manifest.ManifestChanged, match=r"_manifest\.json was cut off or changed"):
-            read()
-
-
-@SERVER
-def test_a_part_that_is_not_as_the_manifest_says(finished: str) -> None:
-    put(f"{finished}/run=1/part-00000.xml", b"<nds>longer</nds>\n")
-    with pytest.raises(manifest.ManifestDiffers, match=r"run=1/part-00000\.xml differs from the manifest"):
-        expand([f"s3a://{finished}"], Shape.BYTES, None, reached(finished))
-
-
-@SERVER
-def test_a_folder_of_others(finished: str) -> None:
-    with pytest.raises(OtherJob):
-        folder(finished, "b").manifest()
-    put(f"{finished}/mine/precious", b"x")
-    with pytest.raises(Occupied):
-        folder(f"{finished}/mine").manifest()
-    with pytest.raises(Misuse, match="is a file"):
-        folder(f"{finished}/mine/precious").manifest()
+spark = start("local[1]", storage.conf())
+for pattern in sys.argv[2:]:
+    try:
+        files = find_files(spark, [sys.argv[1] + pattern], Shape.ROWS, None)
+    except Misuse as fault:
+        print(json.dumps(str(fault)))
+    else:
+        print(json.dumps([file.name.removeprefix(sys.argv[1] + "/") for file in files]))
+spark.stop()
+"""
 
 
 @SERVER
 def test_names_in_a_store() -> None:
     place = storage.bucket()
-    hostile = ["a=b/x[1].csv", "a=b/y %20é.csv", "a=b/c/deep.csv", "_no/x.csv", "a=b/.hidden.csv", "z.csv"]
-    for name in hostile:
+    for name in HOSTILE:
         put(f"{place}/{name}", b"record_id\n")
-    among = reached(place)
+    ran = subprocess.run(
+        [sys.executable, "-c", NAMES, f"s3a://{place}", "/", "/a=b/*.csv", "/z.csv", "/nothing"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    every, pattern, one, nothing = map(json.loads, ran.stdout.splitlines())
+    assert every == ["a=b/c/deep.csv", "a=b/x[1].csv", "a=b/y %20é.csv", "z.csv"]
+    assert pattern == ["a=b/x[1].csv", "a=b/y %20é.csv"]
+    assert one == ["z.csv"]
+    assert "no such file" in nothing
 
-    def found(pattern: str) -> list[str]:
-        files = expand([f"s3a://{place}{pattern}"], Shape.ROWS, None, among)
-        return [file.name[len(f"s3a://{place}/") :] for file in files]
 
-    assert found("") == found("/") == ["a=b/c/deep.csv", "a=b/x[1].csv", "a=b/y %20é.csv", "z.csv"]
-    assert found("/a=b/x[1].csv") == ["a=b/x[1].csv"]
-    assert found("/a=b/*.csv") == ["a=b/x[1].csv", "a=b/y %20é.csv"]
-    assert found("/**/deep.csv") == ["a=b/c/deep.csv"]
-    assert found("/**/z.csv") == ["z.csv"]
-    with pytest.raises(Misuse, match="no such file"):
-        found("/nothing")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "s3a://AKIAKEY:very-secret@bucket/x",
+        "s3a://AKIAKEY:very-secret@",
+        "s3://very-secret@bucket",
+        "hdfs://me:very-secret@head:8020/x",
+        "nothing://me:very-secret@bucket/x",
+    ],
+)
+def test_a_name_with_a_key_in_it_is_not_repeated(name: str) -> None:
+    with pytest.raises(Misuse, match="a name of a store holds no key") as caught:
+        find_files(None, [name], Shape.ROWS, None)
+    assert "very-secret" not in str(caught.value)
+
+
+def test_files_of_this_machine_may_have_a_scheme(tmp_path: Path) -> None:
+    (tmp_path / "a%20.csv").write_text("")
+    (found,) = find_files(None, [f"file://{tmp_path}/a%20.csv"], Shape.ROWS, None)
+    assert found.name == str(tmp_path / "a%20.csv")
+    with pytest.raises(Misuse, match="three slashes"):
+        plain("file://host/x")

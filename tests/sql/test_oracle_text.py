@@ -98,7 +98,6 @@ STATEMENTS = (
     *(
         "rows_about",
         "settle",
-        "share_snapshot",
         "skip",
         "state",
     ),
@@ -136,7 +135,7 @@ def test_the_columns_of_a_log_are_asked_for_in_oracles_words() -> None:
     parse(statement)
 
 
-@pytest.mark.parametrize("name", ["pick_up", "further", "pending_ids", "resync_keys"])
+@pytest.mark.parametrize("name", ["pick_up", "further", "resync_keys"])
 def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
     parse(str(QUERIES.clause(name, **HOLES)))
 
@@ -147,12 +146,6 @@ def test_a_pick_up_is_oracles(future: bool, after: int, upto: int | None) -> Non
     choice = Selection(driver_user="idm", future=future)
     clause, _ = pending_statement(QUERIES, "pick_up", choice, after, upto)
     parse(str(clause))
-
-
-def test_a_snapshot_is_read_as_of_its_number() -> None:
-    (statement,) = statements(ORACLE, "join_snapshot", {"snapshot": "8123004"})
-    parse(statement)
-    assert statement == "begin dbms_flashback.enable_at_system_change_number(8123004); end;"
 
 
 def test_failures_are_found_in_oracles_words() -> None:

@@ -109,8 +109,6 @@ def every_way(store: Store, left: list[int]) -> None:
         assert columns.ids.tolist() == left
         first = snapshot.pick_up(Selection(2)).cells
         assert ids_of(first) == left[:2]
-        assert list(snapshot.every_pending_id(Selection(3))) == left
-        assert list(snapshot.bounds(Selection(), 3)) == left[2::3]
         assert ids_of(snapshot.every_pending(Selection(2), left[0], left[-2])) == left[1:-1]
         assert ids_of(snapshot.pending_after(left[1], 5)) == left[2:7]
         assert snapshot.loopback("idm", 100) == [n for n in left if n % 5 == 0]

@@ -17,7 +17,7 @@ from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import KeyColumn, TableKeys, TooMuch
 from eventlog.sql.log.pending import Selection
-from eventlog.sql.log.store import IllegalSnapshot, Store
+from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Which
 from eventlog.sql.log.work import Failure, LeadershipLost, WaitingEvent, Work
 from eventlog.sql.names import Log
@@ -98,28 +98,10 @@ def test_rows_come_in_order_of_record_id_up_to_the_limit(store: Store) -> None:
     assert pick_up(store, limit=3) == ["idu=5", "idu=4", "idu=3"]
 
 
-def test_all_pending_rows_are_shared_out_by_their_ids(store: Store) -> None:
+def test_all_pending_rows_come_by_their_ids(store: Store) -> None:
     write(store, {"table_key": "idu=0", "record_id": -1}, *keys(*range(1, 8)))
-    choice = Selection(limit=2)
     with store.snapshot() as snapshot:
-        bounds = list(snapshot.bounds(choice, 3))
-        ranges = zip([None, *bounds], [*bounds, None], strict=True)
-        found = [[row[0] for row in snapshot.every_pending(choice, *ends)] for ends in ranges]
-        assert list(snapshot.every_pending_id(choice)) == [*range(1, 8)]
-    assert found == [[1, 2, 3], [4, 5, 6], [7]]
-
-
-def test_other_sessions_see_what_a_shared_snapshot_sees(store: Store) -> None:
-    if not store.log.dialect.shares_snapshots:
-        pytest.skip(f"{store.log.dialect.title} shares no snapshots")
-    write(store, *keys(1))
-    with store.snapshot() as snapshot:
-        name = snapshot.share()
-        write(store, *keys(2))
-        with store.shared_snapshot(name) as other:
-            assert len(list(other.every_pending(Selection()))) == 1
-    with pytest.raises(IllegalSnapshot), store.shared_snapshot("1'; drop table usr; --"):
-        pass
+        assert [row[0] for row in snapshot.every_pending(Selection(limit=2), upto=6)] == [*range(1, 7)]
 
 
 def test_objects_differ_by_case_blanks_and_table(store: Store) -> None:

@@ -23,7 +23,7 @@ _SHARES = 32  # of each level
 _DEEPEST = 2  # level of shares that are divided no further
 _ROWS = 32_000  # that are folded together, where objects allow
 _BYTES = 64 << 20  # likewise
-_MOST = 1 << 30  # bytes of a share: Arrow's texts end at two of these
+MOST = 1 << 30  # bytes of a share: Arrow's texts end at two of these
 
 
 class ObjectTooLarge(EventlogError):
@@ -99,7 +99,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 def _divided(batches: list[pa.RecordBatch], tables: Tables) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of about _ROWS that hold all rows of their objects, each by record_id."""
     count, size = sum(rows.num_rows for rows in batches), sum(rows.nbytes for rows in batches)
-    if size > _MOST:
+    if size > MOST:
         raise ObjectTooLarge(count, size)
     parts = max(-(-count // _ROWS), -(-size // _BYTES))
     if parts <= 1:

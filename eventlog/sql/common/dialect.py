@@ -148,7 +148,6 @@ class Dialect:
     )  # for connections that begin by a statement
     wakes: bool = False  # sessions can be notified of work
     transactional_ddl: bool = False  # a failed migration leaves nothing
-    shares_snapshots: bool = False  # other sessions can see what one of ours sees
     measures_rows: bool = False  # current rows come with their bytes, and stop after so many
     packs_columns: bool = False  # puts a result together by column, where that is faster than rows are
     statement_triggers: bool = False  # with transition tables

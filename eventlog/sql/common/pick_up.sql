@@ -42,14 +42,6 @@ where {conditions}
 order by {order}
 {next_rows}
 
--- pending_ids --
--- The record_ids of rows that may go.
-select {id}
-from {rows}
-where {conditions}
-order by {order}
-{next_rows}
-
 -- pending_sizes --
 -- The record_ids and sizes of rows that may go.
 select {id}, {size}

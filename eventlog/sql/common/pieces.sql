@@ -66,10 +66,6 @@
 -- Rows of a table_name.
 {table_name} = :of_table
 
--- of_key --
--- Rows of a table_key.
-{table_key} = :of_key
-
 -- of_reason --
 -- Failed rows whose reason holds some words.
 f.reason like :reason escape '!'

@@ -115,20 +115,6 @@ class Pending:
             yield from chunk
             after = chunk[-1][0]
 
-    def every_pending_id(self, choice: Selection) -> Iterator[int]:
-        """Return their record_ids, likewise."""
-        after = LOWEST
-        while chunk := self.pending("pending_ids", choice, after):
-            yield from (number for (number,) in chunk)
-            after = chunk[-1][0]
-
-    def bounds(self, choice: Selection, size: int) -> Iterator[int]:
-        """Yield every so-many-th of them, for those who share them out."""
-        after, one = LOWEST, replace(choice, limit=1)
-        while found := self.pending("pending_ids", one, after, size - 1):
-            ((after,),) = found
-            yield after
-
     def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
         """Return rows by their ids, whatever their status."""
         for chunk in self._queries.chunks(ids):

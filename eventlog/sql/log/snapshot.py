@@ -170,10 +170,6 @@ class Snapshot(Pending):
         """The highest record_id that a row of this snapshot can have got from the log's sequence."""
         return read_sequence(self._connection, self._queries.log).bound
 
-    def share(self) -> str:
-        """Return the name by which other sessions see what this one sees, where the dialect can do that."""
-        return str(self._queries.run(self._connection, "share_snapshot").scalar())
-
     def first_pending(self, above: int) -> int:
         """Return the first pending row above a record_id, whether it may go or not; else HIGHEST."""
         return next(map(int, self._ids(1, "pending", above)), HIGHEST)

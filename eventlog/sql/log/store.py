@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -11,7 +10,6 @@ from typing import Any, TypeVar
 
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.core.errors import EventlogError
 from eventlog.sql.log.leader import Holder, Leader, holder_of
 from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.log.snapshot import Snapshot
@@ -25,11 +23,6 @@ from eventlog.sql.tables_read import TablesChanged
 T = TypeVar("T")
 READINGS = 3  # while DDL changes what is read
 _EVER = datetime(9999, 12, 31)
-_SNAPSHOT = re.compile(r"[0-9A-F]+(-[0-9A-F]+)*").fullmatch  # it is part of statements that bind nothing
-
-
-class IllegalSnapshot(EventlogError):
-    """{0!r} names no snapshot that a database shares"""
 
 
 class Store:
@@ -111,17 +104,6 @@ class Store:
             if changed is None:
                 raise
             changed += fault.places
-
-    @contextmanager
-    def shared_snapshot(self, name: str) -> Iterator[Snapshot]:
-        """Open the view that another session shares under this name, as long as that session keeps it."""
-        if not _SNAPSHOT(name):
-            raise IllegalSnapshot(name)
-        with self._engine.connect() as connection:
-            self.queries.run_every(connection, "join_snapshot", snapshot=name)
-            snapshot = Snapshot(connection, self.queries)
-            yield snapshot
-            snapshot.end()
 
     @contextmanager
     def work(self, epoch: int) -> Iterator[Work]:

@@ -90,7 +90,6 @@ ORACLE = Dialect(
     quotient="trunc({column} / {by})",
     share_lock="for update",
     lock_is_transactional=True,
-    shares_snapshots=True,
     empty_is_null=True,
     # a blank line would end a statement, an & ask for a value
     script_head=("set define off", "set sqlblanklines on", "whenever sqlerror exit failure", ""),

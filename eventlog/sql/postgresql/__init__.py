@@ -133,7 +133,6 @@ POSTGRESQL = Dialect(
     wakes=True,
     measures_rows=True,
     packs_columns=True,
-    shares_snapshots=True,
     transactional_ddl=True,
     statement_triggers=True,
     truncate_triggers=True,

@@ -2,17 +2,6 @@
 -- Begins a transaction that sees one moment and writes nothing.
 begin isolation level repeatable read, read only
 
--- share_snapshot --
--- The name by which other sessions see what this one sees.
-select pg_export_snapshot()
-
--- join_snapshot --
--- Begins a transaction that sees what the session of this name sees.
-begin isolation level repeatable read, read only
-/
-set transaction snapshot '{snapshot}'
-/
-
 -- lock_tables --
 -- Keeps DDL away from tables that it changed under the readings before.
 set local lock_timeout to '1s'

@@ -1,0 +1,308 @@
+"""The command: inputs become DataFrames, the library folds them, and Spark writes what comes out as lines.
+
+The folder of the output has `job`, which shows that it is ours; `documents`; `refused`, if there are such
+records; and last `done`. A run that finds no `done` there writes all of it anew.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as f
+
+from eventlog import log
+from eventlog.core import settings
+from eventlog.core.entry import COLUMNS, read_event_time
+from eventlog.core.errors import Misuse
+from eventlog.core.formats import Shape
+from eventlog.core.plurals import quantity
+from eventlog.core.tables import Table
+from eventlog.fold import Rules
+from eventlog.jobs.job import Job
+from eventlog.log_files.current import keyed
+from eventlog.transfer.given import all_given
+from eventlog.xds.settings import XdsSettings
+from eventlog_spark import log_rows
+from eventlog_spark.current_rows import current_rows
+from eventlog_spark.inputs import (
+    InputFile,
+    exists,
+    find_files,
+    is_remote,
+    parquet_frames,
+    plain,
+    read_by_name,
+    read_by_spark,
+    read_streams,
+)
+from eventlog_spark.library import folded
+from eventlog_spark.log_rows import LogReading
+from eventlog_spark.result_rows import Changes, Documents, FrameForm
+from eventlog_spark.shuffle import ROWS
+from eventlog_spark.streams import LINES, Convert, ReadCurrent, ReadLog
+
+SELF_CONTAINED: Final = frozenset(("changes", "xds"))  # formats whose files do not depend on each other
+TARGETS: Final = ("xds", "changes")
+_OPERATIONS: Final = ("snapshot", "insert", "update", "delete", "truncate")
+_EXAMPLES: Final = 20  # refused records that are shown
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """A backlog: a conversion, and how Spark does it."""
+
+    job: Job
+    clock: str
+    order: str = "object"
+    per_file: int = 0
+    partitions: int | None = None
+    strict: bool = False  # stop at the first bad record
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings of source and target."""
+        return all_given(self.job, self.clock)
+
+    @property
+    def xds(self) -> XdsSettings:
+        """The settings of documents."""
+        return settings.build(XdsSettings, self.given)
+
+    @property
+    def form(self) -> FrameForm:
+        """The rows that a folded log becomes."""
+        if self.job.target_format == "changes":
+            return Changes.of(self.job.tables, None)
+        return Documents(self.job.tables, self.xds)
+
+    def reading(self, answerable: Sequence[Table]) -> LogReading:
+        """Return the rules by which rows of a log are read."""
+        now = self.job.given.get("now")
+        return LogReading(
+            self.job.tables,
+            settings.build(Rules, self.job.given),
+            read_event_time(self.clock),
+            None if now is None else read_event_time(now),
+            frozenset(answerable),
+        )
+
+    def check(self) -> None:
+        """Raise Misuse for what no DataFrame of lines can hold."""
+        if self.job.target_format not in TARGETS:
+            raise Misuse(
+                f"--to {self.job.target_format}: Spark writes {' and '.join(TARGETS)};"
+                " eventlog convert makes the rest of changes"
+            )
+        if self.job.output_container not in (None, "parquet"):
+            raise Misuse(f"--output-as {self.job.output_container}: Spark writes lines, or parquet")
+        if self.xds.batch_size > 1:
+            raise Misuse("--batch-size: a document has one event here")
+        if self.xds.pretty:
+            raise Misuse("--pretty: a document is one line here")
+
+
+@dataclass(frozen=True)
+class Result:
+    """The counts of what was written."""
+
+    documents: int
+    refused: int
+    operations: dict[str, int]
+    seconds: float
+    reasons: Sequence[str] = ()  # of the first refused records
+
+    def sentences(self) -> list[str]:
+        """Return sentences about what was written."""
+        seconds, rate = self.seconds, self.documents / max(self.seconds, 0.001)
+        lines = [f"{quantity(self.documents, 'document')} in {seconds:.0f} s, {rate:.0f} documents/s"]
+        lines += [f"{quantity(number, 'event')}: {name}" for name, number in self.operations.items()]
+        if self.refused:
+            lines.append(f"{quantity(self.refused, 'record')} refused")
+        return lines + [f"left out: {reason}" for reason in self.reasons]
+
+
+def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Result:
+    """Write the output of a backlog of files, and report what it is."""
+    backlog.check()
+    output = OutputFolder(spark, backlog)
+    if output.done() is not None:
+        raise Misuse(f"{backlog.job.output} holds a backlog that is done: name another folder, or remove it")
+    say("fold" if backlog.job.source.folded else "convert")
+    made = read_log(spark, backlog) if backlog.job.source.folded else _converted(spark, backlog)
+    result = output.write(made)
+    output.finish("")
+    for sentence in result.sentences():
+        say(sentence)
+    return result
+
+
+# --- what is read
+
+
+def read_log(spark: Any, backlog: Backlog) -> Any:
+    """Return what the files of a log become."""
+    job = backlog.job
+    files = find_files(spark, job.inputs, Shape.ROWS, job.container)
+    current: dict[Table, list[InputFile]] = {}
+    for table, name in job.current:
+        named = find_files(spark, [name], Shape.ROWS, None)
+        current.setdefault(keyed(job.tables, table), []).extend(named)
+    reading = backlog.reading(list(current))
+    native = [file for file in files if read_by_spark(file)]
+    streams = [[file] for file in files if file not in native]
+    frames = parquet_frames(spark, native)
+    rows = [log_rows.log_rows(frame, reading, twice=True) for frame in frames]
+    if streams:
+        rows.append(read_streams(spark, streams, Shape.ROWS, job.limits, ReadLog(reading), ROWS))
+    read = log_rows.together(rows)
+    if streams or _repeated(frames):
+        read = log_rows.once(read)
+    answering = [_current(spark, table, named, job) for table, named in current.items()]
+    return folded(read, answering, reading, backlog.form, backlog.partitions)
+
+
+def _repeated(frames: Sequence[Any]) -> bool:
+    """Return whether a record_id is in these DataFrames more than once."""
+    ids = log_rows.together([_ids(frame) for frame in frames])
+    return bool(ids.groupBy("record_id").count().where("count > 1").limit(1).collect())
+
+
+def _ids(frame: Any) -> Any:
+    at = log.places(frame.columns, "the log")[COLUMNS.index("record_id")]
+    assert at is not None
+    return frame.select(frame[f"`{frame.columns[at]}`"].cast("long").alias("record_id")).dropna()
+
+
+def _current(spark: Any, table: Table, files: Sequence[InputFile], job: Job) -> Any:
+    """Return the current rows of a table."""
+    if len(files) == 1 and read_by_name(files[0]):
+        (frame,) = parquet_frames(spark, files)
+        return current_rows(frame, table)
+    return read_streams(spark, [files], Shape.ROWS, job.limits, ReadCurrent(table), ROWS)
+
+
+def _converted(spark: Any, backlog: Backlog) -> Any:
+    """Return what the files of other sources become: every change is an event of its own."""
+    job, source = backlog.job, backlog.job.source
+    if job.expand_truncate and any(is_remote(name) for _, name in job.current):
+        raise Misuse("--expand-truncate: every machine must reach its --current files")
+    streams = [find_files(spark, [name], source.shape, job.container) for name in job.inputs]
+    files = list(chain.from_iterable(streams))
+    if backlog.order == "sequence":
+        streams = [files]
+    if source.name in SELF_CONTAINED:
+        streams = [[file] for file in files]
+    convert = Convert(job, backlog.given, backlog.order == "sequence")
+    return read_streams(spark, streams, source.shape, job.limits, convert, LINES)
+
+
+# --- what is written
+
+
+class OutputFolder:
+    """The folder of a backlog, on a disk that all machines share or in a store."""
+
+    def __init__(self, spark: Any, backlog: Backlog) -> None:
+        self._spark = spark
+        self._backlog = backlog
+        name = backlog.job.output
+        self._place = name.rstrip("/") if is_remote(name) else f"file://{os.path.abspath(plain(name))}"
+        check_committer(spark, name)
+
+    def done(self) -> str | None:
+        """Return the marker of the run that filled the folder; None if none did."""
+        return self._marker("done")
+
+    def finish(self, marker: str) -> None:
+        """Mark the folder as complete."""
+        self._mark("done", marker)
+
+    def write(self, made: Any) -> Result:
+        """Write documents, and refused records if there are any, in place of those of a run that died."""
+        began = time.monotonic()
+        if self._marker("job") is None and self._exists("documents"):
+            raise Misuse(f"{self.place('documents')} is there, and no backlog began it: name another folder")
+        self._mark("job", self._backlog.job.target_format)
+        column = "change" if "change" in made.columns else "document"
+        seen = Observation()
+        made = self._strict(made).observe(seen, *_counts(made.columns))
+        if self._backlog.order == "log":
+            made = made.orderBy("order")
+        good = made.where("refused is null")
+        if self._backlog.job.output_container == "parquet":
+            self._writer(good.drop("refused", "record")).parquet(self.place("documents"))
+        else:
+            self._writer(good.select(column)).text(self.place("documents"))
+        counts = seen.get
+        operations = {name: counts[name] for name in _OPERATIONS if counts.get(name)}
+        documents = counts["records"] - counts["refused"]
+        if counts["refused"] or self._exists("refused"):  # of a run that died
+            ids = ["record_ids"] if "record_ids" in made.columns else []
+            bad = made.where("refused is not null").select(*ids, "refused", "record")
+            bad.write.mode("overwrite").json(self.place("refused"))
+        reasons = [row.refused for row in self.refused(_EXAMPLES)] if counts["refused"] else []
+        return Result(documents, counts["refused"], operations, time.monotonic() - began, reasons)
+
+    def place(self, name: str) -> str:
+        """Return a place in the folder, as Spark names it."""
+        return f"{self._place}/{name}"
+
+    def refused(self, most: int | None = None) -> list[Any]:
+        """Return the refused records that were written, or the first of them."""
+        schema = "record_ids array<long>, refused string, record string"
+        if not self._exists("refused"):
+            return []
+        frame = self._spark.read.schema(schema).json(self.place("refused"))
+        rows: list[Any] = (frame if most is None else frame.limit(most)).collect()
+        return rows
+
+    def _writer(self, frame: Any) -> Any:
+        writer = frame.write.mode("overwrite")
+        return (
+            writer.option("maxRecordsPerFile", self._backlog.per_file) if self._backlog.per_file else writer
+        )
+
+    def _strict(self, made: Any) -> Any:
+        if not self._backlog.strict:
+            return made
+        reason = f.concat(f.lit("eventlog.strict: stopped at the first bad record: "), "refused")
+        stop = f.when(f.col("refused").isNotNull(), f.raise_error(reason).cast("string"))
+        return made.withColumn("refused", stop)
+
+    def _mark(self, name: str, text: str) -> None:
+        marker = self._spark.createDataFrame([(text,)], "value string")
+        marker.coalesce(1).write.mode("overwrite").text(self.place(name))
+
+    def _marker(self, name: str) -> str | None:
+        rows = self._spark.read.text(self.place(name)).collect() if self._exists(name) else []
+        return str(rows[0].value) if rows else None
+
+    def _exists(self, name: str) -> bool:
+        return exists(self._spark.read.text, self.place(name))
+
+
+def _counts(columns: Sequence[str]) -> list[Any]:
+    """Return what is counted while documents are written."""
+    ops = [f.count_if(f.col("op") == name).alias(name) for name in _OPERATIONS if "op" in columns]
+    refused = f.count_if(f.col("refused").isNotNull()).alias("refused")
+    return [f.count(f.lit(1)).alias("records"), refused, *ops]
+
+
+_ALGORITHM: Final = "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version"
+_PROTOCOL: Final = "spark.sql.sources.commitProtocolClass"
+
+
+def check_committer(spark: Any, output: str) -> None:
+    """Raise Misuse if a failed task could leave its documents in a store."""
+    if not is_remote(output) or spark.conf.get(_PROTOCOL).endswith("PathOutputCommitProtocol"):
+        return
+    if spark.conf.get(_ALGORITHM, "1") != "1":
+        raise Misuse(f"{output}: a failed task could leave its documents there: use --conf {_ALGORITHM}=1")

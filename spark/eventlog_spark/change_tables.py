@@ -1,0 +1,130 @@
+"""DataFrames of change tables as one sequence.
+
+Rows of a change table are in no order, so those without a change_seq come first. Spark sorts the rows as they
+are, and Python reads each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as f
+
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.formats import Row, Source
+from eventlog.core.tables import Tables
+from eventlog.files.parquet import PlacedBatch, rows_of
+from eventlog.qlik import sequence
+from eventlog.qlik.headers import NAMES
+from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
+from eventlog.qlik.tables import TableSettings
+from eventlog_spark.batches import answer, answers_of
+from eventlog_spark.message_frames import check_single_values
+from eventlog_spark.ranges import ITEM, RangeJoin, in_ranges, joined
+from eventlog_spark.result_rows import FrameForm
+
+
+def changes_of_tables(
+    frames: Mapping[str, Any], tables: Tables, settings: TableSettings, form: FrameForm, partitions: int
+) -> Any:
+    """Return the changes of change tables, by their names, read in so many tasks.
+
+    Masks whose byte order is to be found are looked at first, at once.
+    """
+    sequencer = RowSequencer(tables, settings)
+    for name, frame in frames.items():
+        check_single_values(frame)
+        source: Source[Row] = Source(name, name, tuple(frame.columns), [])
+        for wrong in sequencer.parse(source):
+            raise Misuse(wrong.reason if isinstance(wrong, Refused) else name)
+    records = [_records(frame, at, sequencer, settings) for at, frame in enumerate(frames.values())]
+    if settings.mask_order == "auto":
+        for at, frame in enumerate(frames.values()):
+            _look_at_masks(frame, at, sequencer, settings)
+    together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), records)
+    cells = [f"t{at}" for at in range(len(frames))]
+    ordered = in_ranges(together, partitions, *cells).select("source", "number", *cells)
+    return joined(ordered, RangeJoin(sequencer, _RowsOfTables(sequencer), tables), form)
+
+
+def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> Any:
+    """Return the rows of one table as they are, with their places."""
+    names = [name.lower() for name in frame.columns]
+    columns = [f"c{place}" for place in range(len(names))]
+    header = f"{settings.header_prefix}change_seq".lower()
+    seq = f.lit("")
+    if header in names:
+        text = f.col(columns[names.index(header)]).cast("string")
+        seq = f.when(text.rlike(rf"\A(?:{sequence.PATTERN})\z"), text).otherwise("")
+    table = sequencer.table_of(at)
+    places = {
+        "kind": f.lit(ITEM),
+        "seq": seq,
+        "behind": seq == "",
+        "table": f.lit(table),
+        "source": f.lit(at),
+        "number": f.monotonically_increasing_id(),
+        "alone": f.lit(sequencer.has_sequence(at)),
+    }
+    named = (value.alias(name) for name, value in places.items())
+    return frame.toDF(*columns).select(*named, f.struct(*columns).alias(f"t{at}"))
+
+
+def _look_at_masks(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> None:
+    """Find the byte order of the masks of a table, as far as they prove it by themselves."""
+    headers = {f"{settings.header_prefix}{name}".lower() for name in NAMES}
+    places = [place for place, name in enumerate(frame.columns) if name.lower() in headers]
+    numbered = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+    heads = numbered.select(f.monotonically_increasing_id().alias("number"), *(f"c{at}" for at in places))
+    for proof in answers_of(heads, _LookAtMasks(sequencer, at, tuple(places), len(frame.columns))):
+        sequencer.also(sequencer.table_of(at), proof)
+
+
+@dataclass(frozen=True)
+class _LookAtMasks:
+    """A task that returns what masks prove, from rows without their data."""
+
+    sequencer: RowSequencer
+    at: int
+    places: tuple[int, ...]  # of the headers
+    width: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in self.sequencer.rows(self.at, self._rows(batches)):
+            pass
+        yield answer(self.sequencer.seen[self.sequencer.table_of(self.at)])
+
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+        for batch in batches:
+            numbers = batch.column(0).to_pylist()
+            for number, row in zip(numbers, rows_of(PlacedBatch(0, batch.remove_column(0))), strict=True):
+                cells: list[Any] = [None] * self.width
+                for place, cell in zip(self.places, row.cells, strict=True):
+                    cells[place] = cell
+                yield Row(number + 1, tuple(cells))
+
+
+@dataclass(frozen=True)
+class _RowsOfTables:
+    """Reads the sorted rows of all tables."""
+
+    sequencer: RowSequencer
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedRow | Refused]:
+        for batch in batches:
+            sources = batch.column("source").to_pylist()
+            rows = {at: _rows_of(batch, at) for at in set(sources)}
+            for at, number in zip(sources, batch.column("number").to_pylist(), strict=True):
+                yield from self.sequencer.rows(at, [next(rows[at])._replace(where=number + 1)])
+
+
+def _rows_of(batch: pa.RecordBatch, at: int) -> Iterator[Row]:
+    """Yield the rows of one table among those of a batch."""
+    cells = batch.column(f"t{at}").filter(pc.equal(batch.column("source"), at))
+    names = [field.name for field in cells.type]
+    return iter(rows_of(PlacedBatch(0, pa.RecordBatch.from_arrays(cells.flatten(), names=names))))

@@ -1,0 +1,263 @@
+"""Names on the command line become DataFrames: Parquet by Spark's reader, other files by that of `convert`.
+
+Spark's own CSV reader turns bad UTF-8 into U+FFFD and reads "" as null, in silence. Tasks open files of this
+machine by their names; files of a store come to them whole, as Spark's `binaryFile` reads them.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from eventlog import log
+from eventlog.core.entry import COLUMNS
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.formats import Shape, Source
+from eventlog.files.inputs import container_of, open_sources
+from eventlog.files.limits import Limits
+
+_NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL)
+_PATTERN = re.compile(r"[\[\]{}*?\\]")
+_CONTENT = "stream long, place long, content binary"
+
+
+class InputFile(NamedTuple):
+    """An input: its name in messages, where it is, and its container."""
+
+    name: str
+    path: str
+    container: str
+
+
+def is_remote(name: str) -> bool:
+    """Return whether a name is of a store, and not of a file of this machine."""
+    parts = _NAMED.fullmatch(name)
+    return parts is not None and parts[1].lower() != "file"
+
+
+def find_files(spark: Any, names: Iterable[str], shape: Shape, container: str | None) -> list[InputFile]:
+    """Return the files of names, folders and globs; hidden files and those that begin with _ are left out."""
+    files: dict[str, InputFile] = {}
+    for name, path in (pair for given in names for pair in _find(spark, given)):
+        if path in files:
+            raise Misuse(f"{name} is named twice")
+        files[path] = InputFile(name, path, container_of(name, shape, container))
+    return list(files.values())
+
+
+def _find(spark: Any, name: str) -> list[tuple[str, str]]:
+    if name == "-":
+        raise Misuse("a backlog reads files, not standard input: its tasks read them more than once")
+    paths = _in_store(spark, name) if is_remote(name) else _on_disk(plain(name))
+    if not paths:
+        raise Misuse(f"{name}: no such file, and no files in or under it")
+    return [(path, path if is_remote(name) else os.path.abspath(path)) for path in paths]
+
+
+def plain(name: str) -> str:
+    """Return the name of a file without its scheme."""
+    parts = _NAMED.fullmatch(name)
+    if parts is None:
+        return name
+    if parts[2] not in ("", "localhost"):
+        raise Misuse(f"{name}: a file of this machine has three slashes: file:///{parts[3]}")
+    return "/" + parts[3]
+
+
+def _on_disk(name: str) -> list[str]:
+    path = Path(name)
+    if path.is_dir():
+        below = sorted(file.relative_to(path) for file in path.rglob("*") if file.is_file())
+        return [str(path / file) for file in below if not any(part[0] in "_." for part in file.parts)]
+    named = [name] if path.is_file() else sorted(glob.glob(name, recursive=True))
+    return [file for file in named if Path(file).is_file()]
+
+
+def _in_store(spark: Any, name: str) -> list[str]:
+    """Return the files of a store as Spark finds them."""
+    check_no_key(name)
+    listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    if not exists(listing.load, name):
+        return []
+    return sorted(row.path for row in listing.load(name).select("path").collect())
+
+
+def exists(load: Callable[[str], Any], path: str) -> bool:
+    """Return whether there is something to load."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        _ = load(path).columns  # which a client of Spark Connect asks the server for
+    except AnalysisException as fault:
+        if fault.getCondition() == "PATH_NOT_FOUND":
+            return False
+        raise
+    return True
+
+
+def check_no_key(name: str) -> None:
+    """Raise Misuse if a key is in a name, because names are shown."""
+    parts = _NAMED.match(name)
+    assert parts is not None
+    user, at, _ = parts[2].rpartition("@")
+    if (at and (":" in user or parts[1].lower().startswith("s3"))) or (
+        parts[1].lower() == "s3a" and ":" in parts[2]
+    ):
+        raise Misuse("a name of a store holds no key: give it to Hadoop's configuration, for names are shown")
+
+
+def uri(path: str) -> str:
+    """Return the file as Spark reads names: as it is written, without patterns."""
+    return _PATTERN.sub(r"\\\g<0>", path if is_remote(path) else f"file://{path}")
+
+
+# --- Parquet
+
+
+def parquet_frames(spark: Any, files: Sequence[InputFile]) -> list[Any]:
+    """Return DataFrames of Parquet files, one for each schema; those of a store have one."""
+    groups: dict[Any, list[str]] = {}
+    for file in files:
+        schema = None if is_remote(file.path) else pq.read_schema(file.path).remove_metadata()
+        groups.setdefault(schema, []).append(uri(file.path))
+    return [spark.read.parquet(*paths) for paths in groups.values()]
+
+
+def read_by_spark(file: InputFile) -> bool:
+    """Return whether Spark reads the file as a log: Parquet whose columns have the types of a log."""
+    if file.container != "parquet" or is_remote(file.path):
+        return file.container == "parquet"
+    try:
+        schema = pq.read_schema(file.path)
+        where = log.places(schema.names, file.name)
+    except (EventlogError, pa.ArrowException, OSError):
+        return False
+    types = {name: schema.field(at).type for name, at in zip(COLUMNS, where, strict=True) if at is not None}
+    fits = all(_FITS.get(name, _is_text)(kind) for name, kind in types.items())
+    return fits and len(set(schema.names)) == len(schema.names)
+
+
+def read_by_name(file: InputFile) -> bool:
+    """Return whether Spark hands on the cells of the file as they are."""
+    if file.container != "parquet" or is_remote(file.path):
+        return file.container == "parquet"
+    schema = pq.read_schema(file.path)
+    return len(set(schema.names)) == len(schema) and all(map(_is_plain, schema.types))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    types = pa.types
+    plain = (
+        types.is_signed_integer,
+        types.is_boolean,
+        types.is_floating,
+        types.is_decimal128,
+        types.is_date32,
+    )
+    return _is_time(kind) or any(is_it(kind) for is_it in plain)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return _is_text(kind) or (pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"))
+
+
+_PLAIN = (
+    *(pa.types.is_signed_integer, pa.types.is_boolean, pa.types.is_floating),
+    *(pa.types.is_decimal128, pa.types.is_date32),
+)
+_FITS = {
+    "record_id": pa.types.is_signed_integer,
+    "event_type": pa.types.is_signed_integer,
+    "event_time": _is_time,
+}
+
+
+# --- every other file
+
+Sources = Iterator[Source[Any] | Refused]
+ReadStream = Callable[[int, Sources], Iterator[pa.RecordBatch]]
+
+
+def read_streams(
+    spark: Any,
+    streams: Sequence[Sequence[InputFile]],
+    shape: Shape,
+    limits: Limits,
+    read: ReadStream,
+    schema: pa.Schema,
+) -> Any:
+    """Return a DataFrame of what `read` makes of streams, a task for each, in their order.
+
+    The files of a stream follow each other.
+    """
+    frames = []
+    if any(is_remote(file.path) for stream in streams for file in stream):
+        frames = [_content(spark, number, stream) for number, stream in enumerate(streams)]
+    else:
+        nothing = f.lit(None).cast("long").alias("place"), f.lit(None).cast("binary").alias("content")
+        frames = [
+            spark.range(0, len(streams), 1, max(len(streams), 1)).select(
+                f.col("id").alias("stream"), *nothing
+            )
+        ]
+    contents = reduce(lambda one, other: one.union(other), frames)
+    return contents.mapInArrow(_ReadStreams(streams, shape, limits, read), from_arrow_schema(schema))
+
+
+def _content(spark: Any, number: int, stream: Sequence[InputFile]) -> Any:
+    """Return the content of the files of a stream, in their order; of a file of this machine none."""
+    rows = spark.createDataFrame(
+        [(number, at, None) for at, file in enumerate(stream) if not is_remote(file.path)], _CONTENT
+    )
+    remote = {file.path: at for at, file in enumerate(stream) if is_remote(file.path)}
+    if remote:
+        places = f.create_map(*(f.lit(fact) for pair in remote.items() for fact in pair))
+        found = spark.read.format("binaryFile").load([uri(path) for path in remote])
+        place = places[f.col("path")].cast("long").alias("place")
+        rows = rows.union(found.select(f.lit(number).cast("long").alias("stream"), place, "content"))
+    return rows.repartition(1).sortWithinPartitions("place")
+
+
+@dataclass(frozen=True)
+class _ReadStreams:
+    """A task that opens the files of streams."""
+
+    streams: Sequence[Sequence[InputFile]]
+    shape: Shape
+    limits: Limits
+    read: ReadStream
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
+        for number, group in groupby(rows, lambda row: row[0].as_py()):
+            yield from self.read(number, self._sources(self.streams[number], group))
+
+    def _sources(self, stream: Sequence[InputFile], rows: Iterable[tuple[pa.Scalar, ...]]) -> Sources:
+        for _, number, data in rows:
+            place, content = number.as_py(), data.as_buffer()
+            for file in stream if place is None else [stream[place]]:
+                opened = _opener(file.path, content)
+                yield from open_sources(
+                    [file.name], self.shape, file.container, limits=self.limits, opened=opened
+                )
+
+
+def _opener(path: str, content: Any) -> Callable[[str], IO[bytes]]:
+    return lambda name: open(path, "rb", buffering=0) if content is None else io.BytesIO(content)

@@ -1,1 +1,0 @@
-"""What comes in and goes out: files and DataFrames, how rows travel, parts and the folders of them."""

@@ -1,0 +1,393 @@
+"""A log in a database: its pending rows are copied in one snapshot, put on record, folded, and finished.
+
+A publisher that finds the record forgets it. A backlog that finds one folds exactly its rows again, so they
+leave under the same event-ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from eventlog.core.entry import COLUMNS, Letter, read_event_time
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.identity import identify, object_of
+from eventlog.core.plurals import quantity
+from eventlog.fold import Need, query_key
+from eventlog.publisher.batches import (
+    Remembered,
+    Sending,
+    read_memory,
+    remember_rows,
+    remembered_rows,
+    still_to_go,
+)
+from eventlog.publisher.config import Config
+from eventlog.publisher.fold import Reader
+from eventlog.publisher.open_log import read_readable, read_tables, with_sections
+from eventlog.publisher.read_back import CHUNK, Allowance, CurrentRows
+from eventlog.publisher.reading import Reading
+from eventlog.publisher.session import SessionSettings
+from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.tally import letters_of
+from eventlog.sinks import open_sink, sink_kind
+from eventlog.sql.current import NO_BOUND, TooMuch
+from eventlog.sql.log.leader import Leader, backlog_name
+from eventlog.sql.log.pending import OBJECT, Cells, Selection
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import Failure, RememberedBatch, Work
+from eventlog.xds.documents import document
+from eventlog_spark import log_rows
+from eventlog_spark.backlog import Backlog, OutputFolder, Say
+from eventlog_spark.batches import gather
+from eventlog_spark.current_rows import FIRST, asked
+from eventlog_spark.library import folded
+from eventlog_spark.shuffle import CURRENT, ROWS, SCHEMA, pack_cells, unreadable_row
+
+_CHUNK = 10_000  # rows finished in one transaction
+_RECORDED = 100_000  # rows of one batch on record
+_NAME: Final = "backlog"  # of the only document of such a batch, which has no events
+_COPIED = 100_000  # rows that are written together
+_EVENT_TIME: Final = COLUMNS.index("event_time")
+_EVENT_TYPE: Final = COLUMNS.index("event_type")
+_SECONDS: Final = len("yyyy-mm-dd hh:mm:ss")
+_LOG = pa.schema(
+    [(name, pa.int64() if name in ("record_id", "event_type") else pa.string()) for name in COLUMNS]
+)
+_OPS: Final = {"a": "insert", "m": "update", "d": "delete"}
+
+
+class PublisherLeads(EventlogError):
+    """a publisher is at work on this log: stop it until the backlog is done, which needs its lock"""
+
+
+@dataclass(frozen=True)
+class Live:
+    """A log in a database, and whether its rows are finished when they are out."""
+
+    store: Store
+    config: Config
+    finish: bool = False
+
+
+class Finished(NamedTuple):
+    """The counts of a run."""
+
+    documents: int
+    refused: int
+    rows: int | None  # rows that got their letters
+
+
+def run_live(spark: Any, backlog: Backlog, live: Live, say: Say = lambda sentence: None) -> Finished:
+    """Write the pending rows of a log as documents, and finish them."""
+    backlog.check()
+    if backlog.job.target_format != "xds":
+        raise Misuse("a log in a database becomes what its publisher sends: --to xds")
+    leader = live.store.lead(backlog_name(os.getpid()))
+    if leader is None:
+        raise PublisherLeads
+    with leader:
+        return _Run(spark, backlog, live, leader, say).run()
+
+
+@dataclass
+class _Chosen:
+    """The rows that were copied, and what a publisher remembered."""
+
+    ids: list[int] = field(default_factory=list)
+    asked: dict[Need, None] = field(default_factory=dict)
+    remembered: Reading = field(default_factory=Reading)
+
+
+class _Run:
+    """One run, as the leader of the log."""
+
+    def __init__(self, spark: Any, backlog: Backlog, live: Live, leader: Leader, say: Say) -> None:
+        self._spark = spark
+        self._live = live
+        self._leader = leader
+        self._say = say
+        store, config, tables = live.store, live.config, backlog.job.tables
+        if len(tables):
+            tables = with_sections(store.engine, store.log, tables, config)
+        else:
+            tables = read_tables(store.engine, store.log, config)
+        with store.work(leader.epoch) as work:
+            work.rename(partial(object_of, tables))
+        self._tables = tables
+        self._readable = read_readable(store.engine, store.log, tables)
+        self._backlog = replace(backlog, job=replace(backlog.job, tables=tables))
+        self._reading = self._backlog.reading(list(self._readable))
+        self._output = OutputFolder(spark, self._backlog)
+
+    def run(self) -> Finished:
+        """Write what is not yet written, and finish what is not yet finished."""
+        batches: Sequence[RememberedBatch] = self._live.store.remembered()
+        marker = self._output.done()
+        documents = refused = 0
+        if marker is None:
+            batches, result = self._write(batches)
+            documents, refused = result.documents, result.refused
+            marker = json.dumps([_digest(batch) for batch in batches])
+            self._leader.is_paused()
+            self._output.finish(marker)
+        covered = [batch for batch in batches if _digest(batch) in json.loads(marker)]
+        if len(covered) < len(json.loads(marker)):  # they are finished, or a publisher has gone on
+            covered = []
+        if not documents and not refused:
+            self._say(f"{self._backlog.job.output} holds the output of this log")
+        rows = None
+        if self._live.finish:
+            self._say("finish")
+            rows = self._finish(covered)
+            self._say(f"{quantity(rows, 'row')} finished in the log")
+        if self._live.finish or not covered:
+            self._read_nothing_ahead()
+        return Finished(documents, refused, rows)
+
+    def _read_nothing_ahead(self) -> None:
+        """Put on record that no rows but finished ones were read, so that `redrive` does not wait."""
+        with self._live.store.work(self._leader.epoch) as work:
+            work.name_leader(backlog_name(os.getpid(), finished=True))
+
+    # --- documents
+
+    def _write(self, batches: Sequence[RememberedBatch]) -> tuple[Sequence[RememberedBatch], Any]:
+        """Return the batches that the output covers, and what was written."""
+        recorded = [batch for batch in batches if _is_ours(batch)]
+        self._say("copy")
+        chosen = self._live.store.read(partial(self._copy, batches, recorded))
+        if not recorded and chosen.ids:
+            self._record(chosen.ids, max((batch.number for batch in batches), default=0))
+            batches = self._live.store.remembered()
+        self._say("fold")
+        rows = self._spark.read.parquet(self._output.place("copy/rows"))
+        read = log_rows.log_rows(rows, self._reading, twice=True)
+        read = read if len(set(chosen.ids)) == len(chosen.ids) else log_rows.once(read)
+        current = self._spark.read.schema(SCHEMA).parquet(self._output.place("copy/current"))
+        form = self._backlog.form
+        made = folded(read, [current], self._reading, form, self._backlog.partitions)
+        first = [self._row(sending) for sending in chosen.remembered.sendings]
+        first += [form.refused(reason, None, (row,)) for row, reason in chosen.remembered.refused]
+        if first:
+            made = self._spark.createDataFrame(first, made.schema).coalesce(1).unionByName(made)
+        result = self._output.write(made)
+        for sentence in result.sentences():
+            self._say(sentence)
+        return batches, result
+
+    def _row(self, sending: Sending) -> tuple[Any, ...]:
+        """Return an event that a publisher remembered as a row of documents, ahead of all others."""
+        ids = list(sending.settles)
+        facts = sending.event_id, *sending.object, _OPS[sending.text[1:2]], ids[0], ids[-1], ids
+        return (document([sending.text]).rstrip("\n"), *facts, "", None, None, None)
+
+    def _copy(
+        self, batches: Sequence[RememberedBatch], recorded: Sequence[RememberedBatch], snapshot: Snapshot
+    ) -> _Chosen:
+        """Copy pending rows and the current rows that they need, as of one moment."""
+        chosen = _Chosen()
+        chosen.remembered, settled = self._remembered(batches, snapshot)
+        if recorded:
+            cells: Iterable[Cells] = snapshot.rows(list(_recorded_rows(recorded)))
+        else:
+            cells = self._pending(snapshot, settled)
+        self._store("copy/rows", gather(map(_sure, self._noted(cells, chosen)), _LOG, _COPIED), _LOG)
+        current = gather(self._current(snapshot, list(chosen.asked)), ROWS, _COPIED)
+        self._store("copy/current", current, ROWS)
+        return chosen
+
+    def _pending(self, snapshot: Snapshot, settled: frozenset[int]) -> Iterator[Cells]:
+        """Yield the pending rows that may go now, without those that a publisher remembered.
+
+        Rows with ids that the log's sequence has not given are left to the publisher, which refuses them.
+        """
+        rules, held, bound = self._reading.rules, snapshot.held(), snapshot.bound
+        user = None if rules.allow_loopback else rules.driver_user
+        choice = Selection(CHUNK, user, tables=self._tables, halted=self._tables.halted_spellings())
+        now = read_event_time(snapshot.now()) if rules.handle_future_events else None
+        for cells in snapshot.every_pending(choice, None, bound):
+            late = now is not None and not _due(cells[_EVENT_TIME], now)
+            if cells[0] in settled or late or (held.hashes and choice.object_of(*cells[OBJECT]) in held):
+                continue
+            yield cells
+
+    def _noted(self, rows: Iterable[Cells], chosen: _Chosen) -> Iterator[Cells]:
+        """Yield the rows, and note their ids and the current rows that they ask for."""
+        known: dict[tuple[Any, Any], Need | None] = {}
+        for cells in rows:
+            chosen.ids.append(int(str(cells[0])))
+            name = cells[OBJECT]
+            if cells[_EVENT_TYPE] in (5, 6, 7, 8):
+                key = (name[0], name[1])
+                if key not in known:
+                    known[key] = self._need(*key)
+                if (need := known[key]) is not None:
+                    chosen.asked[need] = None
+            yield cells
+
+    def _need(self, table_name: Any, table_key: Any) -> Need | None:
+        """Return what an object needs; None if its key cannot be queried."""
+        try:
+            named = identify(self._tables, table_name, table_key)
+            if named.table in self._readable:
+                return Need(named.table, query_key(named.table, named.pairs))
+        except (EventlogError, TypeError):
+            pass
+        return None
+
+    def _current(self, snapshot: Snapshot, needs: list[Need]) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows that the publisher would get, as many at a time as memory can hold."""
+        for start in range(0, len(needs), CHUNK):
+            yield from self._current_of(snapshot, needs[start : start + CHUNK])
+
+    def _current_of(self, snapshot: Snapshot, needs: list[Need]) -> Iterator[tuple[Any, ...]]:
+        allowance = Allowance(NO_BOUND) if len(needs) == 1 else Allowance()
+        current = CurrentRows(snapshot, self._readable, True, allowance)
+        try:
+            current.read(needs)
+        except TooMuch:
+            middle = len(needs) // 2
+            yield from self._current_of(snapshot, needs[:middle])
+            yield from self._current_of(snapshot, needs[middle:])
+            return
+        for need in needs:
+            reply, name = current.lookup(*need), asked(*need)
+            rows = [unreadable_row(str(reply))] if isinstance(reply, EventlogError) else reply
+            for number, row in enumerate(rows, FIRST):
+                cells = pack_cells(row)
+                yield (number, CURRENT, None, str(need.table), name, None, *cells, None, None, None, name)
+
+    def _store(self, name: str, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
+        """Write rows as Parquet in the folder of the output."""
+        place, mode = self._output.place(name), "overwrite"
+        for batch in batches:
+            self._spark.createDataFrame(pa.Table.from_batches([batch])).write.mode(mode).parquet(place)
+            mode = "append"
+        if mode == "overwrite":
+            self._spark.createDataFrame(schema.empty_table()).write.mode(mode).parquet(place)
+
+    # --- what is on record
+
+    def _record(self, ids: Sequence[int], number: int) -> None:
+        """Put the chosen rows on record, before they are folded."""
+        with self._live.store.work(self._leader.epoch) as work:
+            for at, rows in enumerate(_batched(sorted(ids), _RECORDED), number + 1):
+                facts = {"log": _NAME, "max_changes": 0, "sizes": []} | remember_rows(np.array(rows))
+                work.remember(at, json.dumps([[_NAME, [facts]]]))
+            work.note_highest(max(ids))
+
+    def _remembered(
+        self, batches: Sequence[RememberedBatch], snapshot: Snapshot
+    ) -> tuple[Reading, frozenset[int]]:
+        """Return the events that a publisher was about to send, and the rows of all that it remembers."""
+        documents = [document for batch in batches for document in read_memory(batch.content)]
+        facts = still_to_go(documents, _out(documents, self._live.config))
+        reader = Reader(self._tables, self._readable, self._reading.rules, self._backlog.xds)
+        reading = reader.read_again(snapshot, facts, thorough=True)
+        return reading, frozenset(row for _, among in documents for fact in among for row in fact.settles)
+
+    # --- finish
+
+    def _finish(self, batches: Sequence[RememberedBatch]) -> int:
+        """Give the rows of these batches their letters, by ids; return how many were still new."""
+        if not batches:
+            return 0
+        refused = {
+            row: record.refused for record in self._output.refused() for row in record.record_ids or ()
+        }
+        finished = 0
+        for ids in _batched(_recorded_rows([batch for batch in batches if _is_ours(batch)]), _CHUNK):
+            with self._live.store.work(self._leader.epoch) as work:
+                self._letter(work, {Letter.SUCCESS: ids}, refused)
+            finished += work.finished
+        documents = [document for batch in batches for document in read_memory(batch.content)]
+        letters = letters_of(fact for _, among in documents for fact in among)
+        objects = self._objects(documents)
+        with self._live.store.work(self._leader.epoch) as work:
+            work.fail(failure for row, (_, failure) in letters.items() if failure and row not in refused)
+            lettered = {
+                letter: [row for row, (own, _) in letters.items() if own is letter] for letter in Letter
+            }
+            self._letter(work, lettered, refused)
+            work.release_all(objects)
+            for batch in batches:
+                work.settle(batch.number)
+        return finished + work.finished
+
+    def _objects(self, documents: Sequence[tuple[str, Sequence[Remembered]]]) -> list[Any]:
+        """Return the objects of remembered events, which may wait for them, with these events."""
+        events = {fact.settles[0]: fact.run_id for _, among in documents for fact in among}
+        with self._live.store.snapshot() as snapshot:
+            rows = list(snapshot.rows(events)) if events else []
+        named = [(cells[OBJECT], events[int(str(cells[0]))]) for cells in rows]
+        return [(object_of(self._tables, str(name[0]), str(name[1])), event) for name, event in named]
+
+    def _letter(
+        self, work: Work, letters: Mapping[Letter, Sequence[int]], refused: Mapping[int, str]
+    ) -> None:
+        """Give rows their letters; refused ones get E and the reason."""
+        good = {letter: [n for n in ids if n not in refused] for letter, ids in letters.items()}
+        failed = [n for ids in letters.values() for n in ids if n in refused]
+        good[Letter.ERROR] = [*good.get(Letter.ERROR, ()), *failed]
+        work.fail(Failure(n, None, refused[n]) for n in failed)
+        work.finish(good, delete=self._live.config.build(PublisherSettings).delete_from_log)
+
+
+def _digest(batch: RememberedBatch) -> str:
+    return hashlib.sha256(batch.content.encode()).hexdigest()
+
+
+def _is_ours(batch: RememberedBatch) -> bool:
+    """Return whether a backlog put the batch on record."""
+    return [name for name, _ in json.loads(batch.content)] == [_NAME]
+
+
+def _recorded_rows(batches: Iterable[RememberedBatch]) -> Iterator[int]:
+    """Yield the rows that a backlog put on record."""
+    for batch in batches:
+        ((_, (facts,)),) = json.loads(batch.content)
+        yield from remembered_rows(facts)
+
+
+def _out(documents: Sequence[tuple[str, Sequence[Remembered]]], config: Config) -> set[str]:
+    """Return the documents that are out for sure, if the publisher's sink keeps a record of it."""
+    name = config.build(SessionSettings).sink
+    if not documents or not sink_kind(name).keeps_record:
+        return set()
+    with closing(open_sink(name, config.given)) as sink:
+        return {document for document, _ in documents if sink.knows(document)}
+
+
+def _sure(cells: Cells) -> Cells:
+    """Return the row with its time as Spark is sure of it: without noughts at the end of a fraction."""
+    time = cells[_EVENT_TIME]
+    if not isinstance(time, str) or not time.endswith("0") or len(time) <= _SECONDS:
+        return cells
+    shorter = time[:_SECONDS] + time[_SECONDS:].rstrip("0").rstrip(".")
+    return (*cells[:_EVENT_TIME], shorter, *cells[_EVENT_TIME + 1 :])
+
+
+def _due(time: object, now: str) -> bool:
+    """Return whether the row's time has come; a row without a time is refused with the unreadable ones."""
+    try:
+        return read_event_time(str(time)) <= now
+    except EventlogError:
+        return True
+
+
+def _batched(ids: Iterable[int], size: int) -> Iterator[list[int]]:
+    remaining = iter(ids)
+    while chunk := list(islice(remaining, size)):
+        yield chunk

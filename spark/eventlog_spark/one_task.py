@@ -1,0 +1,101 @@
+"""Sources whose records depend on each other, read as one sequence by one task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from eventlog.core import settings
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Row, Shape, Source
+from eventlog.core.tables import Tables
+from eventlog.files.parquet import PlacedBatch, rows_of
+from eventlog.formats import format_named
+from eventlog.library import changes_of
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog_spark.batches import bounded
+from eventlog_spark.message_frames import (
+    check_single_values,
+    message_rows,
+    messages_of,
+    named,
+    named_rows,
+    needed,
+    source_named,
+    source_of,
+)
+from eventlog_spark.result_rows import FrameForm, rows_of_changes
+
+_STREAM = ("path", "content")
+_PIECE = 1 << 20  # bytes of a stream that are read at a time
+
+
+@dataclass(frozen=True)
+class OneTask:
+    """Reads the records of a source, which come in their order."""
+
+    source: str
+    tables: Tables
+    given: Mapping[str, Any]
+    name: str  # what messages call the records
+    columns: tuple[str, ...]
+    form: FrameForm
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        refused: list[Refused] = []
+        format_ = format_named(self.source)
+        sources = _SOURCES[format_.shape](self, batches)
+        changes = changes_of(format_, sources, self.tables, refused.append, self.given)
+        return bounded(rows_of_changes(self.form, changes, refused), self.form.schema)
+
+
+def in_one_task(frame: Any, source: str) -> Any:
+    """Return the records of a source in one task, in the order in which they are to be read."""
+    return _PREPARED[format_named(source).shape](frame)
+
+
+def _rows_together(frame: Any) -> Any:
+    check_single_values(frame)
+    order = [column for name in ("syslog_addr", "extdata") if (column := named(frame, name)) is not None]
+    together = frame.repartition(1)
+    return together.sortWithinPartitions(*(c.try_cast("long") for c in order)) if order else together
+
+
+def _messages_together(frame: Any) -> Any:
+    return messages_of(frame).repartition(1).sortWithinPartitions("topic", "partition", "offset")
+
+
+def _streams_together(frame: Any) -> Any:
+    streams = [needed(frame, name, name == "content").alias(name) for name in _STREAM]
+    return frame.select(streams).repartition(1).sortWithinPartitions("path")
+
+
+def _rows(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[Row]]:
+    def rows() -> Iterator[Row]:
+        first = 0
+        for batch in batches:
+            yield from rows_of(PlacedBatch(first, batch))
+            first += batch.num_rows
+
+    yield Source(task.name, task.name, task.columns, rows())
+
+
+def _messages(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[Object]]:
+    encoding = settings.build(MessageSettings, task.given).encoding
+    for at, group in groupby(message_rows(batches), source_named):
+        yield source_of(task.name, encoding, at, group)
+
+
+def _streams(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[bytes]]:
+    for row in named_rows(batches, _STREAM):
+        name, content = row["path"] or task.name, row["content"] or b""
+        pieces = (content[at : at + _PIECE] for at in range(0, len(content), _PIECE))
+        yield Source(name, name, (), pieces)
+
+
+_PREPARED = {Shape.ROWS: _rows_together, Shape.OBJECTS: _messages_together, Shape.BYTES: _streams_together}
+_SOURCES: dict[Shape, Any] = {Shape.ROWS: _rows, Shape.OBJECTS: _messages, Shape.BYTES: _streams}

@@ -1,0 +1,82 @@
+"""Records sorted in ranges of one sequence, and joined to changes range by range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from eventlog.core.change import Change
+from eventlog.core.tables import Tables
+from eventlog.jobs.filters import allowed
+from eventlog.qlik import sequence
+from eventlog.qlik.sequenced_messages import MessageSequencer
+from eventlog.qlik.sequenced_rows import RowSequencer
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.transactions import assemble
+from eventlog_spark.result_rows import FrameForm, Good, batches_of_changes
+
+RecordsOf = Callable[[Iterable[pa.RecordBatch]], Iterator[Any]]  # of the batches of a range
+
+ITEM, REFUSED, FACTS = 0, 1, 2  # a record, one that was refused, and facts about a block of records
+ORDER: Final = ("seq", "behind", "table", "source", "number")
+_RANGES: Final = ("understood", "time", "load", "at")
+
+
+def in_ranges(records: Any, partitions: int, *contents: str) -> Any:
+    """Return the records in ranges of the sequence, each sorted.
+
+    No range begins in the middle of a hundredth of a second, so that none cuts a transaction. `contents` are
+    the columns that are needed besides the place.
+    """
+    loaded = f.col("seq") == ""  # before all changes: it need not stay together
+    ranged = records.select(
+        (f.col("kind") != REFUSED).alias("understood"),  # refused ones come first
+        *ORDER,
+        f.substring("seq", 1, sequence.TIME).alias("time"),
+        f.when(loaded, f.col("source")).alias("load"),
+        f.when(loaded & f.col("alone"), f.col("number")).alias("at"),
+        *contents,
+    )
+    return ranged.repartitionByRange(partitions, *_RANGES).sortWithinPartitions(*ORDER)
+
+
+def joined(ordered: Any, join: RangeJoin, form: FrameForm) -> Any:
+    """Return the changes of sorted records as the rows of a DataFrame."""
+    return ordered.mapInArrow(_JoinToRows(join, form), from_arrow_schema(form.schema))
+
+
+@dataclass(frozen=True)
+class RangeJoin:
+    """A task that joins the sorted records of a range to changes."""
+
+    sequencer: RowSequencer | MessageSequencer
+    records: RecordsOf
+    tables: Tables
+    whole: bool = False  # refuse transactions that lack some of their changes
+
+    def changes(self, batches: Iterable[pa.RecordBatch], good: Good) -> Iterator[Change]:
+        """Yield the changes of a range, in their order."""
+        joined = self.sequencer.joined(good(self.records(batches)))
+        return good(allowed(self._of_transactions(joined, good), self.tables))
+
+    def _of_transactions(self, joined: Iterable[Any], good: Good) -> Iterator[Change]:
+        if not self.whole:
+            return (placed.change for placed in good(joined))
+        transactions = good(assemble(joined, StreamSettings().open_transactions))
+        return (placed.change for transaction in transactions for placed in transaction.changes)
+
+
+@dataclass(frozen=True)
+class _JoinToRows:
+    """A task that joins the records of a range to the rows of a DataFrame."""
+
+    join: RangeJoin
+    form: FrameForm
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return batches_of_changes(self.form, lambda good: self.join.changes(batches, good))

@@ -1,0 +1,155 @@
+"""A Spark session that starts by itself and only uses its own machine unless it is configured otherwise."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.extras import extra
+from eventlog_spark.java import find_java, scratch
+
+# What a task of ours needs, whatever the cluster: one clock, batches that suit Arrow, no guessing of plans.
+_CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.ui.enabled": "false",
+}
+
+_LOGGING = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = off
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %p %c{1}: %m%n
+"""
+
+
+_MASTER = re.compile(r"(local(-cluster)?(\[[^\]]*\])?|yarn|(spark|k8s)://.+)")
+
+
+def is_local(master: str) -> bool:
+    """Return whether every process of this master runs on this machine."""
+    return master.startswith("local")
+
+
+@contextmanager
+def session(master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
+    """The running session where there is one (spark-submit, a test), else one of our own."""
+    sql = _pyspark_sql()
+    active = sql.SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    if master is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit knows the master
+        yield _configured(sql.SparkSession.builder, _conf() | dict(conf)).getOrCreate()
+        return
+    interrupt = signal.getsignal(signal.SIGINT)
+    spark = start(master or "local[*]", conf)
+    # PySpark's own handler calls the JVM in the midst of another call to it, and both fail.
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield spark
+    finally:
+        _stop(spark)
+
+
+def _stop(spark: Any) -> None:
+    """End the session, whatever runs.
+
+    Errors of what it cuts off are ignored, and those of a JVM that died of the same signal.
+    """
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        spark.sparkContext.setLogLevel("OFF")
+        spark.stop()
+
+
+def start(master: str, conf: Mapping[str, str]) -> Any:
+    """Return a new session on this master."""
+    if not _MASTER.fullmatch(master):
+        raise Misuse(f"--master {master}: it is local, local[4], local[*], spark://…, yarn or k8s://…")
+    sql = _pyspark_sql()
+    os.environ["PYSPARK_PYTHON"] = conf.get("spark.pyspark.python", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    given = _conf()
+    if is_local(master):
+        logging = scratch() / "log4j2.properties"
+        logging.write_text(_LOGGING)
+        os.environ["JAVA_HOME"] = str(find_java())
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        given |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "2g",
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
+            "spark.executorEnv.PYTHONPATH": os.pathsep.join(_sources()),
+        }
+    return _configured(sql.SparkSession.builder.master(master), given | dict(conf)).getOrCreate()
+
+
+def _conf() -> dict[str, str]:
+    """Return the configuration of each session; Spark draws its progress bar where a person sees it."""
+    return _CONF | {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+
+
+def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    return builder.appName("eventlog backlog")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Replace tracebacks of workers and of Spark by their messages."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as fault:
+        messages = _OWN_ERROR.findall(str(fault))
+        raised = [f"a worker of Spark failed: {words}" for words in _RAISED.findall(str(fault))]
+        raise EventlogError((messages or raised or [f"Spark: {_first_words(str(fault))}"])[-1]) from None
+
+
+def _first_words(text: str) -> str:
+    """Return the first line, or the message of a Java exception in it."""
+    lines = text.splitlines() or ["it is gone"]
+    return next((line[2:] for line in lines if line.startswith(": ")), lines[0])
+
+
+_RAISED = re.compile(r"^.*Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE)
+_OWN_ERROR = re.compile(r"^eventlog(?:_spark)?\.[\w.]+: (.*)$", re.MULTILINE)
+
+
+def _sources() -> list[str]:
+    """Return the folders from which workers import our packages: those of this process."""
+    import eventlog
+    import eventlog_spark
+
+    own = [str(Path(package.__path__[0]).resolve().parent) for package in (eventlog, eventlog_spark)]
+    return list(dict.fromkeys([*own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]))
+
+
+def _pyspark_sql() -> Any:
+    with extra("spark", "a backlog"):
+        import pyspark.sql
+    return pyspark.sql

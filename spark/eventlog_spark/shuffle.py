@@ -1,0 +1,206 @@
+"""The rows of the shuffle, and the keys by which the rows of one object meet.
+
+Each column of the transfer to Python costs. So a row's table and column are one text: the table, and "="
+and the column if there is one. If the table's name contains "=" or is empty, "=", the number of its
+characters and a blank precede it. The cells of a current row are one text too, because lists cost more. Their
+lengths in bytes are another text: decimal numbers with commas between them; -1 is a null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as f
+
+from eventlog.columnar.vectors import Ints, offsets
+from eventlog.core.entry import COLUMNS
+from eventlog.core.errors import WrongRow
+from eventlog.fold import Answer, CurrentRow, Fate
+
+# What a row is: an event type 1 to 8, a current row, or one that only counts.
+CURRENT: Final = 0
+UNREADABLE: Final = -1
+NOT_NEW: Final = 11
+LOOPBACK: Final = 12
+FUTURE: Final = 13
+
+ROWS: Final = pa.schema(
+    [("record_id", pa.int64()), ("kind", pa.int8()), ("event_type", pa.int8())]
+    + [(name, pa.string()) for name in (*COLUMNS[5:], *COLUMNS[3:5], "logged", "meets")]
+)
+SCHEMA: Final = "record_id long, kind byte, event_type byte, " + ", ".join(
+    f"{field.name} string" for field in list(ROWS)[3:]
+)
+FATES: Final = {NOT_NEW: Fate.NOT_NEW, LOOPBACK: Fate.LOOPBACK, FUTURE: Fate.FUTURE}
+
+# --- where rows meet
+
+_WORTH = 1 << 20  # bytes, by Spark's estimate, that are worth a task
+_ORDER = ("h", "table_name", "table_key", "record_id")
+
+
+def group_rows(rows: Any, partitions: int | None = None) -> Any:
+    """Return the rows of each object in one task, sorted. Without a number of tasks the size decides it."""
+    hashed = rows.withColumn("h", _together())
+    tasks = partitions or few_tasks(rows)
+    spread = hashed.repartition(tasks, "h") if tasks else hashed.repartition("h")
+    ordered = spread.sortWithinPartitions(*_ORDER)
+    return ordered.withColumn("name", packed_name()).drop("table_name", "column_name")
+
+
+def few_tasks(rows: Any) -> int | None:
+    """Return how many tasks are enough for small data, as Spark estimates them; None leaves it to Spark."""
+    plan = getattr(rows, "_jdf", None)  # Spark Connect has none
+    if plan is None:
+        return None
+    size = int(str(plan.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    spark = rows.sparkSession
+    tasks = max(spark.sparkContext.defaultParallelism, -(-size // _WORTH))
+    return tasks if tasks < int(spark.conf.get("spark.sql.shuffle.partitions")) else None
+
+
+def _together() -> Any:
+    """Bring the rows of one object together, and objects that need one current row to that row; rows without
+    an object are spread.
+    """
+    of_object = f.when(f.col("kind").between(0, 8), f.xxhash64("table_name", "table_key"))
+    return f.coalesce(
+        f.when(f.col("meets").isNotNull(), f.xxhash64("meets")), of_object, f.xxhash64("record_id")
+    )
+
+
+# --- names
+
+
+class RowName(NamedTuple):
+    """A table and a column as rows name them."""
+
+    table: str
+    column: str | None
+
+
+def packed_name() -> Any:
+    """Return the name as a column, made of the columns table_name and column_name."""
+    table = f.col("table_name")
+    name = f.concat_ws("=", table, "column_name")
+    counted = f.concat(f.lit("="), f.char_length(table).cast("string"), f.lit(" "), name)
+    return f.when((table == "") | table.contains("="), counted).when(table.isNotNull(), name)
+
+
+def pack_name(table: str, column: str | None) -> str:
+    """Return the name as one text."""
+    name = table if column is None else f"{table}={column}"
+    return f"={len(table)} {name}" if not table or "=" in table else name
+
+
+@lru_cache(maxsize=20_000)
+def unpack_name(name: str | None) -> RowName:
+    """Return the table and the column; a row that was not readable has neither."""
+    if name is None:
+        return RowName("", None)
+    table, equals, column = name.partition("=")
+    if not table:
+        count, _, rest = column.partition(" ")
+        end = int(count)
+        table, equals, column = rest[:end], rest[end : end + 1], rest[end + 1 :]
+    return RowName(table, column if equals else None)
+
+
+# --- current rows
+
+_CELLS = 64  # more than are ever filled in, so that the object takes the plain way
+_MARK = "\0unread"  # NUL cannot be in a value, so no real row ends like this
+
+
+def unreadable_row(reason: str) -> CurrentRow:
+    """Return what takes the place of the cells."""
+    return (reason, *[None] * _CELLS, _MARK)
+
+
+def answer_of(rows: Sequence[CurrentRow]) -> Answer:
+    """Return the current rows of an object, or why it has none that could be read."""
+    for cells in rows:
+        if len(cells) == _CELLS + 2 and cells[-1] == _MARK:
+            return WrongRow(cells[0] or "")
+    return rows
+
+
+class PackedCells(NamedTuple):
+    """The cells of a row: their lengths in bytes, with commas between them, and their texts."""
+
+    lengths: str
+    text: str
+
+
+def pack_cells(cells: Sequence[str | None]) -> PackedCells:
+    """Return the lengths and the text of some texts."""
+    sizes = [-1 if cell is None else len(cell.encode()) for cell in cells]
+    return PackedCells(",".join(map(str, sizes)), "".join(cell or "" for cell in cells))
+
+
+def unpack_cells(lengths: str, text: str) -> tuple[str | None, ...]:
+    """Return the cells of one row."""
+    data, at = text.encode(), 0
+    cells: list[str | None] = []
+    for size in map(int, filter(None, lengths.split(","))):
+        cells.append(None if size < 0 else data[at : at + size].decode())
+        at += max(size, 0)
+    return tuple(cells)
+
+
+def unpack_all_cells(lengths: pa.Array, texts: pa.Array) -> tuple[pa.Array, Ints]:
+    """Return the cells of many rows, one row after another, and how many each row has."""
+    counts = pc.add(pc.count_substring(lengths, ","), 1).to_numpy(zero_copy_only=False).astype(np.int64)
+    counts[pc.equal(lengths, "").to_numpy(zero_copy_only=False)] = 0
+    filled = lengths.filter(pc.not_equal(lengths, ""))
+    sizes = pc.list_flatten(pc.split_pattern(filled, ",")).cast(pa.int64()).to_numpy()
+    ends = np.cumsum(np.maximum(sizes, 0)) + int(offsets(texts)[0])
+    at = np.concatenate([offsets(texts)[:1], ends]).astype(np.int32)
+    there = np.packbits(sizes >= 0, bitorder="little")
+    buffers = [pa.py_buffer(there), pa.py_buffer(at), texts.buffers()[2]]
+    return pa.Array.from_buffers(pa.string(), len(sizes), buffers), counts
+
+
+# --- rows
+
+
+class ShuffledRow(NamedTuple):
+    """A row as it leaves the shuffle."""
+
+    record_id: int
+    kind: int
+    table_name: str
+    table_key: str
+    column_name: str | None = None
+    old_value: str | None = None
+    new_value: str | None = None
+    event_time: str | None = None
+    perpetrator: str | None = None
+    logged: str | None = None  # its own table_name and table_key, where its object's are others
+
+    @property
+    def current(self) -> CurrentRow:
+        """Return the cells of a current row, which are in the place of values."""
+        return unpack_cells(self.old_value or "", self.new_value or "")
+
+
+_VALUES = ("old_value", "new_value", "event_time", "perpetrator", "logged")
+_ROW = ("record_id", "kind", "name", "table_key", *_VALUES)
+
+
+def shuffled_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ShuffledRow]:
+    """Yield the rows of batches, as they leave the shuffle."""
+    for batch in batches:
+        columns = [
+            batch.column(name).to_pylist() if name in batch.schema.names else repeat(None, batch.num_rows)
+            for name in _ROW
+        ]
+        for record_id, kind, name, key, *rest in zip(*columns, strict=True):
+            table, column = unpack_name(name)
+            yield ShuffledRow(record_id, kind, table, key, column, *rest)

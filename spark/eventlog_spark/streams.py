@@ -1,0 +1,137 @@
+"""What tasks make of the files of a stream: rows of a log, current rows, or records of another format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from eventlog.core import settings
+from eventlog.core.change import Change
+from eventlog.core.errors import InvalidTables, Refused
+from eventlog.core.formats import Source
+from eventlog.core.tables import Table
+from eventlog.formats import format_named
+from eventlog.jobs.filters import allowed, expand_truncates
+from eventlog.jobs.job import Job, load_current
+from eventlog.log_files.current import read_current
+from eventlog.neutral import dumps
+from eventlog.sequence.ordered import read_changes
+from eventlog.sequence.settings import StreamSettings
+from eventlog_spark.batches import bounded, gather
+from eventlog_spark.current_rows import FIRST, packed
+from eventlog_spark.inputs import Sources
+from eventlog_spark.log_rows import LogReading, rows_of_source, unreadable
+from eventlog_spark.result_rows import text_of
+from eventlog_spark.shuffle import ROWS
+
+LINES: Final = pa.schema([(name, pa.string()) for name in ("document", "refused", "record")])
+
+
+@dataclass(frozen=True)
+class ReadLog:
+    """Reads the rows of a log."""
+
+    reading: LogReading
+
+    def __call__(self, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
+        return gather(self._rows(sources), ROWS)
+
+    def _rows(self, sources: Sources) -> Iterator[tuple[Any, ...]]:
+        for source in sources:
+            if isinstance(source, Refused):
+                yield unreadable(f"{source.where}: {source.reason}", text_of(source.raw))
+            else:
+                yield from rows_of_source(source, self.reading)
+
+
+@dataclass(frozen=True)
+class ReadCurrent:
+    """Reads the current rows of a table; those of one object stay in the order of their files."""
+
+    table: Table
+
+    def __call__(self, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
+        return gather(self._rows(FIRST + (number << 40), sources), ROWS)
+
+    def _rows(self, first: int, sources: Sources) -> Iterator[tuple[Any, ...]]:
+        rows = (row for source in sources for row in read_current(self.table, _opened(source)))
+        for number, row in enumerate(rows, first):
+            yield packed(self.table, number, row)
+
+
+def _opened(source: Source[Any] | Refused) -> Source[Any]:
+    if isinstance(source, Refused):
+        raise InvalidTables(f"{source.where}: {source.reason}: the current rows cannot be read")
+    return source
+
+
+@dataclass(frozen=True)
+class Convert:
+    """A conversion of the changes of a stream to lines of the target, as `convert` does."""
+
+    job: Job
+    given: Mapping[str, Any]
+    in_sequence: bool
+
+    def __call__(self, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
+        return bounded(self._lines(number, sources), LINES)
+
+    def _lines(self, number: int, sources: Sources) -> Iterator[tuple[Any, ...]]:
+        refused: list[Refused] = []
+
+        def good(records: Any) -> Iterator[Any]:
+            for record in records:
+                if not isinstance(record, Refused):
+                    yield record
+                elif record.fault:
+                    refused.append(record)
+
+        for line in good(self._written(self._changes(number, sources, good))):
+            yield from _refusals(refused)
+            yield (line, None, None)
+        yield from _refusals(refused)
+
+    def _written(self, changes: Iterator[Change]) -> Iterator[Any]:
+        """Yield the lines of changes, and what the target cannot express."""
+        if self.job.target_format == "changes":
+            yield from map(dumps, changes)
+            return
+        target = self.job.target
+        writing: Any = settings.build(target.settings, self.given)
+        for record in target.write(changes, self.job.tables, writing):
+            yield record if isinstance(record, Refused) else record.decode().rstrip("\n")
+
+    def _changes(self, number: int, sources: Sources, good: Any) -> Iterator[Change]:
+        job = self.job
+        changes = good(allowed(self._placed(number, self._read(good(sources), good)), job.tables))
+        if not job.expand_truncate:
+            yield from changes
+            return
+        with load_current(job) as current:
+            yield from good(expand_truncates(changes, job.tables, current))
+
+    def _placed(self, number: int, changes: Iterator[Change]) -> Iterator[Change]:
+        """Yield the changes of all streams with places of their own."""
+        for at, change in enumerate(changes, 1):
+            unplaced = number and change.position is None
+            yield change._replace(position=f"{number + 1}.{at}") if unplaced else change
+
+    def _read(self, sources: Any, good: Any) -> Iterator[Change]:
+        source = format_named(self.job.source_format)
+        reading: Any = settings.build(source.settings, self.given)
+        tables = self.job.tables
+        if self.in_sequence:
+            changes = read_changes(source, tables, reading, StreamSettings(), sources)
+        else:
+            changes = source.read(sources, tables, reading)
+        found: Iterator[Change] = good(changes)
+        return found
+
+
+def _refusals(refused: list[Refused]) -> Iterator[tuple[Any, ...]]:
+    for record in refused:
+        yield None, f"{record.where}: {record.reason}", text_of(record.raw)
+    refused.clear()

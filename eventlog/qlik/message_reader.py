@@ -37,7 +37,6 @@ class MessageReader:
         self._readers: dict[object, RecordReader] = {}
         self._nearest: dict[object, RecordReader] = {}
         self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
-        self.schema_id: str | None = None  # that the last message names, if it is known
         self._registered = RegisteredSchemas(settings.schema_of, settings.published)
 
     def run(self, sources: Iterable[Source[Object]]) -> Iterator[Change | Refused]:
@@ -101,8 +100,6 @@ class MessageReader:
         body = self._body_of_avro(value) if type(value) is bytes else self._body(value)
         if body is None:
             return None
-        known = self.known.get(body.schema_id) if body.schema_id else None
-        self.schema_id = known.schema_id if known else None
         data = body.data or body.before
         if data is None:
             raise InvalidMessage("neither data nor beforeData holds the row")

@@ -62,7 +62,21 @@ def following(last: str, time: str) -> str:
     return f"{max(last[:TIME], time)}{number:019}"
 
 
+def moment(time: str) -> dt.datetime:
+    """Return the moment of a time part; a day that its month lacks is one of the next month."""
+    year, month, day = max(int(time[:4]), 1), int(time[4:6]), int(time[6:8])
+    hour, minute, second = (int(time[at : at + 2]) for at in (8, 10, 12))
+    return dt.datetime(year, month, 1, hour, minute, second) + dt.timedelta(days=day - 1)
+
+
+def before(time: str, seconds: float) -> str:
+    """Return the time part that is so many seconds before another, at the earliest in the year 1."""
+    at = moment(time)
+    at -= min(dt.timedelta(seconds=seconds), at - dt.datetime.min)
+    return f"{at:%Y%m%d%H%M%S}".zfill(14) + time[14:TIME]
+
+
 def seconds_between(first: str, last: str) -> float:
     """Return the seconds from the time of a change_seq to that of another."""
-    one, other = (dt.datetime.strptime(seq[:14], "%Y%m%d%H%M%S") for seq in (first, last))
-    return (other - one).total_seconds() + (int(last[14:TIME]) - int(first[14:TIME])) / 100
+    seconds = (moment(last) - moment(first)).total_seconds()
+    return seconds + (int(last[14:TIME]) - int(first[14:TIME])) / 100

@@ -31,7 +31,6 @@ from eventlog.sources.overlap import marked
 
 CATALOGUE: Final = "syscdcv1"
 _ROWS: Final = 1000  # of a snapshot that are handed out together
-_TABLES: Final = 1 << 10
 
 
 class Transport(Protocol):

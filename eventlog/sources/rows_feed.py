@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
@@ -97,7 +96,7 @@ class _Round:
         self._progress = progress = feed._progress
         progress.start(stream.since)
         # up to here all rows are visible
-        safe = _LAST[: sequence.TIME] if feed._once else before(feed._inputs.clock(), stream.settle)
+        safe = _LAST[: sequence.TIME] if feed._once else sequence.before(feed._inputs.clock(), stream.settle)
         self._until = feed._reading.until or _LAST
         self._limit = min(self._until, safe + _LAST[sequence.TIME :])
         self._met: dict[Row, str] = {}  # rows that are new, by their letters, until they are delivered
@@ -179,7 +178,7 @@ class _Round:
             self._deliver(row)
         for window in self._progress.tables.values():
             if window.last:
-                window.close(_earlier(before(window.last[: sequence.TIME], self._stream.settle)))
+                window.close(_earlier(sequence.before(window.last[: sequence.TIME], self._stream.settle)))
 
     def _fresh(self, items: Iterable[Placed | Refused]) -> Iterator[Placed | Refused]:
         """Yield the changes without the rows of full loads that were delivered, and mark late ones."""
@@ -241,12 +240,6 @@ def _notice(said: str) -> Refused:
 def _row_of(change: Change) -> Row:
     table = f"{change.schema}.{change.table}" if change.schema else change.table
     return table, change.position or ""
-
-
-def before(time: str, seconds: float) -> str:
-    """Return the time part that lies so many seconds before another."""
-    at = dt.datetime.strptime(time[:14], "%Y%m%d%H%M%S") - dt.timedelta(seconds=seconds)
-    return f"{at:%Y%m%d%H%M%S}".zfill(14) + time[14:16]
 
 
 def _earlier(time: str) -> str:

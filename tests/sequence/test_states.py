@@ -210,6 +210,18 @@ def test_a_task_that_was_stopped_goes_on_at_any_time(tmp_path: Path) -> None:
     assert out(tmp_path) == [line.seq for line in lines]
 
 
+@pytest.mark.parametrize("time", ["00000101000000", "00010101000000", "20220231235959", "99991231235959"])
+def test_a_change_seq_of_no_day_of_the_calendar_is_read_on_too(tmp_path: Path, time: str) -> None:
+    """Read it on from a state, because a change_seq is text: its digits alone are checked."""
+    lines = [Line(n, n, f"{n:X}", ("usr", "grp")[n % 2]) for n in (1, 2)]
+    for line in lines[:1]:
+        line.text = line.text.replace(line.seq, f"{time}00{1:019}")
+    inputs = [written(tmp_path, line.table, [line], 500) for line in lines]
+    for _ in range(2):
+        read(tmp_path, inputs)
+    assert len(out(tmp_path)) == (1 if time[0] == "9" else 2)
+
+
 def test_a_window_of_many_changes_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "MOST", 4)
     lines = [Line(n, n, "A", "usr") for n in range(1, 20)]

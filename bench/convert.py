@@ -1,37 +1,54 @@
-"""A log of files as documents: by column, compared with the same row by row.
+"""`convert` on one core: the XDS writer, a log of files by column and row by row, and whole commands.
 
-Judge ratios within one run: machines differ, and so do minutes on one machine.
+    eventlog bench convert [rows] [--changes 200000]
 
-    eventlog bench convert [rows]
+Judge ratios within one run: machines differ, and so do minutes on one machine. CPU time is that of the
+process and of those that it starts. The loops by hand are those of `bench peers`, in this process. Our
+figures of commands include their start; theirs do not.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import os
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
+from bench.formats import KNOWN
+from bench.latency import HERE
+from bench.peers.messages import FILES, csv_loop, fastavro_loop, json_loop, prepare
 from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.entry import COLUMNS
-from eventlog.core.errors import Refused
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Shape
 from eventlog.files.inputs import open_sources
 from eventlog.fold import Rules
 from eventlog.log_files.by_column import BulkPickup
 from eventlog.log_files.by_row import Pickup
 from eventlog.log_files.current import CurrentFiles
-from eventlog.xds.documents import write
+from eventlog.xds.documents import HEAD, TAIL, document, write
 from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
 
 ROWS = 300_000
 SLOWLY = 100_000  # rows at most that are taken row by row
 STEP = 100_000  # rows that are made together
+DOCUMENTS = 20_000  # of the writer alone
+FEW = 20  # rows of a command whose time is that of its start
+LOOPS: dict[str, Callable[[Path, Path], None]] = {
+    "messages, JSON": json_loop,
+    "messages, Avro": fastavro_loop,
+    "change table, CSV": csv_loop,
+}
 CLOCK = "2025-01-01 00:00:00"
 TABLES = tablesfile.read(
     '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\n'
@@ -95,22 +112,130 @@ def _size(records: Iterable[bytes | Refused]) -> int:
     return sum(len(record) for record in records if not isinstance(record, Refused))
 
 
+# --- the writer alone
+
+
+def updates() -> list[Change]:
+    """Return updates of two attributes; one needs escaping."""
+    return [
+        Change(
+            *(Op.UPDATE, "indirect", "usr", (("idu", n),)),
+            (Field("fname", ABSENT, f"John{n}"), Field("lname", ABSENT, "Doe & Sons")),
+            extra=(("table_key", f"idu={n}"),),
+        )
+        for n in range(1, DOCUMENTS + 1)
+    ]
+
+
+def write_ours(changes: list[Change]) -> int:
+    writer = EventWriter(TABLES, XdsSettings())
+    return sum(len(document((writer.write(change, "eventlog:1"),))) for change in changes)
+
+
+def write_bare(changes: list[Change]) -> int:
+    """Return the bytes of the same documents joined from strings, nothing checked, nothing escaped."""
+    size = 0
+    for change in changes:
+        attrs = "".join(
+            f'<modify-attr attr-name="{column}"><remove-all-values/><add-value>'
+            f'<value type="string">{after!s}</value></add-value></modify-attr>'
+            for column, _, after in change.fields
+        )
+        key = f"{change.extra[0][1]},table={change.table},schema={change.schema}"
+        size += len(f'{HEAD}<modify event-id="1"><association>{key}</association>{attrs}</modify>{TAIL}')
+    return size
+
+
+# --- whole commands
+
+
+class Used(NamedTuple):
+    """The resources that a command took."""
+
+    cpu: float  # seconds
+    peak: int  # MiB
+
+
+def used(*words: str) -> Used:
+    """Return what `convert` takes with these words."""
+    process = HERE.start("convert", *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    said = process.stderr.read().decode()
+    _, status, took = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise Misuse(f"eventlog convert {' '.join(words)}: {said}")
+    return Used(took.ru_utime + took.ru_stime, took.ru_maxrss >> 10)
+
+
+def of_log(folder: Path, path: Path) -> Used:
+    """Return what a log in a file takes, made into documents."""
+    (folder / "log.toml").write_text(tablesfile.write(TABLES))
+    words = ("--tables", str(folder / "log.toml"), "--from", "log", "--to", "xds")
+    return used(str(path), *words, "-o", str(folder / "out.xml"))
+
+
+def of_changes(folder: Path, kind: str, order: str) -> Used:
+    """Return what Qlik changes in a file take, made into lines of JSON."""
+    name, source, container, given = FILES[kind]
+    (folder / "usr.toml").write_text(tablesfile.write(KNOWN))
+    settings = [word for key, value in given.items() for word in (f"--{key}", value)]
+    formats = ("--from", source, "--as", container, "--to", "changes", "--output-as", "jsonl")
+    words = ("--tables", str(folder / "usr.toml"), "--order", order, "-o", str(folder / "out.jsonl"))
+    return used(str(folder / name), *words, *formats, *settings)
+
+
 def main() -> None:
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
-    few = min(rows, SLOWLY)
+    parser = argparse.ArgumentParser(prog="eventlog bench convert", description="Logs and changes.")
+    parser.add_argument("rows", nargs="?", type=int, default=ROWS, help=f"of a log ({ROWS})")
+    parser.add_argument("--changes", type=int, default=200_000, help="of Qlik (200000)")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        some = make(folder / "some", few)
-        for container, path in make(folder / "all", rows).items():
-            size, slow = measured(by_row, some[container], container)
-            again, _ = measured(by_column, some[container], container)
-            assert size == again
-            _, fast = measured(by_column, path, container)
-            row, column = few / slow, rows / fast
-            print(
-                f"{container:<8} row by row {row:>9,.0f} rows a CPU second   by column {column:>9,.0f}   "
-                f"{column / row:.1f} x"
-            )
+        functions(folder, given.rows)
+        commands(folder, given.rows, given.changes)
+
+
+def functions(folder: Path, rows: int) -> None:
+    """Print the speed of the writer, and of both ways from files to documents."""
+    changes = updates()
+    ours, bare = (min(_seconds(lambda: way(changes)) for _ in range(3)) for way in (write_ours, write_bare))  # noqa: B023
+    print(f"XDS writer {DOCUMENTS / ours:>9,.0f} documents/s   writer / bare joining = {bare / ours:.2f}")
+    few = make(folder / "some", min(rows, SLOWLY))
+    for container, path in make(folder / "all", rows).items():
+        size, slow = measured(by_row, few[container], container)
+        again, _ = measured(by_column, few[container], container)
+        assert size == again
+        _, fast = measured(by_column, path, container)
+        row, column = min(rows, SLOWLY) / slow, rows / fast
+        print(
+            f"{container:<8} row by row {row:>9,.0f} rows a CPU second   by column {column:>9,.0f}   "
+            f"{column / row:.1f} x"
+        )
+
+
+def commands(folder: Path, rows: int, changes: int) -> None:
+    """Print what whole commands take."""
+    start = of_log(folder, make(folder / "few", FEW)["csv"])
+    print(f"start, {FEW} rows of a log    {start.cpu:.2f} s of CPU")
+    for container, path in make(folder / "all", rows).items():
+        whole = of_log(folder, path)
+        rate = rows / whole.cpu
+        print(f"log of {rows} rows, {container:<8} {rate:>9,.0f} a CPU second   peak {whole.peak:>4} MiB")
+    prepare(folder, changes)
+    for kind, loop in LOOPS.items():
+        by_hand = _seconds(lambda: loop(folder / FILES[kind][0], folder / "by-hand.jsonl"))  # noqa: B023
+        for order in ("sequence", "as-is"):
+            cpu = of_changes(folder, kind, order).cpu
+            speed = f"{changes / cpu:>9,.0f} a CPU second"
+            print(f"{kind:<18} {order:<9} {speed}   {by_hand / cpu:.2f} of a loop by hand")
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """Return the CPU seconds that some work takes."""
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
 
 
 def measured(way: Callable[[Path, str], int], path: Path, container: str) -> tuple[int, float]:

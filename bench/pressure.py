@@ -1,4 +1,4 @@
-"""What a queue in a database fears: an old snapshot, too many rows, a publisher that is killed.
+"""What a queue in a database fears: an old snapshot that keeps its dead rows.
 
     eventlog bench pressure [--minutes 10 | --seconds N] [--only SITUATION] [--mode MODE] [--rate 2000]
         [--of FOLDER]
@@ -7,24 +7,16 @@ Each run has an embedded PostgreSQL of its own, which writes to its disk before 
 A publisher is a process, and two writers insert rows at the offered rate. Up to 400 rows a second come each
 in a transaction of its own, more rows in 200 transactions a second.
 A line has the waits (p50/p99) in the first, a middle and the last sixth of the run. A row that did not
-come out counts from its commit to the end. A bystander reads another table every 100 ms, meanwhile.
-Autovacuum looks around ten times in a run, at least once a minute. `clean` is the reference of the others.
-The rate of `overload` is 1.5 times what is sustained. That is measured first, by writers that do not pause.
-
-Peers, where EVENTLOG_PEERS names a folder for them, have a program that writes and works. They meet the
-first three situations, unless `--mode` or `--of` is given. `--of` names a checkout of another version.
+come out counts from its commit to the end. Autovacuum looks around ten times in a run, at least once a
+minute. `clean` is the reference of `open`, where a reader holds its snapshot for the whole run.
+`--of` names a checkout of another version.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import statistics
-import subprocess
-import sys
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
@@ -33,13 +25,10 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-import psycopg
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
 from bench.latency import HERE, Version, prepare, start_publisher
-from bench.peers.installing import Skipped
-from bench.peers.jobs import moments_of
 from eventlog.demo.embedded import embedded_postgres
 from eventlog.sql.connect import connect
 
@@ -47,20 +36,11 @@ WRITERS = 2
 SPAN = 1_000_000_000  # numbers of a writer
 TRANSACTIONS = 200  # a second, of all writers,
 ALONE = 400  # unless the rows are so few; then each has its own
-UNPACED = 100  # rows of a transaction of a writer that does not pause
-MINUTE = 60.0  # a reader holds its snapshot that long
-READERS = 4
-KILLS = 10.0  # seconds between them
 PATIENCE = 60.0
-EVERY = 0.1  # of the bystander
-BYSTANDER = "create table bystander as select n as value from generate_series(1, 1000) n"
-GLANCE = "select sum(value) from bystander"
 SIZES = (
     "select relname, n_dead_tup, pg_total_relation_size(relid) from pg_stat_user_tables"
-    " where relname not in ('usr', 'bystander')"
+    " where relname <> 'usr'"
 )
-PEERS = {"pgqueuer": "pgqueuer", "procrastinate": "procrastinate_jobs"}  # the table of each
-OF_PEERS = ("clean", "open", "readers")
 
 
 class Flow(NamedTuple):
@@ -68,7 +48,6 @@ class Flow(NamedTuple):
 
     offered: float  # a second
     published: float  # a second
-    at_last: float  # published a second, in the second half
     waits: Sequence[float]  # milliseconds, in the order of the commits
 
     def sixths(self) -> list[tuple[float, float]]:
@@ -93,49 +72,37 @@ class Pressed(NamedTuple):
 
     situation: str
     way: str
-    due: float  # rows a second that are to be published
     flow: Flow
     log: Held
     companions: Held
-    bystander: float  # milliseconds
 
     def __str__(self) -> str:
         waits = "  ".join(f"{p50:7.1f}/{p99:7.1f}" for p50, p99 in self.flow.sixths())
         return (
             f"{self.situation:<9} {self.way:<14} offered {self.flow.offered:>7,.0f}   "
             f"published {self.flow.published:>7,.0f} rows/s   p50/p99 {waits} ms   log {self.log}   "
-            f"companions {self.companions}   bystander {self.bystander:.2f} ms"
+            f"companions {self.companions}"
         )
 
     def compared(self, clean: Pressed) -> str:
         """Return the line of this run in the table of the aims."""
         last, at_best = self.flow.sixths()[-1][1], clean.flow.sixths()[-1][1]
         return (
-            f"{self.situation:<9} {self.way:<14} {self.flow.published / self.due:>16.1%} "
-            f"{last / at_best:>15.2f} x {self.log.dead:>22,} {self.bystander / clean.bystander:>9.2f} x"
+            f"{self.situation:<9} {self.way:<14} {self.flow.published / self.flow.offered:>20.1%} "
+            f"{last / at_best:>15.2f} x {self.log.dead:>22,}"
         )
 
 
 class Publishing:
-    """A publisher as a process that can be killed, and when each row came out first."""
+    """A publisher as a process, and when each row came out first."""
 
     def __init__(self, engine: Engine, version: Version, *words: str) -> None:
         self.arrived: dict[int, float] = {}
-        self._start = partial(start_publisher, engine, self.arrived, version, *words)
-        self._process, self._reading = self._start()
-
-    def restart(self) -> None:
-        """Kill the publisher and start it again."""
-        self._process.kill()
-        self._end()
-        self._process, self._reading = self._start()
+        self._process, self._reading = start_publisher(engine, self.arrived, version, *words)
 
     def close(self) -> None:
         """Stop the publisher."""
         self._process.terminate()
-        self._end()
-
-    def _end(self) -> None:
         self._reading.join()
         self._process.wait()
 
@@ -146,62 +113,21 @@ class Publishing:
             time.sleep(0.01)
 
 
-@contextmanager
-def _repeated(seconds: float, act: Callable[[], object]) -> Iterator[None]:
-    """Act after each of these periods, as long as the block."""
-    ended = threading.Event()
-
-    def loop() -> None:
-        while not ended.wait(seconds):
-            act()
-
-    thread = threading.Thread(target=loop)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
 def _hold(engine: Engine) -> Connection:
     """Return a connection that holds a snapshot until it is closed."""
     connection = engine.connect().execution_options(isolation_level="REPEATABLE READ")
-    connection.execute(text(GLANCE))
+    connection.execute(text("select count(*) from usr"))
     return connection
 
 
-@contextmanager
-def _readers(engine: Engine, seconds: float) -> Iterator[None]:
-    """Hold the snapshots of four readers, each of them for a minute, one after the other."""
-    held = deque([_hold(engine)])
-
-    def take_turns() -> None:
-        held.append(_hold(engine))
-        if len(held) > READERS:
-            held.popleft().close()
-
-    try:
-        with _repeated(min(MINUTE, seconds / 2) / READERS, take_turns):
-            yield
-    finally:
-        for connection in held:
-            connection.close()
-
-
-SITUATIONS: dict[str, Callable[[Engine, float, Callable[[], None]], AbstractContextManager[object]]] = {
-    "clean": lambda engine, seconds, kill: nullcontext(),
-    "open": lambda engine, seconds, kill: _hold(engine),
-    "readers": lambda engine, seconds, kill: _readers(engine, seconds),
-    "overload": lambda engine, seconds, kill: nullcontext(),
-    "kill": lambda engine, seconds, kill: _repeated(min(KILLS, seconds / 2), kill),
+SITUATIONS: dict[str, Callable[[Engine], AbstractContextManager[object]]] = {
+    "clean": lambda engine: nullcontext(),
+    "open": _hold,
 }
-
-
 MODES: dict[str, tuple[str, ...]] = {"update": (), "delete": ("--delete-from-log",)}  # of finishing rows
 
 
-def of_ours(version: Version, mode: str, situation: str, rate: float, due: float, seconds: float) -> Pressed:
+def pressed(version: Version, mode: str, situation: str, rate: float, seconds: float) -> Pressed:
     """Measure one way of finishing in one situation."""
     with _server(seconds) as engine:
         prepare(engine, version)
@@ -209,34 +135,20 @@ def of_ours(version: Version, mode: str, situation: str, rate: float, due: float
             with engine.connect() as connection:
                 _put(connection, -1, 1)
             publishing.wait_for(1)
-            with SITUATIONS[situation](engine, seconds, publishing.restart), _watched(engine) as glances:
+            with SITUATIONS[situation](engine):
                 committed = _write(engine, rate, seconds)
-                if situation != "overload":
-                    publishing.wait_for(1 + len(committed))
+                publishing.wait_for(1 + len(committed))
                 publishing.close()
                 moments = [(at, publishing.arrived.get(number)) for at, number in committed]
-                return Pressed(situation, mode, due, flow_of(moments), *_held(engine, "eventlog"), glances())
-
-
-def of_peer(name: str, situation: str, rate: float, seconds: float) -> Pressed:
-    """Measure a peer in one situation; its own program puts the jobs in and does them."""
-    with (
-        _server(seconds) as engine,
-        SITUATIONS[situation](engine, seconds, lambda: None),
-        _watched(engine) as glances,
-    ):
-        flow = flow_of(moments_of(name, engine.url, rate, seconds))
-        return Pressed(situation, name, rate, flow, *_held(engine, PEERS[name]), glances())
+                return Pressed(situation, mode, flow_of(moments), *_held(engine, "eventlog"))
 
 
 @contextmanager
 def _server(seconds: float) -> Iterator[Engine]:
     looks = {"autovacuum_naptime": f"{max(1, min(60, round(seconds / 10)))}s"}
     with embedded_postgres(settings=looks) as server:
-        engine = connect(server.url, keep_open=READERS + WRITERS + 2)
+        engine = connect(server.url, keep_open=WRITERS + 3)
         try:
-            with engine.begin() as connection:
-                connection.execute(text(BYSTANDER))
             yield engine
         finally:
             engine.dispose()
@@ -255,7 +167,7 @@ def rows_together(rate: float) -> int:
 
 
 def _write_alone(engine: Engine, rate: float, seconds: float, first: int) -> list[tuple[float, int]]:
-    many = UNPACED if math.isinf(rate) else rows_together(rate * WRITERS)
+    many = rows_together(rate * WRITERS)
     committed: list[tuple[float, int]] = []
     begun = time.monotonic()
     with engine.connect() as connection:
@@ -279,47 +191,12 @@ def _put(connection: Connection, first: int, many: int) -> None:
 def flow_of(moments: Sequence[tuple[float, float | None]]) -> Flow:
     """Return the flow of rows, from the moments when each was committed and came out."""
     begun, until = moments[0][0], moments[-1][0]
-    half, span = (begun + until) / 2, until - begun
+    span = until - begun
     out = [gone for _, gone in moments if gone is not None]
     end = max(until, *out)
     in_time = [gone for gone in out if gone <= until]
-    at_last = sum(gone > half for gone in in_time) / (span / 2)
     waits = [1000 * ((end if gone is None else gone) - came) for came, gone in moments]
-    return Flow(len(moments) / span, len(in_time) / span, at_last, waits)
-
-
-@contextmanager
-def _watched(engine: Engine) -> Iterator[Callable[[], float]]:
-    """Watch another table in a process of its own; what this yields ends it and returns its median in ms."""
-    command = [sys.executable, "-m", "eventlog", "bench", "pressure", "--bystander"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    process.stdin.write(_address(engine) + "\n")
-    process.stdin.flush()
-    try:
-        yield lambda: float(process.communicate()[0])
-    finally:
-        process.kill()
-        process.wait()
-
-
-def bystander() -> float:
-    """Return the median in ms of a small query on another table, until standard input ends."""
-    took: list[float] = []
-    ended = threading.Event()
-    address = sys.stdin.readline().strip()
-
-    def listen() -> None:
-        sys.stdin.read()
-        ended.set()
-
-    threading.Thread(target=listen).start()
-    with psycopg.connect(address, autocommit=True) as connection:
-        while not took or not ended.wait(EVERY):
-            begun = time.perf_counter()
-            connection.execute(GLANCE).fetchall()
-            took.append(1000 * (time.perf_counter() - begun))
-    return statistics.median(took)
+    return Flow(len(moments) / span, len(in_time) / span, waits)
 
 
 def _held(engine: Engine, log: str) -> tuple[Held, Held]:
@@ -333,35 +210,6 @@ def _held(engine: Engine, log: str) -> tuple[Held, Held]:
     return first, others
 
 
-def _address(engine: Engine) -> str:
-    return engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
-
-
-def pressed(
-    version: Version, modes: Sequence[str], chosen: Sequence[str], rate: float, seconds: float
-) -> Iterator[Pressed]:
-    """Yield the runs of a version: of each situation, in each way of finishing."""
-    for mode in modes:
-        for situation in chosen:
-            offered = due = rate
-            if situation == "overload":
-                due = of_ours(version, mode, situation, math.inf, math.inf, max(5, seconds / 3)).flow.at_last
-                offered = 1.5 * due
-                print(f"sustained {mode:<14} {due:>7,.0f} rows/s, while writers do not pause", flush=True)
-            yield of_ours(version, mode, situation, offered, due, seconds)
-
-
-def of_peers(chosen: Sequence[str], rate: float, seconds: float) -> Iterator[Pressed]:
-    """Yield the runs of peers, and print why one is left out."""
-    for name in PEERS:
-        try:
-            for situation in chosen:
-                if situation in OF_PEERS:
-                    yield of_peer(name, situation, rate, seconds)
-        except Skipped as reason:
-            print(f"{name:<24} SKIPPED: {reason}", flush=True)
-
-
 def main() -> None:
     """Print a line for each run, and a table of the aims."""
     parser = argparse.ArgumentParser(prog="eventlog bench pressure", description="What a queue fears.")
@@ -371,34 +219,27 @@ def main() -> None:
     parser.add_argument("--mode", choices=MODES, help="only this way of finishing")
     parser.add_argument("--rate", type=float, default=2_000, help="rows a second that are offered (2000)")
     parser.add_argument("--of", type=Path, help="a checkout of another version, with its .venv")
-    parser.add_argument("--bystander", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.bystander:
-        print(bystander())
-        return
     seconds = given.seconds or 60 * given.minutes
     chosen = [name for name in SITUATIONS if given.only in (None, name) or name == "clean"]
     modes = [mode for mode in MODES if given.mode in (None, mode)]
     print(f"{seconds:.0f} s a run, rows in a transaction: {rows_together(given.rate)}")
     runs = []
     version = HERE if given.of is None else Version(given.of.resolve())
-    for run in pressed(version, modes, chosen, given.rate, seconds):
-        print(run, flush=True)
-        runs.append(run)
-    if given.mode is None and version is HERE:
-        for run in of_peers(chosen, given.rate, seconds):
-            print(run, flush=True)
-            runs.append(run)
+    for mode in modes:
+        for situation in chosen:
+            runs.append(pressed(version, mode, situation, given.rate, seconds))
+            print(runs[-1], flush=True)
     judge(runs)
 
 
 def judge(runs: Sequence[Pressed]) -> None:
     """Print the runs compared with the clean ones, and the aims."""
-    print(f"\n{'compared':<24} published of due   p99, last sixth   dead rows of the log   bystander")
+    print(f"\n{'compared':<24} published of offered   p99, last sixth   dead rows of the log")
     clean = {run.way: run for run in runs if run.situation == "clean"}
     for run in runs:
         print(run.compared(clean[run.way]))
-    print(f"{'aim':<24} {'95.0%':>16} {'2.00 x':>17} {'':>22} {'1.10 x':>11}")
+    print(f"{'aim':<24} {'95.0%':>20} {'2.00 x':>17}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""All benchmarks, several times in turn, as one report: Markdown, and a page with plots.
+"""All benchmarks, several times in turn, as one report in Markdown.
 
     eventlog bench report [--quick | --scale] [--runs 5] [--only NAME] [-o FOLDER] [--page FILE]
     eventlog bench report --beside FOLDER …
@@ -6,7 +6,7 @@
 A figure of the report is the median of the runs, and after each line is the spread of its first figure, as
 a share of its median. Ratios are those of one run. What cannot run here is listed with the reason.
 `--quick` has small sizes, `--scale` the largest, once each. `--page` writes the report between two lines
-of a page that has them, such as docs/benchmarks.md. It begins with a paragraph to quote.
+of a page that has them, such as docs/benchmarks.md.
 
 `--beside` names a checkout of another version, with an environment of its own in `.venv`. Both versions
 take turns, and each of them is first in every other round. A line that both print is in the report twice,
@@ -22,7 +22,6 @@ import re
 import statistics
 import subprocess
 import sys
-import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,35 +34,23 @@ from typing import NamedTuple
 
 from bench.latency import HERE, Version
 from eventlog.core.errors import Misuse
-from eventlog.web.chart import bars
-from eventlog.web.layout import facts, paper
-from eventlog.web.markup import Markup, tag
-from eventlog.web.server import packaged
 
 SIZES: dict[
     str, Mapping[str, str]
 ] = {  # the arguments by the form of the report; a name begins with its benchmark
-    "core": {"quick": "", "full": ""},
-    "qlik": {"quick": "", "full": ""},
-    "gbase": {"quick": "", "full": ""},
-    "convert": {"quick": "100000", "full": "1000000", "scale": "10000000"},
+    "formats": {"quick": "", "full": ""},
+    "convert": {"quick": "100000 --changes 20000", "full": "1000000", "scale": "10000000"},
     "publisher": {"quick": "30000", "full": "100000", "scale": "10000000"},
     "latency": {"quick": "200", "full": "200"},
-    "pressure": {"quick": "--seconds 6 --mode ranges", "full": "--seconds 20", "scale": "--minutes 10"},
+    "pressure": {"quick": "--seconds 6 --mode update", "full": "--seconds 20", "scale": "--minutes 10"},
     "pressure of single rows": {
         "quick": "--only open --rate 400 --mode update --seconds 20",
         "full": "--only open --rate 400 --mode update --seconds 60",
         "scale": "--only open --rate 400 --minutes 60",
     },
-    "commands": {"quick": "--changes 20000 --rows 100000", "full": "", "scale": "--rows 10000000"},
     "apply": {"quick": "50000", "full": "100000", "scale": "2000000"},
     "compare": {"quick": "50000", "full": "100000", "scale": "10000000"},
     "triggers": {"quick": "20000", "full": "20000", "scale": "200000"},
-    "scale": {
-        "quick": "--most 100000 --tries 1 --only tables",
-        "full": "--most 1000000 --tries 1",
-        "scale": "--most 50000000",
-    },
     "peers": {"quick": "10000 --rounds 1", "full": "20000 --rounds 1"},
     "spark": {"quick": "100000 1 even", "full": "1000000 1", "scale": "100000000 1 even"},
 }
@@ -71,33 +58,11 @@ BY_COMMANDS: dict[str, Sequence[str]] = {  # drive another version's publisher, 
     "latency": (),
     "pressure": ("--of",),
     "pressure of single rows": ("--of",),
-    "commands": ("--of",),
 }
 PACKAGES = ("lxml", "numpy", "psycopg", "pyarrow", "pyspark", "sqlalchemy")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
-_MANY = 3  # lines from which on a plot is clearer
 
 
-# The sentences of the paragraph to quote: the benchmark, the line, and the meaning of its figures.
-QUOTED = (
-    (
-        "publisher",
-        r"three rows an object .*\) +ranges +([\d,]+) rows/s",
-        "The publisher writes {} rows of a log a second as documents into a folder, each exactly once.",
-    ),
-    ("convert", r"csv .*by column +([\d,]+)", "`convert` makes documents of {} rows of CSV a CPU second."),
-    (
-        "peers",
-        r"eventlog, query-back.*RUN +([\d.]+) x",
-        "With its triggers the same writes take {} times as long as without.",
-    ),
-    ("peers", r"PgQ.*RUN +([\d.]+) x", "With PgQ's trigger in C they take {} times as long."),
-    (
-        "peers",
-        r"Debezium.*RUN +([\d.]+) x",
-        "With Debezium, which reads the server's own log, they take {} times as long.",
-    ),
-)
 MARKS = ("<!-- make bench writes from here -->", "<!-- to here -->")
 
 
@@ -201,26 +166,9 @@ def _like(text: str, number: float) -> str:
     return f"{number:,.{digits}f}" if "," in text or number >= 10_000 else f"{number:.{digits}f}"
 
 
-def quote(sections: Sequence[Section], about: Mapping[str, str]) -> str:
-    """Return a paragraph of the main figures, or an empty text if none of them was measured."""
-    sentences = []
-    for name, pattern, sentence in QUOTED:
-        texts = [
-            line.text for section in sections if section.command.split()[2] == name for line in section.lines
-        ]
-        found = next(filter(None, (re.search(pattern, text) for text in texts)), None)
-        if found is not None:
-            sentences.append(sentence.format(*found.groups()))
-    runs = max((section.runs for section in sections), default=1)
-    of = f"medians of {runs} runs" if runs > 1 else "one run"
-    machine, date = about.get("machine", "this machine"), about.get("date", "")
-    return " ".join([f"Measured on {machine}, {date}, {of}.", *sentences]) if sentences else ""
-
-
 def markdown(sections: Sequence[Section], about: Mapping[str, str]) -> str:
     """Return the report as a page of Markdown."""
-    quoted = textwrap.wrap(quote(sections, about), 98)
-    page = ["# What was measured", "", *(f"> {line}" for line in quoted), *([""] if quoted else [])]
+    page = ["# What was measured", ""]
     page += [f"- {name}: {value}" for name, value in about.items()]
     for section in sections:
         page += ["", f"## {section.command}", ""]
@@ -248,17 +196,6 @@ def within(page: str, report: str) -> str:
         raise Misuse(f"the page has no lines {' and '.join(MARKS)}")
     body = re.sub(r"^#(?=#)", "##", report.partition("\n\n")[2], flags=re.MULTILINE)
     return f"{before}{begun}\n\n{body}\n{ended}{after}"
-
-
-def page(sections: Sequence[Section], about: Mapping[str, str]) -> str:
-    """Return the report as a single page, with a plot of each benchmark's figures."""
-    content: list[Markup] = [facts(about.items())]
-    for section in sections:
-        figures = {line.text.strip(): round(line.first) for line in section.lines if line.first is not None}
-        said = "\n".join(_block(section.lines)) if section.skipped is None else f"SKIPPED: {section.skipped}"
-        plot = bars("The first figure of each line", figures) if len(figures) >= _MANY else Markup()
-        content.append(tag("section", tag("h2", section.command), plot, tag("pre", said)))
-    return paper("What was measured", *content, product="eventlog bench report", style=packaged("page.css"))
 
 
 def measured(
@@ -342,7 +279,7 @@ def _commit(folder: Path) -> str:
 
 
 def main() -> None:
-    """Measure, print the Markdown, and write both forms after each run where a folder is given."""
+    """Measure, print the Markdown, and write it after each run where a folder is given."""
     parser = argparse.ArgumentParser(
         prog="eventlog bench report", description="All benchmarks as one report."
     )
@@ -354,7 +291,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="of each benchmark (5)")
     parser.add_argument("--only", choices=SIZES, action="append", default=[], help="only this benchmark")
     parser.add_argument("--beside", type=Path, help="a checkout of another version, with its .venv")
-    parser.add_argument("-o", "--output", type=Path, help="a folder for report.md and report.html")
+    parser.add_argument("-o", "--output", type=Path, help="a folder for report.md")
     parser.add_argument("--page", type=Path, help="a page of Markdown that has the report between two lines")
     given = parser.parse_args()
     if given.page is not None:
@@ -370,7 +307,6 @@ def main() -> None:
         if given.output is not None:  # also where the next run does not come to its end
             given.output.mkdir(parents=True, exist_ok=True)
             (given.output / "report.md").write_text(markdown(sections, about))
-            (given.output / "report.html").write_text(page(sections, about))
     print(markdown(sections, about))
     if given.page is not None:
         given.page.write_text(within(given.page.read_text(), markdown(sections, about)))

@@ -332,9 +332,7 @@ def changes_of(
     refused: OnRefused,
     given: Mapping[str, Any],
 ) -> Iterator[Change]:
-    """Yield the changes of sources of one task of a format that is not folded; `refused` hears of each that
-    is.
-    """
+    """Yield the changes of sources of a format that is not folded; `refused` hears of each that is."""
     yield from _changes(form, sources, tables, None, _report(refused), given)
 
 

@@ -15,6 +15,7 @@ from sqlalchemy.engine import URL, Engine
 from eventlog.demo.embedded import Server
 from tests import brokers as kafka_brokers
 from tests import frugal, parallel, tiers
+from tests.commands import Shell
 from tests.databases import EMBEDDED, PARAMETERS, Database, embedded_server, fresh, server_url, summary
 
 frugal.keep_bytecode()
@@ -118,3 +119,9 @@ def engine(database: Database) -> Iterator[Engine]:
     made = database.engine()
     yield made
     made.dispose()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """Run commands in a folder of the test's own."""
+    return Shell(tmp_path)

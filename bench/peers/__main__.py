@@ -1,6 +1,6 @@
 """Ours and its peers: the same table, the same changes, the same machine, in turn.
 
-    eventlog bench peers [ROWS] [--rounds 3] [--only capture|mariadb|jobs|messages]
+    eventlog bench peers [ROWS] [--rounds 3] [--only capture|mariadb|messages]
 
 What is not part of this environment is installed into the folder that EVENTLOG_PEERS names, the first
 time, from Debian, PyPI and Maven Central; without that folder it is skipped. Each figure is the median of
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL, make_url
 
-from bench.peers import jobs, messages, workload
+from bench.peers import messages, workload
 from bench.peers.capture import EVENTLOGS, Capture, Debezium, Nothing, PgQ
 from bench.peers.installing import Skipped
 from bench.peers.server import own_database, peers_server
@@ -27,7 +27,6 @@ from eventlog.core.errors import EventlogError
 from eventlog.sql.connect import connect
 
 ROWS = 20_000
-JOBS = 2_000
 _WIDE = 34  # of a name
 NOT_MEASURED = {
     "SymmetricDS": "Maven Central ends at a release of 2013; its makers keep today's elsewhere",
@@ -107,27 +106,6 @@ def _lacks(words: str) -> str:
     return words and f"[{words}]"
 
 
-def queued(rows: int, rounds: int) -> None:
-    """Measure jobs, put in and finished: not more than the slowest peer bears."""
-    rows = min(rows, JOBS)
-    took: dict[str, list[jobs.Took]] = {}
-    with peers_server() as url:
-        for name, (make, _) in jobs.WAYS.items():
-            try:
-                work = make()
-                for _ in range(rounds):
-                    with own_database(url) as engine:
-                        took.setdefault(name, []).append(work(engine, rows))
-            except Skipped as reason:
-                took.pop(name, None)
-                print(f"{name:{_WIDE}} SKIPPED: {reason}")
-    print(f"{rows} jobs                         put in      picked up and finished")
-    for name, all_of_it in took.items():
-        put, finished = (rows / statistics.median(column) for column in zip(*all_of_it, strict=True))
-        figures = f"{put:9,.0f}/s   {finished:9,.0f}/s   [{jobs.WAYS[name][1]}]"
-        print(f"{name:{_WIDE}} RUN {figures}")
-
-
 def converted(rows: int, rounds: int) -> None:
     """Measure messages and change tables, converted to lines of JSON."""
     numbers = count()
@@ -149,7 +127,6 @@ def converted(rows: int, rounds: int) -> None:
 PARTS: dict[str, Callable[[int, int], None]] = {
     "capture": captured,
     "mariadb": captured_on_mariadb,
-    "jobs": queued,
     "messages": converted,
 }
 

@@ -47,11 +47,7 @@ JARS = {
         ("org.slf4j", "slf4j-nop", "2.0.16"),
     ),
 }
-PACKAGES = {
-    "pgqueuer": ("pgqueuer==1.6.0", "asyncpg==0.32.0"),
-    "procrastinate": ("procrastinate==3.10.0", "psycopg[binary]"),
-    "reladiff": ("reladiff==0.6.0", "psycopg2-binary", "setuptools"),
-}
+PACKAGES = {"reladiff": ("reladiff==0.6.0", "psycopg2-binary", "setuptools")}
 
 
 class Skipped(Exception):
@@ -129,8 +125,6 @@ FOUND: dict[str, Callable[[], object]] = {
     "pgq": pgq,
     "debezium": lambda: jars("debezium"),
     "informix": lambda: jars("informix"),
-    "pgqueuer": lambda: python("pgqueuer"),
-    "procrastinate": lambda: python("procrastinate"),
     "reladiff": lambda: python("reladiff"),
 }
 

@@ -15,8 +15,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from bench.qlik import KNOWN
-from bench.qlik import changes as made_changes
+from bench.formats import KNOWN
+from bench.formats import changes as made_changes
 from eventlog.core import tablesfile
 from eventlog.core.extras import extra
 from eventlog.jobs.job import Job

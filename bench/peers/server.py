@@ -37,7 +37,7 @@ class Debian(embedded.Server):
     """A server whose programs are in another place than in the wheel."""
 
     def __init__(self, folder: Path, programs: Path, settings: dict[str, str]) -> None:
-        super().__init__(folder, None, settings)
+        super().__init__(folder, settings)
         self._programs = programs
 
 

@@ -9,11 +9,9 @@ from typing import Final
 import click
 
 from eventlog.cli.convert import clock
-from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.format_names import refuse_strangers
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting, until_signal
 from eventlog.cli.options import SettingsCommand, settings_options, tables_option
-from eventlog.core.settings import build
 from eventlog.files.writing import opened
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import read_address
@@ -56,9 +54,6 @@ def capture(options: JobOptions, address: str, names: tuple[str, ...], once: boo
     target = str(options.target_format)
     refuse_strangers(DECLARING, {"the session", "gbase", target})
     read_address(address, tuple(TRANSPORTS))
-    password_file = build(CaptureSettings, options.given).password_file
-    written = {"-o": options.output, "--state": options.state, "--refused": options.refused}
-    require_distinct_files(written, (password_file,))
     job = replace(options, url=address).job("gbase", target, names, str(options.output))
     keep = opened(options.refused, "a" if options.state else "w") if options.refused else None
     with reporting(keep, options.strict) as report, until_signal() as going:

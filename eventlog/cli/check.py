@@ -22,12 +22,10 @@ from eventlog.publisher.open_log import opened, place_of, read_tables
 from eventlog.publisher.postpoll import naming_log, why_warned
 from eventlog.publisher.references import among
 from eventlog.publisher.session import SessionSettings
-from eventlog.sinks.files import FilesSettings, highest_in
 from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.checks.finding import Finding
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.binding import bind
-from eventlog.sql.log.position import advance
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema.migrate import exists
@@ -53,19 +51,12 @@ from eventlog.sql.schema.migrate import exists
     type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
     help="write the tables file of the published tables there instead of checking",
 )
-@click.option(
-    "--advance-sequence",
-    is_flag=True,
-    help="set the log's sequence past every record_id that was sent, if it would repeat them, and remove the"
-    " record of finished rows that belongs to other rows",
-)
 @database_options
 def check(
     driver_user: str | None,
     patience: float,
     ways_round: bool,
     write_tables: Path | None,
-    advance_sequence: bool,
     config: Path | None,
     url: str | None,
     log_table: str | None,
@@ -87,9 +78,6 @@ def check(
         log = place.find(engine)
         if not exists(connection, log):
             bind(connection, log)  # which reports what is missing
-        if advance_sequence:
-            _advance(connection, bind(connection, log), settings)
-            return
         after = statements(settings.build(SessionSettings).post_poll_stmt)
         found = [
             *run_check(
@@ -121,13 +109,6 @@ def _failed(store: Store) -> Iterator[Finding]:
         words = f"{quantity(failed, 'row has', 'rows have')} failed and will not be sent again by themselves"
         remedy = "see why, then redrive or skip them"
         yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=("eventlog errors",))
-
-
-def _advance(connection: Connection, log: Log, settings: Config) -> None:
-    """Set the log's sequence past what went out, also by the record of the files sink."""
-    files = settings.build(SessionSettings).sink == "files"
-    found = advance(connection, log, highest_in(settings.build(FilesSettings)) if files else None)
-    print_line("the sequence is past them all" if found is None else f"the next record_id is {found}")
 
 
 def _known(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:

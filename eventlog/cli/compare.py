@@ -12,7 +12,6 @@ from typing import NamedTuple
 import click
 
 from eventlog.cli.convert import FORMAT_NAMES
-from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.format_names import guess, refuse_strangers
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
@@ -94,7 +93,6 @@ def compare(
     refuse_strangers(DECLARING, {"comparing", "the input", target})
     sides = _Sides(old, new, options.url, url_b, keep)
     known = read_tables(options.tables_file) if options.tables_file else None
-    _check_files(options, sides)
     bad = opened(options.refused, "w") if options.refused else None
     with reporting(bad, options.strict) as report, ExitStack() as stack:
         model, lines = _compare_here(options, sides, known, rows_of, stack)
@@ -112,14 +110,6 @@ class _Sides(NamedTuple):
     url: str | None
     url_b: str | None
     keep: str | None
-
-
-def _check_files(options: JobOptions, sides: _Sides) -> None:
-    """Raise Misuse if a file that is written is also read."""
-    written = {"-o": options.output, "--refused": options.refused}
-    require_distinct_files(written, () if sides.url else (sides.old,))
-    read = (options.tables_file,) if sides.url_b or sides.url else (sides.new, options.tables_file)
-    require_distinct_files({**written, "--keep": sides.keep}, read)
 
 
 def _compare_here(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,7 +12,6 @@ from eventlog.cli.format_names import guess, refuse_strangers
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, current_option, settings_options, tables_option
 from eventlog.cli.progress import progress
-from eventlog.cli.tasks import read_tasks, task_option
 from eventlog.core.formats import Shape
 from eventlog.files.limits import Limits
 from eventlog.files.writing import added, opened
@@ -63,9 +61,8 @@ _DECLARING = [
 @click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, unchanged")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
 @settings_options(_DECLARING)
-@task_option
 @job_options
-def convert(options: JobOptions, follow: bool, task: tuple[str, ...]) -> None:
+def convert(options: JobOptions, follow: bool) -> None:
     """Read INPUTS (files, or - for standard input) in one format and write them in another.
 
     Formats follow from names: .xml is xds, .csv and .parquet a log (NAME__ct a change table), .jsonl changes.
@@ -74,15 +71,12 @@ def convert(options: JobOptions, follow: bool, task: tuple[str, ...]) -> None:
     Rows of a log are one pick-up without limit: they are folded to what they mean for each object.
     Bad records are reported on standard error and left out; the exit code is then 1.
     """
-    task_written, tasks = read_tasks(task)
-    options = replace(options, given={**options.given, "task": task_written})
-    of_tasks = [name for _, names in tasks for name in names]
     live = is_live(options.url)
     source = options.source_format or ("gbase" if live else None)
-    meant = guess(source, options.target_format, options.inputs, options.output, of_tasks)
+    meant = guess(source, options.target_format, options.inputs, options.output)
     parts = taking_part(meant.source, meant.target) | ({_SESSION} if live else set())
     refuse_strangers(_DECLARING, parts)
-    job = options.job(meant.source, meant.target, meant.inputs, meant.output, tasks)
+    job = options.job(meant.source, meant.target, meant.inputs, meant.output)
     with reporting(_kept(options, meant.source), options.strict) as report:
         if follow:
             run_convert(job, report, clock(), going=Going(follow=True))

@@ -11,7 +11,6 @@ from typing import IO, Any
 
 import click
 
-from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.log_options import INPUT, SINK, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import print_sentence
@@ -56,7 +55,6 @@ def deliver(
     """
     config = read_live(flags, config_file, verbose, log_format)
     settings, limits = config.build(PublisherSettings), config.build(Limits)
-    require_distinct_files({"--memory": memory}, (file,))
     with tempfile.TemporaryDirectory() as folder:
         source = _lasting(file, Path(folder))
         sink = open_sink(config.build(SessionSettings).sink, config.given)

@@ -14,9 +14,9 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Shade, show
 from eventlog.core.entry import cell_as_text
 from eventlog.operate.redriving import has_several_rows
-from eventlog.operate.upkeep import failures, unusable, whole_events
+from eventlog.operate.upkeep import failures, whole_events
 from eventlog.publisher.open_log import opened
-from eventlog.sql.log.upkeep import FailedRow, Unusable, Which
+from eventlog.sql.log.upkeep import FailedRow, Which
 
 
 @click.command(cls=SettingsCommand, short_help="List what failed, and why")
@@ -35,24 +35,12 @@ def errors(
     log_format: str,
     **flags: Any,
 ) -> None:
-    """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows.
-
-    Pending rows without a usable record_id, which no publisher can finish, come last.
-    """
+    """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         for failed in failures(store, Which(whole_events(store, ids), table, reason)):
             show(*([json.dumps(failed._asdict(), default=str)] if as_json else _line(failed)))
             if document and not as_json and failed.document is not None:
                 show(f"          {failed.document}")
-        if not ids and reason is None:
-            for excluded in unusable(store, table):
-                row = excluded._asdict() | {"status": "N"}
-                show(json.dumps(row, default=str) if as_json else _excluded(excluded))
-
-
-def _excluded(row: Unusable) -> str:
-    named = f"       -  N {cell_as_text(row.event_type)}  {_short(_where(row))}"
-    return f"{named:<40}  {row.reason}"
 
 
 def _line(failed: FailedRow) -> tuple[str, Shade, str]:
@@ -63,7 +51,7 @@ def _line(failed: FailedRow) -> tuple[str, Shade, str]:
     return f"{failed.record_id:>8}  ", Shade(failed.status, "red"), line
 
 
-def _where(row: FailedRow | Unusable) -> str:
+def _where(row: FailedRow) -> str:
     column = "" if row.column_name is None else f" {row.column_name}"
     return f"{cell_as_text(row.table_name)} {cell_as_text(row.table_key)}{column}"
 

@@ -36,7 +36,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "skip": ("eventlog skip 17 --reason 'a test row'",),
     "purge": ("eventlog purge --older-than 30d",),
     "deliver": ("eventlog deliver --sink http --http-url https://engine.example/xds documents.xml",),
-    "receive": ("eventlog receive --port 8780", "eventlog receive --answers rules.toml"),
+    "receive": ("eventlog receive --port 8780", "eventlog receive --answer retry"),
     "convert": (
         "eventlog convert log.csv documents.xml --tables tables.toml",
         "eventlog convert --from qlik-table --to changes --tables tables.toml usr__ct.csv",
@@ -61,7 +61,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog capture --table owner.usr --state usr.state 'gbase://cdc@db1:9088/hr?server=gbase01'",
     ),
     "import-config": ("eventlog import-config driver.xml > eventlog.toml",),
-    "bench": ("eventlog bench core",),
+    "bench": ("eventlog bench formats",),
 }
 
 

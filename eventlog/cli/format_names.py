@@ -30,11 +30,7 @@ class MeantConversion(NamedTuple):
 
 
 def guess(
-    source: str | None,
-    target: str | None,
-    inputs: Sequence[str],
-    output: str | None,
-    of_tasks: Sequence[str] = (),
+    source: str | None, target: str | None, inputs: Sequence[str], output: str | None
 ) -> MeantConversion:
     """Return the formats, inputs and output of a conversion; what is not given follows from names.
 
@@ -45,9 +41,9 @@ def guess(
         *inputs, output = inputs
         if Path(output).exists():
             raise Misuse(f"{output} is there already: -o {output} replaces it, --to FORMAT reads it too")
-    names = tuple(inputs) or (() if of_tasks else ("-",))
+    names = tuple(inputs) or ("-",)
     return MeantConversion(
-        source or _format_of_all((*names, *of_tasks), "--from"),
+        source or _format_of_all(names, "--from"),
         target or _format_of_all((output or "-",), "--to"),
         names,
         output or "-",

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
-from eventlog.cli.distinct_files import require_distinct_files
 from eventlog.cli.options import read_tables
 from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.terminal import print_sentence
@@ -41,16 +40,9 @@ class JobOptions:
     strict: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)  # settings by name
 
-    def job(
-        self,
-        source: str,
-        target: str,
-        inputs: tuple[str, ...],
-        output: str = "-",
-        tasks: tuple[tuple[str, tuple[str, ...]], ...] = (),
-    ) -> Job:
-        """Return the job of these options. Raise Misuse if it would write a file that it reads."""
-        job = Job(
+    def job(self, source: str, target: str, inputs: tuple[str, ...], output: str = "-") -> Job:
+        """Return the job of these options."""
+        return Job(
             source,
             target,
             inputs,
@@ -63,14 +55,7 @@ class JobOptions:
             self.expand_truncate,
             self.url,
             self.state,
-            tasks,
         )
-        read = () if self.url else job.all_inputs
-        require_distinct_files(
-            {"-o": output, "--refused": self.refused, "--state": self.state},
-            (*read, *(name for _, name in self.current), self.tables_file),
-        )
-        return job
 
 
 def job_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -20,7 +20,7 @@ from eventlog.xds.settings import XdsSettings
 
 
 @click.command(cls=SettingsCommand, short_help="Show what the next cycle would send")
-@live_options(READING, without=("validate", "delete_from_log", "retry_wait", "retry_longest"))
+@live_options(READING, without=("delete_from_log", "retry_wait", "retry_longest"))
 def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
     """Print the documents of the pending rows that may go now. Nothing is sent and nothing changed."""
     config = read_live(flags, config_file, verbose, log_format)

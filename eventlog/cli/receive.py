@@ -13,11 +13,10 @@ import click
 
 from eventlog.cli.terminal import print_line
 from eventlog.core.errors import EventlogError
-from eventlog.files.text import read_text
-from eventlog.web.receiver import rules
 from eventlog.web.receiver.archive import KEEP, Archive
-from eventlog.web.receiver.receiver import LARGEST, receiver
+from eventlog.web.receiver.receiver import LARGEST, Receiver
 from eventlog.web.server import PageServer
+from eventlog.xds.answers import Level
 
 FILE = "received.sqlite"
 
@@ -32,9 +31,11 @@ class NoPort(EventlogError):
     "--port", type=click.IntRange(0, 65535), default=8780, show_default=True, help="0 takes any that is free"
 )
 @click.option(
-    "--answers",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="rules for the answers  [default: success to everything]",
+    "--answer",
+    type=click.Choice([level.name.lower() for level in Level]),
+    default="success",
+    show_default=True,
+    help="the level by which documents are answered, until the page sets another",
 )
 @click.option(
     "--file",
@@ -48,17 +49,16 @@ class NoPort(EventlogError):
     show_default=True,
     help="how many documents; older ones make room",
 )
-def receive(host: str, port: int, answers: Path | None, file: Path | None, keep: int) -> None:
-    """Accept nds documents by HTTP POST, answer them by rules, and show them in a page.
+def receive(host: str, port: int, answer: str, file: Path | None, keep: int) -> None:
+    """Accept nds documents by HTTP POST, answer them by one level, and show them in a page.
 
     The page is not protected: everyone who reaches the address sees what came.
     """
-    answer_rules = rules.read(read_text(answers)) if answers else ()
     with ExitStack() as stack:
         place = file or Path(stack.enter_context(TemporaryDirectory(prefix="eventlog-receive-"))) / FILE
         archive = stack.enter_context(closing(Archive(place, keep)))
         try:
-            server = PageServer(host, port, receiver(archive, answer_rules, clock), LARGEST)
+            server = PageServer(host, port, Receiver(archive, clock, Level[answer.upper()]), LARGEST)
         except OSError as fault:
             raise NoPort(host, port, fault.strerror) from fault
         stack.callback(server.server_close)

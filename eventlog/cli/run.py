@@ -34,7 +34,7 @@ _PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "k
 @click.command(cls=SettingsCommand, short_help="Publish the log: a daemon, or one cycle")
 @click.option("--once", is_flag=True, help="one cycle, then stop")
 @click.option("--mode", type=click.Choice(MODES), help="the same as --publication-mode")
-@live_options(RUNNING, without=("pretty", "validate"))
+@live_options(RUNNING, without=("pretty",))
 def run(
     once: bool, mode: str | None, config_file: Path | None, verbose: bool, log_format: str, **flags: Any
 ) -> None:

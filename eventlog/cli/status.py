@@ -35,7 +35,6 @@ def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: s
 # What somebody should see to; the other names are there to be found.
 _COLOURS = {
     "publisher": "yellow",
-    "excluded": "red",
     "not published": "red",
     "waiting": "yellow",
     "status E": "red",
@@ -48,9 +47,6 @@ _COLOURS = {
 def _lines(standing: LogStatus) -> Iterator[tuple[str, str]]:
     age = "" if standing.oldest_age is None else f", the oldest for {_span(standing.oldest_age)}"
     yield "pending", f"{standing.pending}{age}"
-    if standing.unusable:
-        rows = quantity(standing.unusable, "row")
-        yield "excluded", f"{rows} without a usable record_id: see eventlog errors"
     if standing.waiting:
         yield (
             "waiting",

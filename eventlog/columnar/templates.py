@@ -185,14 +185,7 @@ class Templates:
             of = self._reader.object(name, text)
         except EventlogError:
             return _NOTHING_SURE
-        if (
-            table is None
-            or not table.key
-            or _refers_jointly(table)
-            or of.table_key != text
-            or of.child
-            or MARKS & {*name, *text}
-        ):
+        if table is None or not table.key or of.table_key != text or of.child or MARKS & {*name, *text}:
             return Spelled(table, None)
         return Spelled(table, of, named_form(key), key_form(table, key), key)
 
@@ -259,11 +252,6 @@ def _change(spelled: Spelled, op: Op, fields: tuple[Field, ...]) -> Change:
     assert of is not None
     facts = (("table_key", of.table_key),)
     return Change(op, of.reader.schema, of.reader.name, of.key, fields, extra=facts)
-
-
-def _refers_jointly(table: Table) -> bool:
-    """Return whether columns refer together, so that the text of one depends on the others."""
-    return any(len(column.by) > 1 for column in table.columns.values())
 
 
 def _twin(table: Table) -> Table:

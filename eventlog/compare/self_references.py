@@ -62,11 +62,8 @@ class SelfReferences:
         if isinstance(text, tuple):
             yield from (tablekey.write([(self._table.key[0], one)]) for one in text)
             return
-        by = {theirs: own.get(mine) for mine, theirs in column.by} or {self._table.key[0]: text}
-        pairs = [(name, by.get(name)) for name in self._table.key]
-        whole = [(name, value) for name, value in pairs if isinstance(value, str)]
-        if len(whole) == len(pairs):
-            yield tablekey.write(whole)
+        if text is not None:
+            yield tablekey.write([(self._table.key[0], text)])
 
 
 def own_references(table: Table) -> tuple[Column, ...]:

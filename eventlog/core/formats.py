@@ -184,5 +184,4 @@ class Format:
     write: Write
     folded: bool = False  # its rows are no changes by themselves: `pickup` folds them, and `read` refuses to
     remember: Callable[[Any, Any], Memory] | None = None  # the memory of settings, or of what was dumped
-    describes_others: Callable[[str], object] | None = None  # true for names of sources that describe others
     sheet: Sheet | None = None  # the sheet of a format that is written even without rows

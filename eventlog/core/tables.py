@@ -26,7 +26,7 @@ class Column:
     published: str  # the attribute's name in documents
     multivalued: bool = False
     reference: str | None = None  # the table that a foreign key points to, if that is published
-    by: tuple[tuple[str, str], ...] = ()  # its columns and those of that table's key; empty: the column alone
+    referred: str | None = None  # the column there that it names; None for the key
     leaves: bool = True  # whether its values may leave at all
     aliases: tuple[str, ...] = ()  # other names by which rows and lists may call it
     bounds: tuple[int, int] | None = None  # of integers, the least and the greatest
@@ -340,19 +340,6 @@ class Tables:
 def plain_name(name: str) -> str:
     """Return an identifier of a catalogue that keeps plain names in capitals, as people write it."""
     return name.lower() if name == name.upper() else name
-
-
-def refers_with_others(column: Column) -> bool:
-    """Return whether the column refers to another table only together with other columns."""
-    return column.reference is not None and len(column.by) > 1
-
-
-def joint_reference(tables: Tables, column: Column) -> Table | None:
-    """Return the table that the column refers to together with other columns, if it does."""
-    if column.reference is None or len(column.by) < 2:
-        return None
-    target = tables.get(column.reference)
-    return target if {theirs for _, theirs in column.by} == set(target.key) else None
 
 
 def reference_key(tables: Tables, column: Column) -> tuple[Table, str] | None:

@@ -29,7 +29,6 @@ _KNOWN = {
 }
 _KINDS = {str: "text", list: "a list", dict: "a table", int: "a whole number", bool: "true or false"}
 _LISTS = {"publish", "withhold"}
-Reference = tuple[str, tuple[tuple[str, str], ...]]  # a table, and columns with those of its key
 
 
 def read(
@@ -122,10 +121,10 @@ class _Reader:
             for column in entry.get(option, ()):
                 if column not in types:
                     raise InvalidTables(f"tables.{table}.{option}: no column {column!r}")
-        references = {
-            column: self._reference(f"tables.{table}.references.{column}", column, types, target)
-            for column, target in entry.get("references", {}).items()
-        }
+        references = entry.get("references", {})
+        for column, target in references.items():
+            if not isinstance(target, str) or target not in self.names:
+                raise InvalidTables(f"tables.{table}.references.{column}: no table {target!r}")
         return {
             column: Column(
                 name=column,
@@ -133,30 +132,13 @@ class _Reader:
                 kind=self._kind(type_name),
                 published=read_name(column).published if meta else column,
                 multivalued=column in entry.get("multivalued", ()) or (meta and read_name(column).many),
-                reference=references[column][0] if self.references and column in references else None,
-                by=references[column][1] if self.references and column in references else (),
+                reference=references.get(column) if self.references else None,
                 bounds=bounds_of(str(type_name), self.dialect),
                 number=number_of(str(type_name), self.dialect),
                 effective=read_name(column).name if meta else None,
             )
             for column, type_name in types.items()
         }
-
-    def _reference(self, where: str, column: str, types: Mapping[str, str], stated: object) -> Reference:
-        """Return the table to which a column refers, and by which columns, where it does so together with
-        others.
-        """
-        target, by = stated, dict[str, object]()
-        if isinstance(stated, dict):
-            target, by = stated.get("table"), dict(stated.get("by", {}))
-            if stated.keys() != {"table", "by"} or column not in by or not by.keys() <= types.keys():
-                raise InvalidTables(
-                    f'{where}: write {{ table = "name", by = {{ column = "column of its key" }} }}, with'
-                    f" {column} and the other columns of the reference"
-                )
-        if not isinstance(target, str) or target not in self.names:
-            raise InvalidTables(f"{where}: no table {target!r}")
-        return target, tuple((own, str(theirs)) for own, theirs in by.items())
 
     def _kind(self, type_name: object) -> Kind:
         if not isinstance(type_name, str):
@@ -173,18 +155,13 @@ def _table_lines(table: Table) -> list[str]:
         "number": table.number,
         "max-value": table.max_value,
         "multivalued": [c.name for c in table.columns.values() if c.multivalued] or None,
-        "references": {c.name: _stated(c) for c in table.columns.values() if c.reference} or None,
+        "references": {c.name: c.reference for c in table.columns.values() if c.reference} or None,
         "withhold": [c.name for c in table.columns.values() if not c.leaves] if table.closed else None,
         "columns": {c.name: c.type for c in table.columns.values()},
         "linter": dict(table.linter) or None,
     }
     heading = f"[tables.{_toml(str(table))}]" if table.schema else f"[tables.{_toml(table.name)}]"
     return [heading, *(f"{k} = {_toml(v)}" for k, v in options.items() if v is not None), ""]
-
-
-def _stated(column: Column) -> object:
-    """Return a reference as the file has it."""
-    return {"table": column.reference, "by": dict(column.by)} if column.by else column.reference
 
 
 def _toml(value: object) -> str:

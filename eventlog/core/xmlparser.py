@@ -1,14 +1,14 @@
-"""The one door for XML: every parser and every DTD of the project is made here.
+"""The one door for XML: every parser of the project is made here.
 
 Documents come from strangers. A parser is given no prolog, and no encoding but the one that `xmlscan`
-found; XML's own entities and character references are read, and no other is resolved.
+found. XML's own entities and character references are read, and no other is resolved.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import IO, cast
+from typing import cast
 
 from lxml import etree
 
@@ -29,6 +29,8 @@ class Parser:
             resolve_entities=False,
             no_network=True,
             load_dtd=False,
+            remove_comments=True,
+            remove_pis=True,
             huge_tree=True,  # libxml2's own limits refuse values that are legal here; the limits are ours
         )
         self._markup = 0
@@ -80,11 +82,6 @@ def check(root: etree._Element) -> etree._Element:
     if root.getroottree().docinfo.internalDTD is not None or next(root.iter(etree.Entity), None) is not None:
         raise InvalidDocument("a document type declaration is not accepted: remove it")
     return root
-
-
-def read_dtd(file: IO[bytes]) -> etree.DTD:
-    """Return a DTD of ours."""
-    return etree.DTD(file)
 
 
 def _count_markup(piece: bytes) -> int:

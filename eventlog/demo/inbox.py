@@ -11,7 +11,7 @@ from pathlib import Path
 from lxml import etree
 
 from eventlog.web.receiver.archive import Archive
-from eventlog.web.receiver.receiver import LARGEST, receiver
+from eventlog.web.receiver.receiver import LARGEST, Receiver
 from eventlog.web.server import HttpReply, PageServer, Request
 from eventlog.xds.split import Broken, split
 
@@ -21,7 +21,7 @@ class Inbox:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._answer = receiver(archive, (), _clock)
+        self._answer = Receiver(archive, _clock)
         self._traps: dict[int, Callable[[], None]] = {}
         self.server = PageServer("127.0.0.1", 0, self._receive, LARGEST)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -15,12 +14,8 @@ from eventlog.xds.documents import indent
 
 _LONGEST = 24
 _SHORTEST = 6
-_INDENT = 10  # at most, before an element of an event
 _WIDEST = 100
 _STATUS = {"N": "yellow", "S": "green", "W": "yellow", "E": "red", "F": "red"}
-_PARTS = re.compile(r"(?P<tag></?[\w-]+|/?>)|(?P<name> [\w-]+=)|(?P<text>\"[^\"]*\"|(?<=>)[^<\n]+)")
-_COLOURS = {"tag": "blue", "name": "cyan", "text": "green"}
-_ALONE = re.compile(r"(<(add-attr|add-value|remove-value)\b[^>]*>)\n *(<value .*</value>)\n *(</\2>)")
 
 
 class Narrator:
@@ -73,7 +68,9 @@ def note(text: str) -> None:
 def rows(headings: Sequence[str], found: Iterable[Sequence[object]]) -> None:
     """Write the rows of the log in columns that the terminal has room for; the second is their status."""
     values = [["" if value is None else visible(str(value)) for value in row] for row in found]
-    for heads, most in _layouts(headings):
+    parts = [heading.rpartition("_") for heading in headings]
+    heads = [[first + line for first, line, _ in parts], [last for *_, last in parts]]
+    for most in range(_LONGEST, _SHORTEST, -1):
         cells = [[_cut(value, most) for value in row] for row in values]
         widths = [max(map(len, column)) for column in zip(*heads, *cells, strict=True)]
         if sum(widths) + 2 * len(widths) <= _columns():
@@ -86,32 +83,13 @@ def rows(headings: Sequence[str], found: Iterable[Sequence[object]]) -> None:
 
 
 def event(text: str) -> None:
-    """An event of a document, as people like to read it."""
-    for line in _ALONE.sub(_joined, indent(text)).splitlines():
-        click.echo("  " + _PARTS.sub(_colour, line))
-
-
-def _joined(match: re.Match[str]) -> str:
-    """Return an element with one value as one line, if the terminal has room for it."""
-    line = f"{match[1]}{match[3]}{match[4]}"
-    return line if len(line) + _INDENT <= _columns() else match[0]
-
-
-def _colour(match: re.Match[str]) -> str:
-    return click.style(match[0], fg=_COLOURS[match.lastgroup or "text"])
+    """Write an event of a document, as people like to read it."""
+    for line in indent(text).splitlines():
+        click.echo("  " + click.style(line, fg="blue"))
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-
-
-def _layouts(headings: Sequence[str]) -> Iterator[tuple[list[Sequence[str]], int]]:
-    """Yield lines of headings and the length of a value: ever narrower, with headings in two lines."""
-    yield [headings], _LONGEST
-    parts = [heading.rpartition("_") for heading in headings]
-    two = [[first + line for first, line, _ in parts], [last for *_, last in parts]]
-    for most in range(_LONGEST, _SHORTEST, -1):
-        yield [*two], most
 
 
 def _cut(text: str, most: int) -> str:

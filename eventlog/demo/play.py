@@ -13,7 +13,7 @@ import click
 from sqlalchemy.engine import Engine
 
 from eventlog.demo import output, story
-from eventlog.demo.backlog import ReadySpark
+from eventlog.demo.backlog import show_backlog
 from eventlog.demo.embedded import FAST, embedded_postgres, programs
 from eventlog.demo.inbox import Inbox, inbox
 from eventlog.demo.output import Narrator
@@ -127,13 +127,13 @@ def play(*, keep: bool, fast: bool, spark: bool) -> None:
     teller = Narrator(fast=fast)
     with (
         tempfile.TemporaryDirectory(prefix="eventlog-demo-") as made,
-        ReadySpark(Path(made), spark) as backlog,
         _scene(Path(made), teller) as (play, url),
     ):
         play.open()
         play.steps()
         play.crash()
-        backlog.tell(teller)
+        if spark:
+            show_backlog(teller, Path(made))
         _what_next(teller)
         if keep:
             _keep(url)

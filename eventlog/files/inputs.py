@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
-import select
-import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,10 +16,8 @@ from eventlog.core.formats import Shape, Source
 from eventlog.files import blob, delimited, jsonlines, messages, parquet
 from eventlog.files.limits import LIMITS, Limits
 
-Advance = Callable[[int], None]  # called with the bytes read; with 0 if nothing comes for a moment
+Advance = Callable[[int], None]  # called with the bytes read
 Opened = Callable[[str], IO[bytes]]  # a file that is read, by its name
-
-MOMENT = 0.2  # seconds in which nothing comes out of a pipe
 
 ROW_CONTAINERS = {
     "csv": delimited.read_csv,
@@ -124,7 +119,7 @@ def open_input(
 ) -> Iterator[IO[bytes]]:
     """The bytes of a file or of standard input, unpacked."""
     if name == "-":
-        yield _standard_input(advance)
+        yield sys.stdin.buffer
         return
     with Path(name).open("rb", buffering=0) if opened is None else opened(name) as raw:
         counted = io.BufferedReader(_Counted(raw, advance), 1 << 20)
@@ -133,22 +128,6 @@ def open_input(
                 yield io.BufferedReader(file, 1 << 20)
         else:
             yield counted
-
-
-def _standard_input(advance: Advance) -> IO[bytes]:
-    """Return standard input; `advance` hears of it where it has to be waited for."""
-    if not _has_to_wait(sys.stdin.buffer):
-        return sys.stdin.buffer
-    raw = io.FileIO(sys.stdin.fileno(), closefd=False)
-    return io.BufferedReader(_Counted(raw, advance), 1 << 20)
-
-
-def _has_to_wait(file: IO[bytes] | io.RawIOBase) -> bool:
-    """Return whether what a file holds may come later, as out of a pipe."""
-    try:
-        return not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-    except (OSError, AttributeError):
-        return False
 
 
 def _guarded(records: Iterable[Any], name: str) -> Iterator[Any]:
@@ -160,12 +139,11 @@ def _guarded(records: Iterable[Any], name: str) -> Iterator[Any]:
 
 
 class _Counted(io.RawIOBase):
-    """A file that reports how far it was read, and when nothing comes for a moment."""
+    """A file that reports how far it was read."""
 
     def __init__(self, file: IO[bytes] | io.RawIOBase, advance: Advance) -> None:
         self._file = file
         self._advance = advance
-        self._has_to_wait = _has_to_wait(file)
         # The file's own, no code of ours: BufferedReader asks as it begins, and drops a signal met meanwhile.
         self.tell = file.tell  # type: ignore[method-assign]
 
@@ -173,17 +151,14 @@ class _Counted(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        return not self._has_to_wait
+        return self._file.seekable()
 
     def seek(self, offset: int, whence: int = 0) -> int:
         return self._file.seek(offset, whence)
 
     def readinto(self, buffer: Any) -> int:
-        if self._has_to_wait and not select.select([self._file], [], [], MOMENT)[0]:
-            self._advance(0)
         data = self._file.read(len(buffer)) or b""
         size = len(data)
         buffer[:size] = data
-        if size and not self._has_to_wait:
-            self._advance(size)
+        self._advance(size)
         return size

@@ -42,11 +42,6 @@ class Rules:
     status: str = setting("N", "the letter of the rows that take part", metavar="LETTER", check=_need_letter)
     driver_user: str | None = setting(None, "rows of this user are loopback", metavar="USER")
     allow_loopback: bool = setting(False, "publish loopback rows too")
-    loopback_rows: str = setting(
-        "finish",
-        "loopback rows: finish them as success, or leave them new",
-        choices=("finish", "leave"),
-    )
     handle_future_events: bool = setting(
         False, "order by event_time, and let rows wait whose time has not come"
     )

@@ -31,13 +31,6 @@ class ServerMoment(NamedTuple):
     seconds: int
 
 
-class ReadSpan(NamedTuple):
-    """The moments before and after a table was read."""
-
-    before: ServerMoment
-    after: ServerMoment
-
-
 def lowest_open_log(connection: Connection) -> int | None:
     """Return the log in which the oldest open transaction began; None where none is open."""
     query = "select min(tx_logbeg) from sysmaster:systrans where tx_logbeg > 0"
@@ -94,8 +87,8 @@ def read_table(
     number: int,
     name: tuple[str | None, str],
     owner: str,
-) -> Iterator[Change | Refused | ReadSpan]:
-    """Yield the rows of a table, and last between which moments they were read."""
+) -> Iterator[Change | Refused | ServerMoment]:
+    """Yield the rows of a table, and last the moment when all were read."""
     schema, called = name
     if lock is Lock.SHARE:
         share_lock(connection, table)
@@ -118,7 +111,7 @@ def read_table(
         yield Change(Op.SNAPSHOT, schema, called, key, fields, str(before.sequence), extra=facts)
     after = now(connection, owner)
     connection.commit()
-    yield ReadSpan(before, after)
+    yield after
 
 
 def _named(table: CapturableTable) -> str:

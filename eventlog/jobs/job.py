@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from eventlog.core import settings
+from eventlog.core.errors import Misuse
 from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
-from eventlog.files.inputs import stem_of
 from eventlog.files.limits import Limits
 from eventlog.formats import format_named
 from eventlog.log_files.current import CurrentFiles
@@ -35,7 +35,6 @@ class Job:
     expand_truncate: bool = False
     url: str | None = None  # of the database where the source or the target is
     state: Path | None = None  # the file that remembers how far a source was delivered
-    tasks: tuple[tuple[str, tuple[str, ...]], ...] = ()  # further inputs, of tasks that were named
 
     @property
     def source(self) -> Format:
@@ -51,11 +50,6 @@ class Job:
     def place(self) -> str:
         """The kind of place, other than files, where one side is."""
         return "kafka" if self.given.get("kafka") else "url" if self.url else ""
-
-    @property
-    def all_inputs(self) -> tuple[str, ...]:
-        """The inputs of all tasks."""
-        return (*self.inputs, *(name for _, inputs in self.tasks for name in inputs))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,15 +74,17 @@ class Job:
 def files_read(job: Job) -> list[str | Path]:
     """Return the files that a job reads: inputs and current rows."""
     current = [name for _, name in job.current]
-    return [*current] if job.place else [*job.all_inputs, *current]
+    return [*current] if job.place else [*job.inputs, *current]
 
 
-def in_order(names: Sequence[str], source: Format) -> list[str]:
-    """Return the inputs, those that describe others first."""
-    ahead = source.describes_others
-    if ahead is None:
-        return list(names)
-    return sorted(names, key=lambda name: not ahead(stem_of(name)))
+def only_stream(job: Job, names: Sequence[str]) -> str:
+    """Return the only stream of a job; raise Misuse if there are several, because they share no order."""
+    if len(names) > 1:
+        raise Misuse(
+            f"{job.source_format}: a run reads one stream, and there are {len(names)}: run once for each, or"
+            " convert files one after the other with --order as-is"
+        )
+    return names[0]
 
 
 def load_current(job: Job) -> CurrentFiles:

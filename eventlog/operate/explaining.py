@@ -18,7 +18,6 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Unusable
 from eventlog.sql.log.work import WaitingEvent
 
 Explained = tuple[PlacedEntry, Outcome]
@@ -46,9 +45,6 @@ def explain_store(
         """Return whether a row that names this object is to be explained."""
         return names_object(reader.tables, cell_as_text(table_name), cell_as_text(table_key), table, key)
 
-    with store.upkeep() as upkeep:
-        excluded = upkeep.unusable(choice.limit, table, key)
-    yield from map(_explain_excluded, excluded)
     with store.snapshot() as snapshot:
         reading = reader.preview(snapshot, choice, None if key is None else is_meant)
         rules, unread = read_rules(config, store), _unread(snapshot, reading)
@@ -91,8 +87,7 @@ def _tell_held(held: Fates, waiting: Iterable[WaitingEvent]) -> str:
 
 
 def _tell_loopback(loopback: Fates, rules: Rules) -> str:
-    end = "finished without being sent" if rules.loopback_rows == "finish" else "left as they are"
-    return f"{_rows(loopback.rows, f' of {rules.driver_user}')} loopback: {end}"
+    return f"{_rows(loopback.rows, f' of {rules.driver_user}')} loopback: finished without being sent"
 
 
 def _rows(number: int, whose: str = "") -> str:
@@ -147,8 +142,8 @@ class _Judge:
         """Return why a pending row is not in the next cycle."""
         rules, name = self._rules, self._object_of(entry.table_name, entry.table_key)
         if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
-            end = "finished without being sent" if rules.loopback_rows == "finish" else "left as it is"
-            return Outcome(Fate.LOOPBACK, f"done by the driver's own user {rules.driver_user}: it is {end}")
+            user = f"the driver's own user {rules.driver_user}"
+            return Outcome(Fate.LOOPBACK, f"done by {user}: it is finished without being sent")
         if rules.handle_future_events and entry.event_time > self._now:
             return Outcome(Fate.FUTURE, f"due at {entry.event_time}, it is {self._now}")
         if name in self._waiting:
@@ -157,12 +152,6 @@ class _Judge:
         if name in self._objects:
             return Outcome(Fate.BEYOND, "its object is cut by query-limit")
         return Outcome(Fate.BEYOND, "query-limit, or what completes inserts, is reached before it")
-
-
-def _explain_excluded(row: Unusable) -> Explained:
-    entry = Entry(0, "N", 0, "", None, row.table_name or "", row.table_key or "", row.column_name)
-    outcome = Outcome(Fate.REFUSED, f"no usable record_id: {row.reason}")
-    return PlacedEntry(entry, f"record_id {row.record_id}", b""), outcome
 
 
 def _unread(snapshot: Snapshot, reading: Reading) -> Iterator[Entry]:

@@ -17,8 +17,7 @@ from eventlog.publisher.delete_brake import is_stopped
 from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.open_log import table_named
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, Unusable, Which
-from eventlog.sql.stored import demand_time
+from eventlog.sql.log.upkeep import FailedRow, Which
 
 PAGE = 1000  # rows of one transaction
 HANDLED = (Letter.SUCCESS, Letter.WARNING)
@@ -55,12 +54,6 @@ def whole_events(store: Store, ids: Sequence[int]) -> tuple[int, ...]:
         return ()
     with store.upkeep() as upkeep:
         return tuple(sorted(row.record_id for row in upkeep.together(ids))) or tuple(ids)
-
-
-def unusable(store: Store, table: str | None = None) -> list[Unusable]:
-    """Return the pending rows that cannot be finished, up to a page of them."""
-    with store.upkeep() as upkeep:
-        return upkeep.unusable(PAGE, table)
 
 
 def skip(store: Store, ids: Sequence[int], reason: str) -> Skipped:
@@ -104,7 +97,6 @@ def purge(store: Store, wanted: Purge) -> int:
 
     A notice exists from the first chunk on, even if the process is killed.
     """
-    demand_time(store.log.stored, "purging what is old")
     meant = f"rows of {', '.join(wanted.letters)} from before {wanted.before}"
     deleted, after = 0, 0
     while True:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from eventlog.core.errors import InvalidValue
-from eventlog.core.patterns import Pattern
 from eventlog.publisher.config import names
 
 Setting = bool | int | str
@@ -71,7 +70,10 @@ def _one_of(legal: dict[str, str | None]) -> Callable[[str], str | None]:
 
 
 def _pattern(text: str) -> str:
-    return Pattern(text).text
+    try:
+        return re.compile(text).pattern
+    except re.error as fault:
+        raise InvalidValue(text[:60], f"a regular expression of Python ({fault})") from fault
 
 
 def _names(text: str) -> str | None:

@@ -113,7 +113,7 @@ class Ledger:
         position = self._store.position()
         if self._record is not None:
             position = position.came_out(self._record.highest())
-        position.demand_new()
+        position.demand_new(self._store.log)
         self._highest = max(self._highest, position.highest)
 
     def rename_holds(self, tables: Tables) -> None:

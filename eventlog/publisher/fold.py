@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from eventlog.core.change import Change
 from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, read_entry, read_event_time
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import EventlogError, UnknownTable
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Event, Fate, Plan, Rules, once, plan, plan_again
+from eventlog.fold import Event, Fate, Need, Plan, Rules, once, plan, plan_again
+from eventlog.fold.understand import Interpreter
 from eventlog.publisher.batches import Remembered, Sending
 from eventlog.publisher.read_back import MOST_BYTES, Allowance, CurrentRows
 from eventlog.publisher.reading import PickUpTooLarge, Reading
 from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.pending import OBJECT, Cells, PickUp, Selection
-from eventlog.sql.log.position import why_ahead
+from eventlog.sql.log.position import IdAhead
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import Place
@@ -38,6 +39,7 @@ _ROW_TYPES = frozenset(n for n, t in EVENT_TYPES.items() if not t.per_field)
 _FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES
 # what a timestamp column gives for the years that a document can name
 _PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})?").fullmatch
+_LOOKED_UP = 100  # objects whose current rows are in memory at once
 _WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
 
 
@@ -74,7 +76,6 @@ class Reader:
         self._writer: TextWriter = writer or EventWriter(tables, xds)
         self._bound = 0  # the highest record_id that the log's sequence can have given to a row
         self._own_user = None if rules.allow_loopback else rules.driver_user
-        self.finishes_loopback = self._own_user is not None and rules.loopback_rows == "finish"
 
     def halting(self, places: Iterable[Place], reason: str) -> Reader:
         """Return a reader that leaves out what is read from these places, for this reason."""
@@ -110,7 +111,7 @@ class Reader:
         """Read what the next cycle would send, fewer rows if their current rows cannot be held."""
         try:
             selection = self.selection(choice, by_column=by_column)
-            rows = snapshot.look(selection, loopback=self.finishes_loopback)
+            rows = snapshot.look(selection)
             return self.fold(snapshot, rows, choice.limit, thorough=thorough, about=about)
         except PickUpTooLarge as fault:
             fewer = replace(choice, limit=max(1, min(choice.limit, fault.rows) // 2))
@@ -172,6 +173,41 @@ class Reader:
             for entry in (entries if held.hashes else ())
             if reading.outcomes[entry.record_id].fate is Fate.HELD
         ]
+
+    def why_unreadable(self, table_name: str, table_key: str) -> str:
+        """Return why the current row of an object cannot be read; empty if it can."""
+        need = self._need(table_name, table_key)
+        return need if isinstance(need, str) else ""
+
+    def why_present(self, snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Return which of these objects are not surely absent, by the table_name and table_key of their rows,
+        with the reason."""
+        need_of = {name: self._need(*name) for name in names}
+        reasons = {name: need for name, need in need_of.items() if isinstance(need, str)}
+        needs = [(name, need) for name, need in need_of.items() if isinstance(need, Need)]
+        for start in range(0, len(needs), _LOOKED_UP):
+            page = needs[start : start + _LOOKED_UP]
+            current = CurrentRows(snapshot, self._readable, thorough=True, allowance=Allowance(NO_BOUND))
+            current.read(need for _, need in page)
+            for name, need in page:
+                answer = current.lookup(*need)
+                if isinstance(answer, EventlogError):
+                    reasons[name] = str(answer)
+                elif answer:
+                    reasons[name] = "its object exists, and this delete would remove it"
+        return reasons
+
+    def _need(self, table_name: str, table_key: str) -> Need | str:
+        """Return the place of an object's current row, or why it cannot be read."""
+        try:
+            of = Interpreter(self.tables, self._rules, self._readable).object(table_name, table_key)
+            if of.reader.answerable:
+                return Need(of.table, of.query_key())
+        except UnknownTable:
+            pass
+        except EventlogError as fault:
+            return str(fault)
+        return f"table {table_name} may not be queried back"
 
     def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
         """Return one text for each object, by column."""
@@ -292,7 +328,7 @@ def _entries(cells: Iterable[Cells], reading: Reading, bound: int = MAX_RECORD_I
     good.sort(key=itemgetter(0))
     while good and good[-1][0] > bound:
         number = good.pop()[0]
-        reading.refused.append((number, why_ahead(number, bound)))
+        reading.refused.append((number, str(IdAhead(number, bound))))
     if len({entry[0] for entry in good}) == len(good):
         yield from good
         return
@@ -333,3 +369,14 @@ def _account(planned: Plan, reading: Reading) -> None:
             reading.refused.append((row, outcome.reason))
         elif outcome.fate in _WITHOUT_EVENT and row not in settled:
             reading.silent.append(row)
+    reading.silent += _swallowed_inserts(planned, reading)
+
+
+def _swallowed_inserts(planned: Plan, reading: Reading) -> Iterator[int]:
+    """Yield rows of inserts whose columns a modify reads back. Such a row could become a second add."""
+    if all(entry.event_type < 5 for entry in reading.entries):
+        return
+    modifies = {sending.run_id for sending in reading.sendings if sending.text.startswith("<m")}
+    for entry in reading.entries:
+        if entry.event_type == 1 and planned.outcomes[entry.record_id].event_id in modifies:
+            yield entry.record_id

@@ -27,7 +27,7 @@ from eventlog.sql.columns import OddBytes
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import TableKeys
 from eventlog.sql.log.picked_columns import PickedColumns
-from eventlog.sql.log.position import why_ahead
+from eventlog.sql.log.position import IdAhead
 from eventlog.sql.log.snapshot import HeldObjects, Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog.xds.settings import XdsSettings
@@ -87,6 +87,7 @@ class ColumnReader:
         names = zip(*(spelled.texts[name].to_pylist() for name in _OBJECT), strict=True)
         reading.packed = PackedEvents(events, self._rules.log_name, self._rules.max_changes, self._tables)
         reading.silent = _silent(taking_part, events, wrong)
+        reading.silent += _swallowed_inserts(taking_part, reading.packed)
         reading.refused = [*refused, *wrong]
         reading.spelled = [(object_of(self._tables, *name), name) for name in names]
         reading.query_back = self._current.seconds
@@ -206,7 +207,7 @@ def _sound(snapshot: Snapshot, picked: PickedColumns, bound: int) -> tuple[Flags
     for name in _OBJECT:
         right &= picked.texts[name].is_valid().to_numpy(zero_copy_only=False)
     odd = picked.ids[~right & ~ahead].tolist()
-    refused = [(row, why_ahead(row, bound)) for row in picked.ids[ahead].tolist()]
+    refused = [(row, str(IdAhead(row, bound))) for row in picked.ids[ahead].tolist()]
     right_after_all = []
     for cells in snapshot.rows(odd) if odd else ():
         record_id = int(str(cells[0]))
@@ -265,3 +266,12 @@ def _silent(rows: PickedColumns, events: Events, refused: Sequence[tuple[int, st
     spoken = np.isin(rows.ids, events.settled_by(whole)) | np.isin(rows.ids, [row for row, _ in refused])
     silent: list[int] = rows.ids[~spoken].tolist()
     return silent
+
+
+def _swallowed_inserts(rows: PickedColumns, packed: PackedEvents) -> list[int]:
+    """Return rows of inserts whose columns a modify reads back. Such a row could become a second add."""
+    if not (rows.kinds > 4).any():
+        return []
+    settled = packed.events.settled_by(np.flatnonzero(packed.operations == ord("m")))
+    swallowed: list[int] = rows.ids[np.isin(rows.ids, settled) & (rows.kinds == 1)].tolist()
+    return swallowed

@@ -19,7 +19,6 @@ class LogStatus:
     now: datetime
     pending: int
     oldest_age: float | None  # seconds
-    unusable: int  # pending rows without a usable record_id, which are left alone
     waiting: int
     next_retry: datetime | None
     failed: int  # rows whose reason is kept
@@ -49,7 +48,6 @@ def read_log_status(store: Store, *, counted: bool = True) -> LogStatus:
         now=now,
         pending=backlog.pending,
         oldest_age=None if backlog.oldest is None else (now - backlog.oldest).total_seconds(),
-        unusable=backlog.unusable,
         waiting=backlog.waiting,
         next_retry=backlog.next_retry,
         failed=failed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import Misuse
-from eventlog.core.patterns import Pattern
 from eventlog.core.publish_lists import read_lists, restrict
 from eventlog.core.settings import setting
 from eventlog.core.tables import Column, Table, Tables
@@ -39,6 +39,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger("eventlog.publishing")
 
 
+def _compiled(text: str) -> re.Pattern[str]:
+    """Return a regular expression; raise Misuse if it is none."""
+    try:
+        return re.compile(text, re.ASCII)
+    except re.error as fault:
+        raise Misuse(f"{text!r} is not a regular expression: {fault}") from fault
+
+
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
     """The settings for where the log is."""
@@ -63,10 +71,10 @@ class TablePublishing:
         None,
         "of sync-schema only tables whose whole names are of this regular expression",
         metavar="REGEX",
-        check=Pattern,
+        check=_compiled,
     )
     exclude_table_filter: str | None = setting(
-        None, "of sync-schema no tables whose whole names are of this one", metavar="REGEX", check=Pattern
+        None, "of sync-schema no tables whose whole names are of this one", metavar="REGEX", check=_compiled
     )
     sync_tables: str | None = setting(
         None,
@@ -279,11 +287,11 @@ def _filter(settings: TablePublishing) -> Callable[[str], bool]:
     if settings.sync_schema is None and (settings.include_table_filter or settings.exclude_table_filter):
         raise Misuse("include-table-filter and exclude-table-filter choose among the tables of sync-schema")
     filters = (settings.include_table_filter, settings.exclude_table_filter)
-    included, excluded = (None if text is None else Pattern(text) for text in filters)
+    included, excluded = (None if text is None else _compiled(text) for text in filters)
 
     def passes(name: str) -> bool:
-        return (included is None or included.matches(name)) and not (
-            excluded is not None and excluded.matches(name)
+        return (included is None or included.fullmatch(name) is not None) and not (
+            excluded is not None and excluded.fullmatch(name)
         )
 
     return passes

@@ -16,9 +16,9 @@ def refer(column: Column, table: Table, targets: Sequence[Table], *, meta: bool)
     if table.view and meta and column.of_child is None:
         return _in_view(column, table, targets)
     target = next((target for target in targets if str(target) == column.reference), None)
-    if target is None or (column.by and {theirs for _, theirs in column.by} != set(target.key)):
-        return replace(column, reference=None, by=())
-    return replace(column, by=column.by if len(column.by) > 1 else ())
+    if target is None or (column.referred or target.key[0]) not in target.key or len(target.key) > 1:
+        return replace(column, reference=None, referred=None)
+    return replace(column, referred=None)
 
 
 def among(tables: Sequence[Table]) -> list[Table]:
@@ -32,30 +32,22 @@ def among(tables: Sequence[Table]) -> list[Table]:
 
 
 def _in_view(column: Column, table: Table, targets: Sequence[Table]) -> Column:
-    """Return a column fk__idg__name refers to whatever has the key idg: to a view, if there is one, else to a
-    table. Columns of one group refer together; where several could be meant none is.
+    """Return a column fk__idg__name as a reference to what has the key idg: a view, if there is one, else a
+    table. Where several could be meant none is, and columns of one group are plain values.
     """
     own = read_name(column.name)
-    if not own.is_foreign or own.column is None:
-        return replace(column, reference=None, by=())
-    group = [(c.name, read_name(c.name)) for c in table.columns.values() if _together(own, read_name(c.name))]
-    named = {name: meta.column.lower() for name, meta in group if meta.column is not None}
-    if own.group is None:
-        named = {column.name: own.column.lower()}
-    found = [target for target in targets if _key_of(target).keys() == set(named.values())]
-    views = [target for target in found if target.view]
-    meant = views or found
-    if len(meant) != 1 or len(set(named.values())) != len(named):
-        return replace(column, reference=None, by=())
-    key = _key_of(meant[0])
-    by = tuple((name, key[theirs]) for name, theirs in named.items())
-    return replace(column, reference=str(meant[0]), by=by if len(by) > 1 else ())
+    group = [name for name in table.columns if _together(own, read_name(name))]
+    if not own.is_foreign or own.column is None or len(group) > 1:
+        return replace(column, reference=None, referred=None)
+    found = [target for target in targets if _key_of(target) == [own.column.lower()]]
+    meant = [target for target in found if target.view] or found
+    return replace(column, reference=str(meant[0]) if len(meant) == 1 else None, referred=None)
 
 
 def _together(own: MetaName, other: MetaName) -> bool:
     return other.is_foreign and other.group is not None and other.group == own.group
 
 
-def _key_of(table: Table) -> dict[str, str]:
-    """Return the key's columns by their effective names."""
-    return {(read_name(name).name if table.view else name).lower(): name for name in table.key}
+def _key_of(table: Table) -> list[str]:
+    """Return the effective names of the key's columns."""
+    return [(read_name(name).name if table.view else name).lower() for name in table.key]

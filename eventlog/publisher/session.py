@@ -32,7 +32,6 @@ from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.receiver_state import Base
 from eventlog.sql.log.store import Store
-from eventlog.sql.stored import demand_time
 from eventlog.xds.settings import XdsSettings
 
 if TYPE_CHECKING:
@@ -65,8 +64,6 @@ def read_rules(config: Config, store: Store) -> Rules:
     By default our own rows are loopback, and events are named after the log.
     """
     rules = config.build(Rules)
-    if rules.handle_future_events:
-        demand_time(store.log.stored, "handle-future-events")
     if "association" not in config.given:
         rules = replace(rules, association=store.association())
     if rules.driver_user is None:

@@ -129,12 +129,10 @@ def differs(data: bytes, layout: MaskLayout) -> bool:
     return little != big and layout.fault(little) is None and layout.fault(big) is None
 
 
-def evidence(data: bytes, layout: MaskLayout, differing: int | None = None) -> MaskOrder | None:
+def evidence(data: bytes, layout: MaskLayout) -> MaskOrder | None:
     """Return the order that a mask proves, if it proves one.
 
-    An order is impossible if it sets the bit of a header or a bit after the last column. For a U row with its
-    B row it is also impossible if its bits are not the columns that differ, while those of the other order
-    are.
+    An order is impossible if it sets the bit of a header or a bit after the last column.
     """
     if len(data) < 2:
         return None
@@ -142,8 +140,6 @@ def evidence(data: bytes, layout: MaskLayout, differing: int | None = None) -> M
     if little == big:
         return None
     little_can, big_can = layout.fault(little) is None, layout.fault(big) is None
-    if little_can and big_can and differing is not None:
-        little_can, big_can = little == differing, big == differing
     if little_can == big_can:
         return None
     return MaskOrder.LITTLE if little_can else MaskOrder.BIG

@@ -37,8 +37,7 @@ class MessageReader:
         self._readers: dict[object, RecordReader] = {}
         self._nearest: dict[object, RecordReader] = {}
         self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
-        self.task = ""  # of the message that was read last, from its metadata
-        self.schema_id: str | None = None  # the metadata that it names, as far as they are known
+        self.schema_id: str | None = None  # that the last message names, if it is known
         self._registered = RegisteredSchemas(settings.schema_of, settings.published)
 
     def run(self, sources: Iterable[Source[Object]]) -> Iterator[Change | Refused]:
@@ -103,7 +102,6 @@ class MessageReader:
         if body is None:
             return None
         known = self.known.get(body.schema_id) if body.schema_id else None
-        self.task = known.task if known else ""
         self.schema_id = known.schema_id if known else None
         data = body.data or body.before
         if data is None:

@@ -21,13 +21,11 @@ def read(
     sources: Iterable[Source[Object]], tables: Tables, settings: MessageSettings
 ) -> Iterator[Change | Refused]:
     """Yield the changes in messages; metadata messages describe the later ones."""
-    from eventlog.qlik import transactions
     from eventlog.qlik.message_reader import MessageReader
 
     if settings.until:
         sequence.check(settings.until)
-    changes = MessageReader(tables, settings).run(sources)
-    return transactions.whole(changes) if settings.whole_transactions else changes
+    return MessageReader(tables, settings).run(sources)
 
 
 def write(

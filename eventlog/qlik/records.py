@@ -1,6 +1,6 @@
 """Data messages and their changes, in both directions.
 
-The meaning of the masks (decision 3): a clear bit of columnMask means "not captured". Without beforeData, a
+The meaning of the masks: a clear bit of columnMask means "not captured". Without beforeData, a
 clear bit of changeMask means that the value was the same before. LOB columns are never in changeMask, so a
 clear bit of theirs means nothing.
 """
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.qlik import avro, row_plans, sequence
 from eventlog.qlik.envelope import Body, InvalidMessage
-from eventlog.qlik.headertimes import read_header_time
+from eventlog.qlik.headertimes import ISO, read_header_time
 from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, differs, evidence, join, whole
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.metadata import Metadata
@@ -57,7 +57,7 @@ class RecordReader:
     """Reads the data messages that hold the same columns in the same order."""
 
     def __init__(
-        self, structure: Structure, own: Structure, order: MaskOrder | None, time_form: str = ""
+        self, structure: Structure, own: Structure, order: MaskOrder | None, time_form: str = ISO
     ) -> None:
         self.structure = structure  # of the table, whose ordinals are the bits
         self.names = own.names  # of the messages
@@ -236,7 +236,7 @@ class RecordReader:
         """Return the time of a change, which may be a number in the forms since 1970."""
         if not time:
             return None
-        if type(time) not in ((str, int, float) if self._time_form else (str,)):
+        if type(time) not in ((str, int, float) if self._time_form != ISO else (str,)):
             raise InvalidMessage(f"timestamp {str(time)[:40]!r} is no text")
         return read_header_time(str(time), self._time_form)
 

@@ -1,6 +1,6 @@
 """Rows of a change table and their changes, in both directions.
 
-The meaning of a null (decision 3): on I rows the bits show what was supplied. On U rows a set bit makes a
+The meaning of a null: on I rows the bits show what was supplied. On U rows a set bit makes a
 null a value. A clear bit means "unchanged" if there is a value, and else "not captured", also if the B row is
 null too. On B and D rows a value is the value before.
 """
@@ -18,9 +18,8 @@ from eventlog.core.errors import NotExpressible, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.plurals import quantity
 from eventlog.qlik import sequence
-from eventlog.qlik.ddl import Era
 from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
-from eventlog.qlik.headertimes import read_header_time
+from eventlog.qlik.headertimes import ISO, read_header_time
 from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, evidence, join, read, trimmed
 from eventlog.qlik.numbering import Numbered, stream_position, utc
 from eventlog.qlik.row_images import differing, sides
@@ -66,15 +65,13 @@ class RowReader:
         heading: Heading,
         structure: Structure,
         plan: RowPlan,
-        era: Era | None = None,
-        time_form: str = "",
+        time_form: str = ISO,
     ) -> None:
-        """Set the places of the mask's bits from `era`, if they differ from those of the columns."""
         self.source = source
         self.structure = structure
         self.heading = heading
-        self.layout: MaskLayout = era.layout if era else heading.layout
-        self.places = era.places if era else heading.places
+        self.layout: MaskLayout = heading.layout
+        self.places = heading.places
         self._time_form = time_form
         self._plan = plan
         self._data = heading.row()
@@ -336,12 +333,12 @@ def _captured(values: Sequence[Value], flags: RowFlags | None) -> Sequence[Side]
 def _time(cell: object, form: str) -> str | None:
     """Return the time of a change in UTC; 1970-01-01 means a time that was unknown before the commit."""
     if isinstance(cell, dt.datetime):
-        cell, form = cell.isoformat(), ""
-    text = str(cell) if form else _ZONE.sub(lambda zone: zone[1] or "Z", str(cell))
+        cell, form = cell.isoformat(), ISO
+    text = str(cell) if form != ISO else _ZONE.sub(lambda zone: zone[1] or "Z", str(cell))
     if text == "" or text.startswith(_NO_TIME):
         return None
     time = read_header_time(text, form)
-    return None if form and time.startswith(_NO_TIME) else time
+    return None if form != ISO and time.startswith(_NO_TIME) else time
 
 
 class RowWriter:
@@ -358,7 +355,7 @@ class RowWriter:
         self._images = images
         self._masks: dict[int, bytes] = {}
 
-    def rows(self, numbered: Numbered, partition: str | None) -> list[Cells]:
+    def rows(self, numbered: Numbered) -> list[Cells]:
         """Return the rows that state a change: one, or a B row and its U row."""
         change = numbered.change
         stream = stream_position(change)
@@ -369,7 +366,7 @@ class RowWriter:
             stream,
             numbered.transaction,
             None if change.time is None else utc(change.time).replace("T", " "),
-            (change.extra and change.fact("partition_name")) or partition,
+            change.fact("partition_name") if change.extra else None,
         )
         if change.op is Op.TRUNCATE:
             return [self._row("T", 0, facts, (None,) * len(self.structure.columns))]

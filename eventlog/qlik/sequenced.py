@@ -1,11 +1,9 @@
-"""What rows and messages of a task share on their way into one sequence."""
+"""What rows and messages share on their way into one sequence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from eventlog.core.change import Change
 from eventlog.core.errors import Misuse
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.qlik import sequence
@@ -28,20 +26,11 @@ class SequencePlace(NamedTuple):
     that its own source had before it, in the order of that source.
     """
 
-    task: int
     seq: str
     behind: bool  # it has no change_seq of its own
     table: int  # the source, where it has none
     source: int
     number: int
-
-
-class MetRows(NamedTuple):
-    """The rows of one table under one change_seq."""
-
-    table: str
-    seq: str  # with the letters of its rows
-    changes: Callable[[], Sequence[Change]]
 
 
 class SequenceMark(NamedTuple):
@@ -54,8 +43,7 @@ class SequenceMark(NamedTuple):
 class WantedStretch:
     """The places of the records of one source, and which of them are wanted."""
 
-    def __init__(self, task: int, source: int, since: str, until: str) -> None:
-        self._task = task
+    def __init__(self, source: int, since: str, until: str) -> None:
         self._source = source
         self._since = since
         self._until = until
@@ -82,13 +70,13 @@ class WantedStretch:
 
     def _placed(self, mark: SequenceMark, seq: str | None, table: int) -> SequencePlace | None:
         if not seq:
-            return SequencePlace(self._task, mark.greatest, True, self._source, self._source, mark.number)
+            return SequencePlace(mark.greatest, True, self._source, self._source, mark.number)
         if seq <= self._since:
             return None
         if self._until and seq > self._until:
             self.beyond += 1
             return None
-        return SequencePlace(self._task, seq, False, table, self._source, mark.number)
+        return SequencePlace(seq, False, table, self._source, mark.number)
 
 
 def lone_images() -> GroupedWarnings:

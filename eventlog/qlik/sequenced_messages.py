@@ -1,4 +1,4 @@
-"""Messages of all topics and partitions of a task: read in their order, put in the task's order."""
+"""Messages of all topics and partitions: read in their order, put in the order of their sequence."""
 
 from __future__ import annotations
 
@@ -35,43 +35,10 @@ class SequencedMessage(NamedTuple):
 class _Early(NamedTuple):
     """A message that came before the metadata that it names."""
 
-    task: tuple[int, str]
     source: Source[Object]
     record: Object
     stretch: WantedStretch
     mark: SequenceMark
-
-
-class Numbers:
-    """The numbers of tasks and tables, in the order in which they are met."""
-
-    def __init__(self) -> None:
-        self._tasks: dict[tuple[int, str], int] = {}
-        self._first: dict[int, str] = {}  # the first task in the metadata of an input without a name
-        self._tables: dict[tuple[int, str | None, str], int] = {}
-
-    @property
-    def tasks(self) -> list[str]:
-        """The tasks, in their order."""
-        return [name or self._first.get(number, "") for (_, name), number in self._tasks.items()]
-
-    def given(self, given: tuple[int, str]) -> int:
-        """Return the number of a task that was named, or of the inputs of none."""
-        return self._tasks.setdefault(given, len(self._tasks))
-
-    def task(self, given: tuple[int, str], named: str) -> int:
-        """Return the task of a message: as given, else from metadata.
-
-        If metadata do not name it, it is the first task that they do name.
-        """
-        number = self._tasks[given]
-        if given[1] or not named or self._first.setdefault(number, named) == named:
-            return number
-        return self._tasks.setdefault((given[0], named), len(self._tasks))
-
-    def table(self, task: int, schema: str | None, table: str) -> int:
-        """Return the number of a table of a task."""
-        return self._tables.setdefault((task, schema, table), len(self._tables))
 
 
 class MessageSequencer:
@@ -83,33 +50,23 @@ class MessageSequencer:
         self._settings = settings
         self._since = since
         self._stretches: dict[str, WantedStretch] = {}
-        self._numbers = Numbers()
+        self._tables: dict[tuple[str | None, str], int] = {}  # their numbers
         self._early: list[_Early] = []
         self._repeats = repeats()
 
-    @property
-    def tasks(self) -> list[str]:
-        """The tasks that were read, in their order."""
-        return self._numbers.tasks
-
-    def parse(
-        self, task: int, source: Source[Object], named: str = ""
-    ) -> Iterator[SequencedMessage | Refused]:
+    def parse(self, source: Source[Object]) -> Iterator[SequencedMessage | Refused]:
         """Yield the changes of a source with their places; those of unknown metadata wait for `rest`."""
         stretch = self._stretches.get(source.name)
         if stretch is None:
-            number = len(self._stretches)
-            stretch = WantedStretch(
-                self._numbers.given((task, named)), number, self._since, self._settings.until
-            )
+            stretch = WantedStretch(len(self._stretches), self._since, self._settings.until)
             self._stretches[source.name] = stretch
         for record in source.records:
             if isinstance(record, Refused):
                 yield record
             elif len(self._early) < MAX_EARLY and self.reader.awaits(record.value) is not None:
-                self._early.append(_Early((task, named), source, record, stretch, stretch.mark()))
+                self._early.append(_Early(source, record, stretch, stretch.mark()))
             else:
-                yield from self._read((task, named), source, record, stretch)
+                yield from self._read(source, record, stretch)
         yield from self.reader.notices()
 
     def rest(self) -> Iterator[SequencedMessage | Refused]:
@@ -121,7 +78,6 @@ class MessageSequencer:
 
     def _read(
         self,
-        given: tuple[int, str],
         source: Source[Object],
         record: Object,
         stretch: WantedStretch,
@@ -131,12 +87,11 @@ class MessageSequencer:
         if change is None or isinstance(change, Refused):
             yield from () if change is None else (change,)
             return
-        task = self._numbers.task(given, self.reader.task)
-        table = self._numbers.table(task, change.schema, change.table)
+        table = self._tables.setdefault((change.schema, change.table), len(self._tables))
         seq = sequence_of(change)
         place = stretch.place(seq, table) if mark is None else stretch.place_late(mark, seq, table)
         if place is not None:
-            yield with_place(place._replace(task=task), change, source, record)
+            yield with_place(place, change, source, record)
 
     @staticmethod
     def size(message: SequencedMessage) -> int:
@@ -158,7 +113,7 @@ class MessageSequencer:
         """Yield the changes that sorted messages state, each once, and nothing of what was repeated."""
         for place, group in groupby(messages, key=_table_and_sequence):
             found = list(group)
-            if place[2] or len(found) == 1:  # place[2]: without a sequence
+            if place[1] or len(found) == 1:  # place[1]: without a sequence
                 yield from map(_placed, found)
             else:
                 yield from self._of_sequence(found)
@@ -218,7 +173,7 @@ def _placed(message: SequencedMessage) -> Placed:
 def _table_and_sequence(message: SequencedMessage) -> tuple[Any, ...]:
     """Return what messages share that are handled together; those without a sequence are alone."""
     place = message.place
-    return place if place.behind else place[:4]
+    return place if place.behind else place[:3]
 
 
 def _table(change: Change) -> str:

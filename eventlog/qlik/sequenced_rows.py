@@ -1,27 +1,22 @@
-"""Rows of all change tables of a task: parsed in their order, joined in the task's order."""
+"""Rows of all change tables: parsed in their order, joined in the order of their sequence."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Placed, Row, Source
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
 from eventlog.qlik import row_plans
-from eventlog.qlik.control import Control, control_table
-from eventlog.qlik.ddl import Ddl, eras, structure_of_history, version_of
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.ordering import DOCUMENTED, Finder, Seen
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import ChangeRow, RowReader
-from eventlog.qlik.sequenced import MetRows, SequencePlace, WantedStretch, check_limits, lone_images, repeats
+from eventlog.qlik.sequenced import SequencePlace, WantedStretch, check_limits, lone_images, repeats
 from eventlog.qlik.tables import TableSettings, read_structure, table_name
 
 _ROW = 400  # bytes that a row takes besides its cells
@@ -46,13 +41,12 @@ class SequencedRow(NamedTuple):
 
 
 class _Opened(NamedTuple):
-    """A source that is a change table: its table, and its readers, one for each era of its masks."""
+    """A source that is a change table, with the number of its table."""
 
-    source: Source[Row]
+    reader: RowReader
     table: int
     stretch: WantedStretch
-    readers: tuple[int, ...]
-    untils: tuple[str, ...]
+    data: Callable[[Sequence[Any]], Sequence[Any]]  # the data cells among the cells of a row
 
 
 class RowSequencer:
@@ -65,13 +59,10 @@ class RowSequencer:
         since: str = "",
         until: str = "",
         skip: Skip = _none,
-        control: Control | None = None,
-        look: Callable[[Iterable[MetRows]], None] | None = None,
     ) -> None:
-        """Take `until` before the setting. Call `look` with the rows of all tables first.
+        """Take `until` before the setting.
 
-        Call `skip` for each table and change_seq in order, with the letters of its rows. Control tables apply
-        to the sources after them.
+        Call `skip` for each table and change_seq in order, with the letters of its rows.
         """
         check_limits(since, settings.until)
         self._known = tables
@@ -79,99 +70,46 @@ class RowSequencer:
         self._since = since
         self._until = until or settings.until
         self._skip = skip
-        self._look = look
-        self._control = control or Control(settings.suffix)
-        self._tasks: dict[tuple[int, str], int] = {}
-        self._history_of: dict[RowReader, tuple[Ddl, ...]] = {}
         self._opened: list[_Opened] = []
-        self._readers: list[RowReader] = []
-        self._data: list[Callable[[Sequence[Any]], Sequence[Any]]] = []
         self._finder_of: dict[RowReader, Finder] = {}
-        self._tables: dict[tuple[int, str | None, str], int] = {}
+        self._tables: dict[tuple[str | None, str], int] = {}
         self._finders: list[Finder] = []
         self._lone = lone_images()
         self._repeats = repeats()
 
     # --- the first step
 
-    @property
-    def tasks(self) -> list[str]:
-        """The tasks that were read, in their order."""
-        return [name for _, name in self._tasks]
+    def has_sequence(self, source: int) -> bool:
+        """Return whether the rows of a source have a change_seq, except for those of a full load."""
+        return self._opened[source].reader.heading.sequenced
 
-    @property
-    def control(self) -> Control:
-        """Return the content of the control tables that were read."""
-        return self._control
+    def table_of(self, source: int) -> int:
+        """Return the number of the table of a source, as places have it."""
+        return self._opened[source].table
 
-    @property
-    def readers(self) -> int:
-        """Return how many readers there are; a place names one."""
-        return len(self._readers)
-
-    def has_sequence(self, reader: int) -> bool:
-        """Return whether the rows of a reader have a change_seq, except for those of a full load."""
-        return self._readers[reader].heading.sequenced
-
-    def table_of(self, reader: int) -> int:
-        """Return the number of the table that a reader reads, as places have it."""
-        return self._finders.index(self._finder_of[self._readers[reader]])
-
-    def task_of(self, table: int) -> int:
-        """Return the number of the task of a table."""
-        return list(self._tables)[table][0]
-
-    def parse(self, task: int, source: Source[Row], named: str = "") -> Iterator[SequencedRow | Refused]:
-        """Yield the rows of a source with their places, and Refused for bad ones.
-
-        If its task is not `named`, the control tables may name it.
-        """
+    def parse(self, source: Source[Row]) -> Iterator[SequencedRow | Refused]:
+        """Yield the rows of a source with their places, and Refused for bad ones."""
         settings = self._settings
-        name = settings.table or source.stem
-        if control := control_table(name):
-            yield from self._control.take(control, source)
-            return
-        schema, table = table_name(name, self._known, settings.suffix)
+        schema, table = table_name(settings.table or source.stem, self._known, settings.suffix)
         try:
             heading = read_heading(source.columns, settings.header_prefix)
         except Misuse as fault:
             yield Refused(source.at(1), str(fault))
             return
-        history = self._control.history(schema, table)
-        known = None
-        if self._known.of(schema, table) is None:
-            known = structure_of_history(schema, table, heading.data, history)
-        structure = read_structure(schema, table, heading.data, self._known, known)
+        structure = read_structure(schema, table, heading.data, self._known)
         if settings.heard is not None:
             settings.heard(structure)
-        before = eras(heading, history)
-        task_name = named or self._control.task_of(structure.schema, structure.table)
-        task = self._tasks.setdefault((task, task_name), len(self._tasks))
-        at = self._tables.setdefault((task, structure.schema, structure.table), len(self._tables))
+        at = self._tables.setdefault((structure.schema, structure.table), len(self._tables))
         if at == len(self._finders):
             self._finders.append(
                 Finder(None if settings.mask_order == "auto" else MaskOrder(settings.mask_order))
             )
-        numbers = []
-        for era in (*before, None):
-            numbers.append(len(self._readers))
-            reader = RowReader(
-                source,
-                heading,
-                structure,
-                row_plans.loading(structure.columns),
-                era,
-                settings.header_time_format,
-            )
-            self._readers.append(reader)
-            self._data.append(heading.row())
-            self._finder_of[reader] = self._finders[at]
-            if history:
-                self._history_of[reader] = history
-        stretch = WantedStretch(task, numbers[-1], self._since, self._until)
-        opened = _Opened(source, at, stretch, tuple(numbers), tuple(era.until for era in before))
-        self._opened.append(opened)
-        yield from self._rows(opened, source.records)
+        plan = row_plans.loading(structure.columns)
+        reader = RowReader(source, heading, structure, plan, settings.header_time_format)
+        self._finder_of[reader] = self._finders[at]
+        stretch = WantedStretch(len(self._opened), self._since, self._until)
+        self._opened.append(_Opened(reader, at, stretch, heading.row()))
+        yield from self._rows(self._opened[-1], source.records)
 
     def rows(self, number: int, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
         """Yield further rows of a parsed source, by its number among the change tables."""
@@ -183,8 +121,8 @@ class RowSequencer:
         return sum(opened.stretch.beyond for opened in self._opened)
 
     def _rows(self, opened: _Opened, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
-        source, at, stretch, numbers, untils = opened
-        reader, finder = self._readers[numbers[-1]], self._finders[at]
+        reader, at, stretch, _ = opened
+        source, finder = reader.source, self._finders[at]
         for record in records:
             if isinstance(record, Refused):
                 yield record
@@ -194,12 +132,9 @@ class RowSequencer:
             except EventlogError as fault:
                 yield Refused(source.at(record.where), str(fault), record.raw)
                 continue
-            era = bisect_right(untils, row.seq) if untils and row.seq else -1
-            finder.see(row if era < 0 else row._replace(table=self._readers[numbers[era]]))
+            finder.see(row)
             place = stretch.place(row.seq, at)
             if place is not None:
-                if era >= 0:
-                    place = place._replace(source=numbers[era])
                 yield SequencedRow(place, row.where, row.letter, row.mask, row.cells, row.raw)
 
     def rest(self) -> Iterator[SequencedRow | Refused]:
@@ -225,23 +160,10 @@ class RowSequencer:
         """Note what others have read of a table."""
         self._finders[at].also(seen)
 
-    @property
-    def needs_pairs(self) -> bool:
-        """Return whether only U rows with their B rows show the byte order of some masks."""
-        return any(finder.needs_pairs for finder in self._finders)
-
     # --- the second step
 
     def join(self, rows: Callable[[], Iterable[SequencedRow]]) -> Iterator[Placed | Refused]:
-        """Yield the changes of the rows, in the order of their places, then what was left over.
-
-        `rows` returns them sorted. It is called twice if only U rows with their B rows show the byte order of
-        a mask.
-        """
-        if self.needs_pairs:
-            self.look_at_pairs(rows())
-        if self._look is not None:
-            self._look(self._met(rows()))
+        """Yield the changes of the rows, which `rows` returns sorted, then what was left over."""
         yield from self.joined(rows())
         for tally in self.tallies:
             yield from tally.warnings()
@@ -256,7 +178,7 @@ class RowSequencer:
         for finder in self._finders:
             finder.settle()
         for place, group in groupby(rows, key=_table_and_sequence):
-            if place[2]:
+            if place[1]:
                 yield from self._without_sequence(group)
                 continue
             found = [self._restore(item) for item in group]
@@ -267,38 +189,12 @@ class RowSequencer:
             else:
                 yield from self._of_sequence(found)
 
-    def _met(self, rows: Iterable[SequencedRow]) -> Iterator[MetRows]:
-        """Yield the rows that have a change_seq, each table's under one together."""
-        for finder in self._finders:
-            finder.settle()
-        for place, group in groupby(rows, key=_table_and_sequence):
-            if not place[2]:
-                found = [self._restore(item) for item in group]
-                yield MetRows(*_named(found), partial(self._changes, found))
-
-    def _changes(self, rows: Sequence[ChangeRow]) -> list[Change]:
-        """Return the changes that rows state by themselves."""
-        made = [self._change(row, None) for row in rows if row.letter != "B"]
-        return [placed.change for placed in made if isinstance(placed, Placed)]
-
     def _restore(self, item: SequencedRow) -> ChangeRow:
         place, where, letter, mask, cells, raw = item
-        reader = self._readers[place.source]
+        reader, _, _, data = self._opened[place.source]
         none = "" if reader.heading.sequenced else None
         seq = none if place.behind else place.seq
-        return ChangeRow(where, letter, seq, mask, self._data[place.source](cells), cells, raw, reader)
-
-    def look_at_pairs(self, rows: Iterable[SequencedRow]) -> None:
-        """Note what U rows prove together with their B rows, of rows that come sorted."""
-        for _, group in groupby(rows, key=_table_and_sequence):
-            found = {item.letter: item for item in group}
-            if "U" in found and "B" in found:
-                finder = self._finders[found["U"].place.table]
-                if finder.needs_pairs:
-                    update = self._restore(found["U"])
-                    finder.see_pair(update, update.table.aligned(self._restore(found["B"])))
-                    if not self.needs_pairs:
-                        return
+        return ChangeRow(where, letter, seq, mask, data(cells), cells, raw, reader)
 
     def _without_sequence(self, group: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
         """Yield rows of a full load, and of tables without a column change_seq, paired as they come."""
@@ -340,7 +236,7 @@ class RowSequencer:
         if image is not None:
             given, image = image, row.table.aligned(image)
             try:
-                column = row.table.contradicted(row, image, self._order(row, image))
+                column = row.table.contradicted(row, image, self._order(row))
             except EventlogError:
                 column = None  # what is wrong with the row is reported with it
             if column is not None:
@@ -365,16 +261,13 @@ class RowSequencer:
         except EventlogError:  # of a value or a mask that cannot be read
             return False
 
-    def _order(self, row: ChangeRow, image: ChangeRow | None) -> MaskOrder:
-        return self._finder_of[row.table].check(row, image)
+    def _order(self, row: ChangeRow) -> MaskOrder:
+        return self._finder_of[row.table].check(row)
 
     def _change(self, row: ChangeRow, image: ChangeRow | None) -> Placed | Refused:
         raw = row.raw if image is None or image.raw is None else image.raw + (row.raw or b"")
         try:
-            change = row.table.change(row, image, self._order(row, image))
-            history = self._history_of.get(row.table)
-            if history and (version := version_of(history, row.seq or "")):
-                change = change._replace(extra=(*change.extra, ("table_version", version)))
+            change = row.table.change(row, image, self._order(row))
             beside = "" if image is None else _at(image)
             return Placed(change, _at(row), raw, row.table.source.name, row.where, beside)
         except EventlogError as fault:
@@ -382,7 +275,7 @@ class RowSequencer:
 
 
 def _table_and_sequence(row: SequencedRow) -> tuple[Any, ...]:
-    return row.place[:4]
+    return row.place[:3]
 
 
 def _named(rows: Sequence[ChangeRow]) -> tuple[str, str]:

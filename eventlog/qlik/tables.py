@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -23,12 +22,11 @@ from eventlog.core.formats import (
 from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.qlik import headers, partitions, row_plans, sequence
-from eventlog.qlik.control import check_control, control_table
+from eventlog.qlik import headers, row_plans, sequence
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.headertimes import header_time_setting
 from eventlog.qlik.mask import MaskOrder
-from eventlog.qlik.numbering import Numbered, number, without_no_ops
+from eventlog.qlik.numbering import number, without_no_ops
 from eventlog.qlik.ordering import DOCUMENTED, Finder
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import Cells, ChangeRow, RowReader, RowWriter
@@ -64,9 +62,6 @@ class TableSettings:
         "updates that are known to change nothing: written or dropped",
         choices=("write", "drop"),
     )
-    partition_length: int = setting(0, "minutes of a change data partition; 0: no partitions", metavar="N")
-    server: str = setting("", "the name of the server in the partition table")
-    task: str = setting("", "the name of the task in the partition table")
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
     now: str = setting("", "the time of changes that have none", metavar="TIME")
     heard: Callable[[Structure], None] | None = None  # is called with each structure that is read
@@ -105,10 +100,7 @@ def read(
     if settings.until:
         sequence.check(settings.until)
     for name, parts in groupby(sources, lambda source: settings.table or source.stem):
-        if control := control_table(name):
-            yield from check_control(control, parts)
-        else:
-            yield from _read_table(name, parts, tables, settings)
+        yield from changes_of(_parse(name, parts, tables, settings), finder_of(settings))
 
 
 def read_structure(
@@ -138,12 +130,6 @@ def _described(known: Structure, name: str) -> DataColumn:
     return known.columns[place]
 
 
-def _read_table(
-    name: str, parts: Iterable[Source[Row]], tables: Tables, settings: TableSettings
-) -> Iterator[Change | Refused]:
-    return changes_of(_parse(name, parts, tables, settings), finder_of(settings))
-
-
 def finder_of(settings: TableSettings) -> Finder:
     """Return the finder of the byte order of a table's masks."""
     return Finder(None if settings.mask_order == "auto" else MaskOrder(settings.mask_order))
@@ -162,7 +148,7 @@ def _change(row: ChangeRow, image: ChangeRow | None, finder: Finder) -> Change |
     try:
         if row.letter == "B":
             raise NotExpressible(f"B row of change_seq {row.seq} without its U row")
-        return row.table.change(row, image, finder.check(row, image))
+        return row.table.change(row, image, finder.check(row))
     except EventlogError as fault:
         return Refused(row.table.source.at(row.where), str(fault), row.raw)
 
@@ -191,7 +177,7 @@ def row_reader(
     if settings.heard is not None:
         settings.heard(structure)
     plan = row_plans.loading(structure.columns)
-    return RowReader(source, heading, structure, plan, time_form=settings.header_time_format)
+    return RowReader(source, heading, structure, plan, settings.header_time_format)
 
 
 def read_rows(
@@ -225,22 +211,16 @@ class ChangeTable:
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: TableSettings) -> Iterator[SheetRow | Refused]:
-    """Yield the rows of the change tables, then those of the partition table, if there are partitions."""
-    closed: dict[tuple[str, str], partitions.Partition] = {}
-    for item in write_rows(changes, tables, settings, closed):
+    """Yield the rows of the change tables."""
+    for item in write_rows(changes, tables, settings):
         if isinstance(item, Refused):
             yield item
         else:
             yield SheetRow(item[0].sheet, item[1])
-    for partition in closed.values():
-        yield SheetRow(partitions.SHEET, partition.cells)
 
 
 def write_rows(
-    changes: Iterable[Change],
-    tables: Tables,
-    settings: TableSettings,
-    closed: dict[tuple[str, str], partitions.Partition],
+    changes: Iterable[Change], tables: Tables, settings: TableSettings
 ) -> Iterator[tuple[ChangeTable, Cells] | Refused]:
     """Yield each row with its change table."""
     known: dict[tuple[str | None, str], ChangeTable] = {}
@@ -259,15 +239,12 @@ def write_rows(
             if at is None:
                 at = change_table(change, tables, settings, names)
                 known[change.schema, change.table] = at
-            partition = _partition(numbered, settings)
-            rows = at.writer.rows(numbered, partition.name if partition else None)
+            rows = at.writer.rows(numbered)
             for row in rows:
                 check_cells(at.sheet.columns, row)
         except EventlogError as fault:
             yield Refused(f"{change.table}:{change.position or numbered.sequence}", str(fault))
             continue
-        if partition:
-            closed.setdefault((str(at.structure), partition.name), partition)
         for row in rows:
             yield at, row
     yield from tally.warnings()
@@ -321,20 +298,7 @@ def header_names(settings: TableSettings) -> tuple[str, ...]:
     """Return the header columns that are written, in their order."""
     if unknown := set(settings.header_columns) - set(headers.NAMES):
         raise Misuse(f"no header column {sorted(unknown)[0]!r}; there are {', '.join(headers.NAMES)}")
-    wanted = set(settings.header_columns)
-    if settings.partition_length:
-        wanted.add("partition_name")
-    return tuple(name for name in headers.NAMES if name in wanted)
-
-
-def _partition(numbered: Numbered, settings: TableSettings) -> partitions.Partition | None:
-    if not settings.partition_length or not numbered.sequence:
-        return None
-    change = numbered.change
-    length = dt.timedelta(minutes=settings.partition_length)
-    return partitions.partition_of(
-        numbered.sequence, length, settings.server, settings.task, change.schema, change.table
-    )
+    return tuple(name for name in headers.NAMES if name in settings.header_columns)
 
 
 FORMAT: Format = Format(
@@ -345,5 +309,4 @@ FORMAT: Format = Format(
     read=read,
     write=write,
     remember=goes_on,
-    describes_others=control_table,
 )

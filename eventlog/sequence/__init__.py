@@ -4,9 +4,8 @@ delivery       what a source hands out: a transaction, and the state after it
 ordered        all inputs of a task by their sequence, sorted on disk
 transactions   complete by their counters, in the order of their ends
 waiting        transactions that wait for their changes, wherever these are kept
-commits        captures and queues by their commits
-progress       how far change tables were handed out; `topic_progress` how far topics
-reread         what came since; `late` which rows came late, and what overtook them
+commits        the commits of captures and queues
+progress       what of change tables was delivered; `topic_progress` how far topics
 ranges         sets of counters and offsets
 settings       how a stream is read
 """

@@ -22,7 +22,7 @@ class Delivery:
     is taken; later it raises Stale. A delivery without changes reports how far the source is.
     """
 
-    __slots__ = ("_state", "changes", "incomplete", "late", "overtaken", "pause", "reload")
+    __slots__ = ("_state", "changes", "incomplete", "late", "pause", "reload")
 
     def __init__(
         self,
@@ -31,12 +31,10 @@ class Delivery:
         late: bool = False,
         incomplete: bool = False,
         reload: bool = False,
-        overtaken: str = "",
         pause: bool = False,
     ) -> None:
         self.changes = changes  # in order; to be read once. Large ones come from disk.
         self.late = late  # a later change was handed out before.
-        self.overtaken = overtaken  # the position of a delivered change of the same row, if any
         self.incomplete = incomplete  # some of its changes never came (--open-transactions deliver)
         self.reload = reload  # a row of a full load
         self.pause = pause  # the source may have to wait before the next one

@@ -1,4 +1,4 @@
-"""All sources of a task as one sequence, sorted on disk where memory does not allow."""
+"""All sources as one sequence, sorted on disk where memory does not allow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.sorted_runs import SortedRuns
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.sequence.commits import COMMITS, by_commit
+from eventlog.sequence.commits import COMMITS, after_commit
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sequence.transactions import assemble
 
@@ -23,32 +23,26 @@ MEMORY: Final = 256 << 20
 class Sequencer(Protocol):
     """Reads sources in two steps; the first item of what `parse` gives is its place in the sequence."""
 
-    @property
-    def tasks(self) -> list[str]: ...
-    def parse(self, task: int, source: Any, named: str = "", /) -> Iterator[Any]: ...
+    def parse(self, source: Any, /) -> Iterator[Any]: ...
     def rest(self) -> Iterator[Any]: ...
     def size(self, item: Any, /) -> int: ...
     def join(self, items: Callable[[], Iterable[Any]], /) -> Iterator[Placed | Refused]: ...
 
 
-Task = tuple[str, Iterable[Source[Any]]]
 SEQUENCERS: Final[dict[str, Callable[[Tables, Any, str], Sequencer]]] = {
     "qlik-table": RowSequencer,
     "qlik-message": MessageSequencer,
 }
 
 
-def ordered(sequencer: Sequencer, tasks: Iterable[Task], memory: int = MEMORY) -> Iterator[Placed | Refused]:
-    """Yield the changes of all sources by their sequence, task after task; Refused as it is met."""
+def ordered(
+    sequencer: Sequencer, sources: Iterable[Source[Any]], memory: int = MEMORY
+) -> Iterator[Placed | Refused]:
+    """Yield the changes of all sources by their sequence; Refused as it is met."""
     with SortedRuns[Any](itemgetter(0), sequencer.size, memory) as sorter:
-        for number, (name, sources) in enumerate(tasks):
-            for source in sources:
-                yield from _kept(sequencer.parse(number, source, name), sorter)
+        for source in sources:
+            yield from _kept(sequencer.parse(source), sorter)
         yield from _kept(sequencer.rest(), sorter)
-        names = sequencer.tasks
-        if len(names) > 1:
-            said = f"the changes of {len(names)} tasks follow each other: they share no sequence"
-            yield Refused(", ".join(name or "the others" for name in names), said, fault=False)
         yield from sequencer.join(sorter.in_order)
 
 
@@ -65,28 +59,25 @@ def read_changes(
     tables: Tables,
     reading: Any,
     stream: StreamSettings,
-    tasks: Iterable[Task],
+    sources: Iterable[Source[Any]],
     leave: Callable[[Placed], None] | None = None,
-    several: bool = False,
 ) -> Iterator[Change | Refused]:
     """Yield the changes of a format's sources: by their sequence if the format has one, else as they come.
 
     If only whole transactions are wanted, `leave` receives the changes that a later read may complete.
-    `several` means that this capture or queue is one of several whose transactions are merged.
     """
-    if source.name in COMMITS and (stream.order == "sequence" or stream.since):
-        sources = (one for _, of_task in tasks for one in of_task)
+    if source.name in COMMITS:
         read = source.read(sources, tables, reading)
-        yield from by_commit(read, COMMITS[source.name], stream.since) if several or stream.since else read
+        yield from after_commit(read, COMMITS[source.name], stream.since) if stream.since else read
         return
     make = SEQUENCERS.get(source.name)
     whole = getattr(reading, "whole_transactions", False)
     if stream.order == "as-is" or make is None:
         if whole or stream.since:
             raise Misuse(f"{'whole-transactions' if whole else 'since'} needs --order sequence")
-        yield from source.read((one for _, sources in tasks for one in sources), tables, reading)
+        yield from source.read(sources, tables, reading)
         return
-    placed = ordered(make(tables, reading, stream.since), tasks)
+    placed = ordered(make(tables, reading, stream.since), sources)
     if not whole:
         yield from (item if isinstance(item, Refused) else item.change for item in placed)
         return

@@ -11,7 +11,7 @@ from eventlog.core.settings import setting
 class StreamSettings:
     order: str = setting(
         "sequence",
-        "the order of changes: by their sequence over all inputs of a task, or as the inputs have them",
+        "the order of changes: by their sequence over all inputs, or as the inputs have them",
         choices=("sequence", "as-is"),
     )
     open_transactions: str = setting(

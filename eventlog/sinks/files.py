@@ -233,12 +233,6 @@ def highest(names: Iterable[str]) -> int | None:
     return max((int(match[1]) for match in found if match), default=None)
 
 
-def highest_in(settings: FilesSettings) -> int | None:
-    """Return the same of a folder's record, without becoming its writer."""
-    record = Path(settings.files_folder) / ".eventlog" / RECORD
-    return highest(_names_in(record)) if record.is_file() else None
-
-
 def _names_in(record: Path) -> list[str]:
     lines = record.read_text("utf-8", "replace").splitlines()
     found = (line.removesuffix(_OUT).split(_AND) for line in lines if line.endswith(_OUT))

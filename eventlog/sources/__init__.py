@@ -2,11 +2,11 @@
 
 source               what every source must do
 rows_feed            change tables, read on from a state
-  change_table_files   in files; `change_tables` in a database, with their `control_tables`
+  change_table_files   in files; `change_tables` in a database
 topics_feed          messages of topics; `kafka` asks the brokers, with `kafka_settings`
-commits_feed         captures and queues, merged by their commits
-  captured_files       captures in files; `queues` of LINTER in a database
-growing_stream       one capture that is followed as it grows
+stream_feed          a capture or a queue
+  captured_files       a capture in a file; `queues` of LINTER in a database
+  growing_stream       a capture that is followed as it grows
 capture_feed         a live capture: `capture` is the session, `overlap` its snapshot, `jdbc` the way
 schema_registry      the schemas of messages, by their ids
 sql_cells            what the columns of a database hold; `sql_clock` its clock

@@ -1,16 +1,15 @@
 """A live capture session as a source: the rows of the tables, then their changes, without a gap.
 
 The session is active before the first table is read, from a position before every transaction that was open
-then. So a change that the tables do not show is in the stream. `overlap` handles changes that both show.
+then. So a change that the tables do not show is in the stream. `overlap` marks changes that both show.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from eventlog.core.change import Change
@@ -24,11 +23,11 @@ from eventlog.gbase.catalogue import CapturableTable, describe, read_wanted
 from eventlog.gbase.changes import Answer, StreamReader
 from eventlog.gbase.session import Captured, MissingCatalogue, ServerError, Session
 from eventlog.gbase.settings import GbaseSettings, Lock
-from eventlog.gbase.snapshot import CapturedDatabase, ReadSpan, ServerMoment
+from eventlog.gbase.snapshot import CapturedDatabase, ServerMoment
 from eventlog.gbase.stream_sources import reader
 from eventlog.gbase.transactions import Position, Unseen
 from eventlog.sources.capture_settings import CaptureSettings
-from eventlog.sources.overlap import Overlap, SnapshotRows
+from eventlog.sources.overlap import marked
 
 CATALOGUE: Final = "syscdcv1"
 _ROWS: Final = 1000  # of a snapshot that are handed out together
@@ -53,7 +52,7 @@ class CaptureState(NamedTuple):
 
     position: Position = Position()
     unseen: Unseen = Unseen.REFUSED
-    spans: tuple[tuple[str, ReadSpan], ...] = ()  # of the tables that were read whole
+    shown: tuple[tuple[str, ServerMoment], ...] = ()  # when each of these tables had been read whole
     started: bool = False
 
 
@@ -70,15 +69,12 @@ class Capture:
         settings: CaptureSettings,
         *,
         since: str | None = None,
-        events: bool = False,
-        rows_file: Path | None = None,
     ) -> None:
         self._transport = transport
         self._address = address
         self._reading = reading
         self._settings = settings
         self._lock = Lock(settings.snapshot)
-        self._rows_file = rows_file  # keeps between runs what a snapshot shows, for targets of events
         self._owner = address.vendor.owner
         self._databases: dict[str, CapturedDatabase] = {}
         self._exit = ExitStack()
@@ -86,16 +82,10 @@ class Capture:
         wanted = [read_wanted(name, address.database) for name in dict.fromkeys(names)]
         self._tables = [describe(self._database(w.database), w, reading.text, self._owner) for w in wanted]
         self.tables = Tables([_named(t, n, given) for n, t in enumerate(self._tables, 1)], "informix")
-        self._shown = self._open_shown() if events and self._lock is not Lock.NONE else None
 
     @property
     def state(self) -> str | None:
-        """The state after the pieces that were read; None where a run could not go on from it.
-
-        When it is asked for, what belongs to it is on disk.
-        """
-        if self._shown is not None:
-            self._shown.keep()
+        """The state after the pieces that were read; None where a run could not go on from it."""
         return json.dumps(_dump(self._state)) if self._state.position.restart > 0 else None
 
     @property
@@ -115,8 +105,6 @@ class Capture:
 
     def close(self) -> None:
         """Close what is open; the session is closed by then."""
-        if self._shown is not None:
-            self._shown.close()
         self._exit.close()
 
     def _begin(self, stack: ExitStack) -> Session:
@@ -185,51 +173,46 @@ class Capture:
 
     def _snapshots(self) -> Iterator[Iterator[Answer]]:
         """Yield the rows of the tables that were not read yet."""
-        done = dict(self._state.spans)
+        done = dict(self._state.shown)
         for number, table in enumerate(self._tables, 1):
             if self._lock is Lock.NONE or str(table.table) in done:
                 continue
             name = self._name(number)
-            if self._shown is not None:
-                self._shown.forget(".".join(map(str, name)))
             connection = self._database(table.table.database)
             found = snapshot.read_table(connection, table, self._lock, number, name, self._owner)
-            overlap = Overlap({}, self._shown)
             while piece := list(islice(found, _ROWS)):
-                yield self._rows(piece, overlap, str(table.table))
+                yield self._rows(piece, str(table.table))
             self._check_log(self._state.position.restart)
 
-    def _rows(
-        self, piece: Sequence[Change | Refused | ReadSpan], overlap: Overlap, table: str
-    ) -> Iterator[Answer]:
+    def _rows(self, piece: Sequence[Change | Refused | ServerMoment], table: str) -> Iterator[Answer]:
         """Yield the rows of a piece of a table; the last one ends the reading of the table."""
         for found in piece:
-            if isinstance(found, ReadSpan):
-                spans = dict(self._state.spans) | {table: found}
-                self._state = self._state._replace(spans=tuple(spans.items()))
-                continue
-            if isinstance(found, Change):
-                overlap.snapshot(found)
-            yield found
+            if isinstance(found, ServerMoment):
+                shown = dict(self._state.shown) | {table: found}
+                self._state = self._state._replace(shown=tuple(shown.items()))
+            else:
+                yield found
 
     def _stream(self, session: Session, once: bool) -> Iterator[Iterator[Answer]]:
-        spans = dict(self._state.spans)
-        numbered = {n: spans[str(t.table)] for n, t in enumerate(self._tables, 1) if str(t.table) in spans}
-        overlap = Overlap(numbered, self._shown)
+        shown = dict(self._state.shown)
+        numbered = {n: shown[str(t.table)] for n, t in enumerate(self._tables, 1) if str(t.table) in shown}
         source: Source[bytes] = Source(self._address.server, self._address.server, (), ())
         stream = reader(self._reading, self.tables, source, self._state.position, self._state.unseen)
         chunks = session.chunks()
         while True:
             chunk = next(chunks)
-            yield self._piece(stream, chunk, overlap)
+            yield self._piece(stream, chunk, numbered)
             if stream.over is not None:
                 raise stream.over
             if stream.lost or (once and stream.idle):
                 yield stream.close()
                 return
 
-    def _piece(self, stream: StreamReader, chunk: bytes, overlap: Overlap) -> Iterator[Answer]:
-        yield from _answers(stream, chunk, overlap)
+    def _piece(
+        self, stream: StreamReader, chunk: bytes, shown: Mapping[int, ServerMoment]
+    ) -> Iterator[Answer]:
+        for answer in stream.feed(chunk):
+            yield marked(answer, shown) if isinstance(answer, Change) else answer
         self._state = self._state._replace(position=stream.position)
 
     def _check_log(self, position: int) -> None:
@@ -259,17 +242,6 @@ class Capture:
         assert table is not None
         return table.schema, table.name
 
-    def _open_shown(self) -> SnapshotRows:
-        return SnapshotRows(self._rows_file)
-
-
-def _answers(stream: StreamReader, chunk: bytes, overlap: Overlap) -> Iterator[Answer]:
-    for answer in stream.feed(chunk):
-        if isinstance(answer, Change):
-            yield from overlap.of(answer)
-        else:
-            yield answer
-
 
 def _named(described: CapturableTable, number: int, given: Tables) -> Table:
     """Return the table as changes name it: as the tables file does, else as the catalogue does."""
@@ -296,7 +268,7 @@ def _dump(state: CaptureState) -> dict[str, Any]:
     return {
         **state.position._asdict(),
         "unseen": state.unseen.value,
-        "tables": {name: [*span.before, *span.after] for name, span in state.spans},
+        "tables": dict(state.shown),
     }
 
 
@@ -309,9 +281,9 @@ def _load(state: str) -> CaptureState:
 
 
 def _loaded(found: Any) -> CaptureState:
-    spans = []
-    for name, (sequence, seconds, last, until) in found["tables"].items():
-        before, after = ServerMoment(int(sequence), int(seconds)), ServerMoment(int(last), int(until))
-        spans.append((str(name), ReadSpan(before, after)))
+    shown = tuple(
+        (str(name), ServerMoment(int(sequence), int(seconds)))
+        for name, (sequence, seconds) in found["tables"].items()
+    )
     position = Position(int(found["restart"]), int(found["delivered"]))
-    return CaptureState(position, Unseen(found["unseen"]), tuple(spans), True)
+    return CaptureState(position, Unseen(found["unseen"]), shown, True)

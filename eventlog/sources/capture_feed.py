@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import Any, Final
 
 from eventlog.core.change import Change
@@ -54,8 +53,6 @@ class CaptureFeed:
         given: Mapping[str, Any],
         state: str | None,
         report: Report,
-        events: bool,
-        rows_file: Path | None,
     ) -> None:
         if not names:
             raise Misuse(f"name the tables that are captured, as DB:OWNER.TABLE: {url.partition('?')[0]}")
@@ -66,17 +63,7 @@ class CaptureFeed:
         self._exit = ExitStack()
         with ExitStack() as stack:
             transport = stack.enter_context(closing(TRANSPORTS[address.scheme](address, settings)))
-            self._capture = Capture(
-                transport,
-                address,
-                names,
-                tables,
-                reading,
-                settings,
-                since=state,
-                events=events,
-                rows_file=rows_file,
-            )
+            self._capture = Capture(transport, address, names, tables, reading, settings, since=state)
             stack.enter_context(closing(self._capture))
             self._exit = stack.pop_all()
         self.tables = self._capture.tables

@@ -1,4 +1,4 @@
-"""Captures in files as a source."""
+"""A capture in a file as a source."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from eventlog.core.formats import Shape, Source
 from eventlog.files.inputs import Advance, open_sources, stem_of
 from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.stream_sources import read_source, reader
-from eventlog.gbase.transactions import START
 from eventlog.jobs.job import Job
 from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.settings import StreamSettings
-from eventlog.sources.commits_feed import CommitsFeed
 from eventlog.sources.growing_stream import Growing, load_position
+from eventlog.sources.stream_feed import StreamFeed
 
 
 class CaptureReading:
@@ -32,11 +31,10 @@ class CaptureReading:
         position: Any,
         advance: Advance,
     ) -> None:
-        since = START if position is None else load_position(position)
         self._reading = reading
         self._opened = open_sources([name], Shape.BYTES, None, advance, job.limits)
         source: Source[bytes] = Source(name, stem_of(name), (), ())
-        self._stream = reader(reading, job.tables, source, since)
+        self._stream = reader(reading, job.tables, source, load_position(position))
 
     @property
     def position(self) -> Callable[[], Any]:
@@ -69,23 +67,17 @@ class CaptureReading:
         yield from () if growing else self._stream.close()
 
 
-def captures(
-    job: Job,
-    reading: GbaseSettings,
-    state: str | None,
-    follow: bool,
-    advance: Advance,
-) -> CommitsFeed:
-    """Return the captures of a job as one source; those that are followed stay open between rounds."""
-    growing: dict[str, Growing] = {}
-    since = job.settings(StreamSettings).since
+def capture(
+    job: Job, name: str, reading: GbaseSettings, state: str | None, follow: bool, advance: Advance
+) -> StreamFeed:
+    """Return the capture in a file, or in a pipe; one that is followed stays open between rounds."""
+    growing: list[Growing] = []
 
-    def opened(name: str, position: Any) -> CaptureReading | Growing:
+    def opened(position: Any) -> CaptureReading | Growing:
         if not follow:
             return CaptureReading(job, reading, name, position, advance)
-        if name not in growing:
-            start = START if position is None else load_position(position)
-            growing[name] = Growing(name, job.tables, reading, start)
-        return growing[name]
+        if not growing:
+            growing.append(Growing(name, job.tables, reading, load_position(position)))
+        return growing[0]
 
-    return CommitsFeed(job.all_inputs, opened, COMMITS["gbase"], since, state)
+    return StreamFeed(name, opened, COMMITS["gbase"], job.settings(StreamSettings).since, state)

@@ -13,15 +13,11 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik import headers, partitions, sequence, tables
-from eventlog.qlik.control import control_table
+from eventlog.qlik import headers, sequence, tables
 from eventlog.qlik.headers import HEADERS
 from eventlog.qlik.rows import Cells
 from eventlog.qlik.tables import ChangeTable, TableSettings
-from eventlog.sequence.ordered import read_changes
-from eventlog.sequence.settings import StreamSettings
-from eventlog.sources.control_tables import control_sources
-from eventlog.sources.sql_cells import HEADER_TYPES, Bind, binds_of, datetime_type, sql_type, stored_cell
+from eventlog.sources.sql_cells import HEADER_TYPES, Bind, binds_of, sql_type, stored_cell
 from eventlog.sources.sql_clock import UtcNow, at_one_moment
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 
@@ -65,15 +61,12 @@ def write(
     """Writes change tables in one transaction, created where they are not there; yields what was refused."""
     with engine.begin() as connection:
         store = _Store(connection, settings)
-        closed: dict[tuple[str, str], partitions.Partition] = {}
-        for item in tables.write_rows(changes, known, settings, closed):
+        for item in tables.write_rows(changes, known, settings):
             if isinstance(item, Refused):
                 yield item
             else:
                 yield from store.add(*item)
         yield from store.flush()
-        if closed:
-            store.list_partitions(closed.values())
 
 
 class _Standing(NamedTuple):
@@ -88,7 +81,6 @@ class _Store:
     def __init__(self, connection: sa.Connection, settings: TableSettings) -> None:
         self._connection = connection
         self._settings = settings
-        self._metadata = sa.MetaData()
         self._standing: dict[tuple[str | None, str], _Standing] = {}
         self._waiting: list[tuple[sa.Table, dict[str, Any]]] = []
 
@@ -118,23 +110,6 @@ class _Store:
                     fault = self._insert(insert, [row])
                     if fault is not None:
                         yield Refused(f"{table.name}:{row['c0']}", fault)
-
-    def list_partitions(self, closed: Iterable[partitions.Partition]) -> None:
-        """Add partitions to the control table that it does not contain yet."""
-        kinds = {"text": sa.String(128), "timestamp": datetime_type(6)}
-        columns = [sa.Column(c.name, kinds[c.type]) for c in partitions.SHEET.columns]
-        schema = _schema(None, self._settings)
-        table = sa.Table(partitions.TABLE, self._metadata, *columns, schema=schema)
-        table.create(self._connection, checkfirst=True)
-        listed = set(
-            self._connection.execute(
-                sa.select(table.c.TABLE_OWNER, table.c.TABLE_NAME, table.c.PARTITION_NAME)
-            )
-        )
-        for p in closed:
-            if (p.schema or "", p.table, p.name) not in {tuple(row) for row in listed}:
-                cells = (p.server, p.task, p.name, p.start, p.end, p.schema or "", p.table)
-                self._connection.execute(table.insert().values(cells))
 
     def _insert(self, insert: sa.Insert, rows: list[dict[str, Any]]) -> str | None:
         """Return why the database refuses the rows; a lost connection is not their fault."""
@@ -187,11 +162,11 @@ def source(
     connection: sa.Connection,
     name: str,
     settings: TableSettings,
-    above: Callable[[str], str] = lambda table: "",
+    done: str = "",
 ) -> Source[Row]:
     """Return a change table as a source, in the order of its changes; its name may contain its schema.
 
-    `above` gives the minute after which rows are read.
+    Rows up to `done`, a change_seq or the time part of one, are not read.
     """
     try:
         schema, bare = _place_of(connection, name)
@@ -199,7 +174,7 @@ def source(
     except (SQLAlchemyError, DatabaseFailed) as fault:
         raise StoreFault(f"{name} cannot be read: {fault}") from fault
     columns = tuple(c.name for c in table.columns)
-    return Source(name, name, columns, _rows(connection, table, settings, above(name)))
+    return Source(name, name, columns, _rows(connection, table, settings, done))
 
 
 def _place_of(connection: sa.Connection, name: str) -> tuple[str | None, str]:
@@ -210,7 +185,7 @@ def _place_of(connection: sa.Connection, name: str) -> tuple[str | None, str]:
     return schema, bare
 
 
-def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, low: str) -> Iterator[Row]:
+def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, done: str) -> Iterator[Row]:
     """Yield the rows by change_seq, a B row before its U row; digits order the same in every collation."""
     found = {c.name.lower(): c for c in table.columns}
     order = [
@@ -221,24 +196,22 @@ def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, l
     cells = [stored_cell(column, connection.dialect) for column in table.columns]
     query = sa.select(*cells).order_by(*order).execution_options(yield_per=_BATCH)
     seq = found.get(settings.header_prefix.lower() + "change_seq")
-    if low and seq is not None:
-        query = query.where(sa.or_(seq.is_(None), seq == "", seq > low.ljust(sequence.LENGTH, "9")))
+    if done and seq is not None:
+        query = query.where(sa.or_(seq.is_(None), seq == "", seq > done.ljust(sequence.LENGTH, "9")))
     for where, row in enumerate(connection.execute(query), 1):
         yield Row(where, tuple(row))
 
 
 class StoredTables:
-    """The change tables of one task in a database, to be read on and on."""
+    """The change tables in a database, to be read on and on."""
 
     def __init__(
-        self, engine: sa.Engine, name: str, names: Sequence[str], known: Tables, settings: TableSettings
+        self, engine: sa.Engine, names: Sequence[str], known: Tables, settings: TableSettings
     ) -> None:
         if not names:
             raise Misuse("name the change tables to read")
-        self.name = name
-        self.names = tuple(name for name in names if not control_table(name))
         self._engine = engine
-        self._all = names
+        self._names = names
         self._known = known
         self._settings = settings
 
@@ -248,62 +221,17 @@ class StoredTables:
             now = connection.execute(sa.select(UtcNow())).scalar_one()
         return f"{now:%Y%m%d%H%M%S}".zfill(14) + "00"
 
-    def control(self) -> Iterator[Source[Row]]:
-        """Return the control tables next to the change tables."""
-        with self._engine.connect() as connection:
-            yield from _control(connection, self._all)
+    def open(self, low: Callable[[str], str]) -> Iterator[Source[Row]]:
+        """Return the sources; rows up to the time that is low for their table are not read."""
 
-    def open(self, low: Callable[[str], str], wanted: Callable[[str], bool]) -> Iterator[Source[Row]]:
-        """Return the wanted sources; a table's changes are read from the minute after `low`."""
-
-        def above(name: str) -> str:
-            schema, table = tables.table_name(
-                self._settings.table or name, self._known, self._settings.suffix
-            )
+        def low_of(name: str) -> str:
+            name = self._settings.table or name
+            schema, table = tables.table_name(name, self._known, self._settings.suffix)
             return low(f"{schema}.{table}" if schema else table)
 
-        with self._engine.connect() as connection:
-            for name in filter(wanted, self.names):
-                yield source(connection, name, self._settings, above=above)
-
-
-def _control(connection: sa.Connection, names: Sequence[str]) -> Iterator[Source[Row]]:
-    return control_sources(connection, (_place_of(connection, name)[0] for name in names))
-
-
-def read_tasks(
-    engine: sa.Engine,
-    tasks: Sequence[tuple[str, Sequence[str]]],
-    known: Tables,
-    settings: TableSettings,
-    stream: StreamSettings | None = None,
-) -> Iterator[Change | Refused]:
-    """Yield the changes of the change tables of tasks, by their sequence, in one snapshot where
-    there is one.
-    """
-    if not any(names for _, names in tasks):
-        raise Misuse("name the change tables to read")
-    with at_one_moment(engine) as connection:
-        stream = stream or StreamSettings()
-        everything = [name for _, names in tasks for name in names]
-        control = _control(connection, everything) if stream.order == "sequence" else iter(())
-
-        def opened(names: Sequence[str]) -> Iterator[Source[Row]]:
-            yield from control  # before the tables of the first task
-            for name in names:
-                if not control_table(name):
-                    yield source(connection, name, settings, lambda name: stream.since)
-
-        yield from read_changes(
-            tables.FORMAT, known, settings, stream, ((task, opened(names)) for task, names in tasks)
-        )
-
-
-def read(
-    engine: sa.Engine, names: Sequence[str], known: Tables, settings: TableSettings
-) -> Iterator[Change | Refused]:
-    """Yield the changes of the change tables of one task, as one sequence."""
-    yield from read_tasks(engine, [("", names)], known, settings)
+        with at_one_moment(self._engine) as connection:
+            for name in self._names:
+                yield source(connection, name, self._settings, low_of(name))
 
 
 def last_sequence(engine: sa.Engine, names: Sequence[str], prefix: str = "header__") -> str:

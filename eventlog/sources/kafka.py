@@ -21,17 +21,13 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
-from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
-from eventlog.core.formats import Object, Placed, Source
+from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.files.messages import message_at
-from eventlog.qlik import messages
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
-from eventlog.sequence.ordered import read_changes
-from eventlog.sequence.settings import StreamSettings
 from eventlog.sequence.topic_progress import Spot
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.source import NotCopied
@@ -66,13 +62,11 @@ class KafkaFault(EventlogError):
 
 
 class Topics:
-    """The topics that are read; `commit` commits the offsets of what was handed out."""
+    """The topics that are read."""
 
     def __init__(self, settings: KafkaSettings, encoding: str = "json") -> None:
         self._settings = settings
         self._encoding = encoding
-        self.done: dict[tuple[str, int], int] = {}  # how far each partition was handed out
-        self._partitions_named: dict[str, tuple[str, int]] = {}
         client = {"fetch.wait.max.ms": _FETCH_WAITS} | settings.client(
             **{
                 "group.id": settings.kafka_group,
@@ -84,26 +78,11 @@ class Topics:
         )
         self._consumer = opened(Consumer, client)
 
-    def changes(
-        self, tables: Tables, settings: MessageSettings, stream: StreamSettings | None = None
-    ) -> Iterator[Change | Refused]:
-        """Yield the changes from the committed offsets to the ends, of all partitions as one sequence; the
-        metadata topic is read first.
-        """
-        settings = self.reading(settings)
-        tasks = [("", self.sources())]
-        return read_changes(messages.FORMAT, tables, settings, stream or StreamSettings(), tasks, self.leave)
-
     def reading(self, settings: MessageSettings) -> MessageSettings:
         """Return the settings with the metadata topic and the names of topics added."""
         published = (*settings.published, *self.metadata())
         of_topic = not settings.table
         return replace(settings, published=published, encoding=self._encoding, table_of_topic=of_topic)
-
-    def leave(self, placed: Placed) -> None:
-        """Read a message again the next time, and all after it in its partition."""
-        at = self._partitions_named[placed.source]
-        self.done[at] = min(self.done[at], placed.number)
 
     def metadata(self) -> tuple[Metadata, ...]:
         """Return the metadata messages of the metadata topic, from its beginning."""
@@ -116,14 +95,7 @@ class Topics:
         for item in reader.run(sources):
             if isinstance(item, Refused):
                 raise KafkaFault(f"metadata topic: {item.where}: {item.reason}")
-        self.done = {at: o for at, o in self.done.items() if at[0] != self._settings.kafka_metadata_topic}
         return tuple(reader.known.values())
-
-    def sources(self) -> Iterator[Source[Object]]:
-        """Yield one source for each partition."""
-        for at, committed in self._kept():
-            spot = self._spot(at, committed)
-            yield self.between(at, spot.begin(at), spot.high)
 
     def spots(self) -> dict[tuple[str, int], Spot]:
         """Return the partitions that are to be read, with the offsets that they hold now."""
@@ -139,15 +111,10 @@ class Topics:
 
     def keep(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit these offsets for the group."""
-        self.done = dict(offsets)
-        self.commit()
-
-    def commit(self) -> None:
-        """Keeps the offsets of everything handed out so far; call it when the output is out."""
-        if self.done:
-            offsets = [TopicPartition(t, p, o) for (t, p), o in self.done.items()]
+        if offsets:
+            kept = [TopicPartition(*at, offset) for at, offset in offsets.items()]
             try:
-                asked(lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
+                asked(lambda: self._consumer.commit(offsets=kept, asynchronous=False))
             except KafkaFault as fault:
                 if fault.code not in _OF_MEMBERS:
                     raise
@@ -186,7 +153,6 @@ class Topics:
 
     def _source(self, partition: TopicPartition, offset: int, end: int | None = None) -> Source[Object]:
         name = f"{partition.topic}[{partition.partition}]"
-        self._partitions_named[name] = (partition.topic, partition.partition)
         return Source(name, partition.topic, (), self._records(name, partition, offset, end))
 
     def _records(
@@ -217,11 +183,9 @@ class Topics:
             if offset is None or (message.topic(), message.partition()) != (topic, number):
                 continue  # of the partition before
             if offset >= end:
-                self.done[topic, number] = end  # with marks of transactions, which are no messages
-                return
+                return  # what is before the end are marks of transactions, which are no messages
             if fault is not None:
                 continue
-            self.done[topic, number] = offset + 1
             yield message_at(name, self._encoding, offset, message.value(), message.key())
             if offset + 1 >= end:
                 return

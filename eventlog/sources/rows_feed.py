@@ -4,82 +4,73 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
+from typing import Any, Final, Protocol
 
-from eventlog.core.change import Op
+from eventlog.core.change import Change, Op
 from eventlog.core.errors import InvalidValue, Refused
 from eventlog.core.formats import Placed, Source
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.qlik import sequence
-from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.qlik.tables import TableSettings, table_name
+from eventlog.qlik.tables import TableSettings
 from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
-from eventlog.sequence.late import LaggingTables, LateRows
 from eventlog.sequence.ordered import ordered
-from eventlog.sequence.progress import Loaded, Progress, load_progress, take_over
-from eventlog.sequence.reread import Changed, Reread, Visibility
+from eventlog.sequence.progress import Changed, Loaded, Progress, Row, VisibleLate, load_progress
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sequence.transactions import Whole, assemble
 
-_LAST = "9" * sequence.LENGTH
+_LAST: Final = "9" * sequence.LENGTH
+_NAME: Final = "change tables"  # what reports name
 
 
 class Inputs(Protocol):
-    """The change tables of one task."""
-
-    name: str
-    names: tuple[str, ...]  # of the change tables
+    """The change tables that are read."""
 
     def clock(self) -> str:
         """Return the time part of now, by the clock of the source."""
 
-    def control(self) -> Iterable[Source[Any] | Refused]:
-        """Return the control tables next to the change tables."""
-
-    def open(
-        self, low: Callable[[str], str], wanted: Callable[[str], bool]
-    ) -> Iterable[Source[Any] | Refused]:
-        """Return the wanted sources; a database may leave out rows at or before the minute of `low`."""
+    def open(self, low: Callable[[str], str]) -> Iterable[Source[Any] | Refused]:
+        """Return the sources; a database may leave out rows up to the time that is low for their table."""
 
 
 class RowsFeed:
-    """The change tables of tasks, one task after the other."""
+    """The change tables of one task."""
 
     ended, waits, tables = False, False, None  # there may always come more
 
     def __init__(
         self,
-        tasks: Sequence[Inputs],
+        inputs: Inputs,
         tables: Tables,
         reading: TableSettings,
         stream: StreamSettings,
         state: str | None,
+        once: bool = False,
     ) -> None:
-        self._tasks = tasks
+        """Set whether it is read `once`: then nothing is left for later, however young."""
+        self._once = once
+        self._inputs = inputs
         self._tables = tables
         self._reading = reading
         self._stream = stream
-        self._known = _load(state)
+        self._progress = _load(state)
         self._turns = 0
 
     @property
     def state(self) -> str | None:
         """Return the state after everything that was handed out."""
-        return json.dumps({"tasks": {name: known.dump() for name, known in self._known.items()}})
+        return json.dumps(self._progress.dump())
 
-    def delivery(self, whole: Whole, overtaken: str | None = None) -> Delivery:
-        """Return what is handed out, with the state as it is then, and where late changes were overtaken."""
+    def delivery(self, whole: Whole) -> Delivery:
+        """Return what is handed out, with the state as it is then."""
         self._turns += 1
         turn = self._turns
         changes = ChangesOf(whole.changes)
         reload = changes[0].op is Op.SNAPSHOT
-        state = partial(self._state_at, turn)
-        return Delivery(changes, state, overtaken is not None, whole.incomplete, reload, overtaken or "")
+        return Delivery(changes, lambda: self._state_at(turn), incomplete=whole.incomplete, reload=reload)
 
     def _state_at(self, turn: int) -> str | None:
         if turn != self._turns:
@@ -93,136 +84,112 @@ class RowsFeed:
         """Do nothing, because no one else keeps a copy of the state."""
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
-        """Yield whole transactions up to the safe point of each task."""
-        control = Control(self._reading.suffix)
-        for inputs in self._tasks:
-            for source in inputs.control():
-                if isinstance(source, Refused):
-                    yield source
-                else:
-                    yield from control.take(control_table(source.stem), source)
-        parts = [part for inputs in self._tasks for part in self._parts(inputs, control)]
-        for part in parts:
-            take_over(self._known, part.name, part.tables)
-        for part in parts:
-            yield from _Round(self, part, control, self._known[part.name]).run()
-
-    def _parts(self, inputs: Inputs, control: Control) -> list[_Part]:
-        """Return the change tables of an input, apart where control tables name several tasks for them."""
-        found: dict[str, _Part] = {}
-        for name in inputs.names:
-            schema, table = table_name(self._reading.table or name, self._tables, self._reading.suffix)
-            task = inputs.name or control.task_of(schema, table)
-            found.setdefault(task, _Part(task, inputs)).names[name] = schema, table
-        if len(found) == 1:  # whatever it is called, so that a state is not bound to a name that changes
-            return [_Part(inputs.name, inputs, part.names) for part in found.values()]
-        return list(found.values())
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The change tables of one task among the inputs."""
-
-    name: str
-    inputs: Inputs
-    names: dict[str, tuple[str | None, str]] = field(default_factory=dict)  # and the tables whose they are
-
-    @property
-    def tables(self) -> list[str]:
-        """The tables as states name them."""
-        return [f"{schema}.{table}" if schema else table for schema, table in self.names.values()]
-
-    def safe(self, settle: float, control: Control) -> str:
-        """Return the time part up to which all changes are there: older than the settling time, or in
-        partitions of all tables that are closed.
-        """
-        now = self.inputs.clock()
-        settled = before(now, settle)
-        at = dt.datetime.strptime(now[:14], "%Y%m%d%H%M%S")
-        ends = [control.closed(schema, table, at) for schema, table in self.names.values()]
-        closed = [f"{end:%Y%m%d%H%M%S}".zfill(14) for end in ends if end is not None]
-        if not closed or len(closed) < len(ends):
-            return settled
-        return max(settled, f"{int(min(closed) + '00') - 1:016}")
+        """Yield whole transactions up to the safe point."""
+        yield from _Round(self).run()
 
 
 class _Round:
-    """One reading of one task."""
+    """One reading."""
 
-    def __init__(self, feed: RowsFeed, part: _Part, control: Control, progress: Progress) -> None:
+    def __init__(self, feed: RowsFeed) -> None:
         self._feed = feed
         self._stream = stream = feed._stream
-        self._part = part
-        self._progress = progress
-        if stream.since and not progress.starts_after(stream.since):
-            progress.restart(stream.since)
-        progress.since = stream.since or progress.since
-        self._again = Reread(progress)
-        self._late = LateRows(progress) if stream.accept_late else None
-        self._lag = LaggingTables(progress)
+        self._progress = progress = feed._progress
+        progress.start(stream.since)
+        # up to here all rows are visible
+        safe = _LAST[: sequence.TIME] if feed._once else before(feed._inputs.clock(), stream.settle)
+        self._until = feed._reading.until or _LAST
+        self._limit = min(self._until, safe + _LAST[sequence.TIME :])
+        self._met: dict[Row, str] = {}  # rows that are new, by their letters, until they are delivered
+        self._late: set[Row] = set()
+        self._images: list[Row] = []  # B rows that came after their U row was delivered
+        self._lagging: dict[str, list[str]] = {}
+        self._last = {table: window.last for table, window in progress.tables.items()}
+        self._newest = max(self._last.values(), default="")
+        self._time = ""  # of the transactions that are delivered
+        self._grown: set[str] = set()  # the tables that had some
         self._loading: dict[str, Loaded] = {}
         self._loaded = {source: known.count for source, known in progress.loaded.items()}
-        limit = part.safe(stream.settle, control) + _LAST[sequence.TIME :]
-        self._until = min(feed._reading.until or _LAST, limit)
-        self._left_by_age = self._until == limit
-        look = None if self._late is None else self._late.look
-        since = progress.since or ""
-        self._sequencer = RowSequencer(
-            feed._tables, feed._reading, since, self._until, self._skip, control, look
-        )
+        self._sequencer = RowSequencer(feed._tables, feed._reading, progress.since, self._limit, self._skip)
 
     def run(self) -> Iterator[Delivery | Refused]:
-        sources = self._part.inputs.open(self._progress.low, self._part.names.__contains__)
         refused: list[Refused] = []
-        items = ordered(self._sequencer, [(self._part.name or "-", _opened(sources, refused))])
+        sources = _opened(self._feed._inputs.open(self._low), refused)
+        items = ordered(self._sequencer, sources)
         for item in assemble(self._fresh(items), self._stream.open_transactions):
             yield from refused
             refused.clear()
-            if isinstance(item, Refused):
-                yield item
-            elif (count := self._progress.handed_out(item.identity)) is None:
-                yield self._delivery(item)
-            elif count not in (0, len(item.changes)):
-                raise Changed(_other_count(item, count))
+            yield item if isinstance(item, Refused) else self._delivery(item)
         yield from refused
-        self._again.close()
         self._need_loaded()
-        self._progress.close_all()
+        self._close()
         yield from self._notices()
 
-    def _notices(self) -> Iterator[Refused]:
-        """Report what was left to the next run, and what became visible late."""
-        task = self._part.name or "change tables"
-        if self._sequencer.beyond and self._left_by_age:
-            rows = quantity(self._sequencer.beyond, "row is", "rows are")
-            yield Refused(task, f"{rows} younger than --settle and left to the next run", fault=False)
-        yield from self._lag.warnings(task)
-        if self._late is not None:
-            yield from self._late.warnings(task)
+    def _low(self, table: str) -> str:
+        """Return the time up to which a table is not read."""
+        return self._progress.window(table).low
 
     def _skip(self, table: str, met: str) -> bool:
-        """Return whether the rows of a table under one change_seq were handed out by an earlier round."""
-        if met[: sequence.TIME] > self._progress.done:
-            self._again.close()
-            self._progress.meet(table, met)
-            return False
-        visibility = self._again.meet(table, met) if self._late is None else self._late.visibility(table, met)
-        if visibility is Visibility.DELIVERED:
+        """Return whether the rows of a table under one change_seq were delivered by an earlier round."""
+        seq, letters = met[: sequence.LENGTH], met[sequence.LENGTH :]
+        row = table, seq
+        new = self._progress.window(table).new_letters(seq, letters)
+        if not new:
             return True
-        if self._late is None:
-            self._again.need(table, met, visibility)
-        if visibility is Visibility.NEW:
-            self._lag.note(table, met)
-        self._progress.meet(table, met)
-        return visibility is Visibility.IMAGE
+        self._met[row] = letters
+        if new == "B" and letters != "B":
+            self._images.append(row)
+            return True
+        last = self._last.get(table, "")
+        if seq <= last:
+            if not self._stream.accept_late:
+                raise VisibleLate(table, seq, last)
+            self._late.add(row)
+        elif seq < self._newest:
+            self._lagging.setdefault(table, []).append(seq)
+        return False
+
+    def _deliver(self, row: Row) -> None:
+        """Note the rows of a table under one change_seq as delivered."""
+        table, seq = row
+        self._grown.add(table)
+        self._progress.window(table).deliver(seq, self._met.pop(row))
+
+    def _delivery(self, whole: Whole) -> Delivery:
+        """Return a transaction, noted as delivered; everything of the times before its own was."""
+        time = (whole.changes[0].change.position or "")[: sequence.TIME]
+        if time > self._time:
+            self._time = time
+            for row in list(takewhile(lambda row: row[1][: sequence.TIME] < time, self._met)):
+                self._deliver(row)
+            for table in self._grown:
+                self._progress.window(table).shorten(_earlier(time))
+            self._grown.clear()
+        for placed in whole.changes:
+            row = _row_of(placed.change)
+            if not time:
+                self._progress.loaded.setdefault(placed.source, Loaded()).add(repr(placed.change))
+            elif row in self._met:
+                self._deliver(row)
+        return self._feed.delivery(whole)
+
+    def _close(self) -> None:
+        """Note that everything up to the limit was delivered, and leave what is old out of the windows."""
+        for row in list(self._met):
+            self._deliver(row)
+        for window in self._progress.tables.values():
+            if window.last:
+                window.close(_earlier(before(window.last[: sequence.TIME], self._stream.settle)))
 
     def _fresh(self, items: Iterable[Placed | Refused]) -> Iterator[Placed | Refused]:
-        """Yield the changes without the rows of full loads that were handed out."""
+        """Yield the changes without the rows of full loads that were delivered, and mark late ones."""
         for item in items:
             if isinstance(item, Refused):
                 yield item
             elif item.change.position:
-                yield item if self._late is None else self._late.marked(item)
+                late = self._late and _row_of(item.change) in self._late
+                extra = (*item.change.extra, ("late", True))
+                yield item._replace(change=item.change._replace(extra=extra)) if late else item
             elif not self._was_loaded(item):
                 yield item
 
@@ -246,32 +213,45 @@ class _Round:
                 rows = quantity(now.count, "row")
                 raise Changed(f"{source} has {rows} without a change_seq, where {known} were delivered")
 
-    def _delivery(self, whole: Whole) -> Delivery:
-        """Return a transaction, noted as handed out; all of the times before its own was."""
-        time = (whole.changes[0].change.position or "")[: sequence.TIME]
-        if time:
-            self._progress.close(f"{int(time) - 1:016}")
-            self._progress.hand_out(whole.identity, len(whole.changes))
-        for placed in whole.changes if not time else ():
-            change = placed.change
-            table = f"{change.schema}.{change.table}" if change.schema else change.table
-            self._progress.loaded.setdefault(placed.source, Loaded(table=table)).add(repr(change))
-        overtaken = None if self._late is None else self._late.overtaken(whole.changes, time)
-        return self._feed.delivery(whole, overtaken)
+    def _notices(self) -> Iterator[Refused]:
+        """Report what was left to the next run, and what became visible late."""
+        if self._sequencer.beyond and self._limit < self._until:
+            rows = quantity(self._sequencer.beyond, "row is", "rows are")
+            yield _notice(f"{rows} younger than --settle and left to the next run")
+        for table, seqs in self._lagging.items():
+            seconds = sequence.seconds_between(seqs[0], self._newest)
+            yield _notice(
+                f"{table} lags: {quantity(len(seqs), 'change')} of it became visible after changes of other"
+                f" tables that are up to {seconds:g} s newer were delivered (a greater --settle keeps them in"
+                " one order)"
+            )
+        if self._late:
+            changes = quantity(len(self._late), "change")
+            said = "became visible late, delivered now and marked late: in tables they may set rows back"
+            yield _notice(f"{changes} {said}")
+        for table, seq in self._images:
+            said = "its B row became visible after its U row was delivered, and is left out"
+            yield Refused(f"{table}:{seq}", said, fault=False)
 
 
-def _other_count(whole: Whole, count: int) -> str:
-    """Return that a transaction has another number of changes than when it was handed out."""
-    changes = quantity(len(whole.changes), "change")
-    return (
-        f"transaction {whole.identity[0]} at {whole.identity[1]} has {changes}, where {count} were delivered"
-    )
+def _notice(said: str) -> Refused:
+    return Refused(_NAME, said, fault=False)
+
+
+def _row_of(change: Change) -> Row:
+    table = f"{change.schema}.{change.table}" if change.schema else change.table
+    return table, change.position or ""
 
 
 def before(time: str, seconds: float) -> str:
     """Return the time part that lies so many seconds before another."""
     at = dt.datetime.strptime(time[:14], "%Y%m%d%H%M%S") - dt.timedelta(seconds=seconds)
     return f"{at:%Y%m%d%H%M%S}".zfill(14) + time[14:16]
+
+
+def _earlier(time: str) -> str:
+    """Return a time part that is less by one; rows of one time may come one after the other."""
+    return f"{int(time) - 1:016}"
 
 
 def _opened(sources: Iterable[Source[Any] | Refused], refused: list[Refused]) -> Iterator[Source[Any]]:
@@ -282,11 +262,11 @@ def _opened(sources: Iterable[Source[Any] | Refused], refused: list[Refused]) ->
             yield source
 
 
-def _load(state: str | None) -> dict[str, Progress]:
+def _load(state: str | None) -> Progress:
     if state is None:
-        return {}
+        return Progress()
     try:
-        tasks = json.loads(state)["tasks"].items()
-    except (ValueError, KeyError, TypeError, AttributeError):
+        found = json.loads(state)
+    except ValueError:
         raise InvalidValue(state[:40], "the state of change tables") from None
-    return {str(name): load_progress(kept) for name, kept in tasks}
+    return load_progress(found)

@@ -129,7 +129,7 @@ class TopicsFeed:
         self._named[source.name] = at
         now = PartitionRead(spot.high) if first else PartitionRead(spot.high, known.open)
         self._progress.partitions[at] = now
-        yield from self._take(self._sequencer.parse(0, source), known)
+        yield from self._take(self._sequencer.parse(source), known)
 
     def _take(
         self, items: Iterable[SequencedMessage | Refused], known: PartitionRead | None = None

@@ -264,11 +264,11 @@ class AnyCatalogue:
         self,
         name: str,
         type_name: str,
-        references: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]],
+        references: Mapping[str, tuple[str, str]],
         *,
         view: bool,
     ) -> Column:
-        reference, by = references.get(name, (None, ()))
+        reference, referred = references.get(name, (None, None))
         return Column(
             name=name,
             type=type_name,
@@ -276,7 +276,7 @@ class AnyCatalogue:
             published=read_name(name).published if view else name,
             multivalued=view and read_name(name).many,
             reference=reference,
-            by=by,
+            referred=referred,
             bounds=bounds_of(type_name, self.dialect),
             number=number_of(type_name, self.dialect),
             effective=read_name(name).name if view else None,

@@ -176,8 +176,8 @@ class Catalogue:
                 kind=kind_of(row["type_name"], self.dialect.name),
                 published=read_name(column).published if view else column,
                 multivalued=view and read_name(column).many,
-                reference=references[column][0] if column in references else None,
-                by=references[column][1] if column in references else (),
+                reference=references.get(column, (None, None))[0],
+                referred=references.get(column, (None, None))[1],
                 bounds=bounds_of(row["type_name"], self.dialect.name),
                 number=number_of(row["type_name"], self.dialect.name),
                 effective=read_name(column).name if view else None,
@@ -249,16 +249,13 @@ class Directory:
                 yield schema
 
 
-def references_of(foreign_keys: Iterable[ForeignKey]) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:
-    """Return the table to which each column refers, and by which columns: by itself where it does
-    that too.
-    """
-    references: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
-    for foreign in sorted(foreign_keys, key=lambda foreign: len(foreign.columns)):
-        target = Table(foreign.target_schema, foreign.target, {})
-        by = tuple(zip(foreign.columns, foreign.target_columns, strict=True))
-        for column in foreign.columns:
-            references.setdefault(column, (str(target), by))
+def references_of(foreign_keys: Iterable[ForeignKey]) -> dict[str, tuple[str, str]]:
+    """Return the table and the column there to which each column refers by itself."""
+    references: dict[str, tuple[str, str]] = {}
+    for foreign in foreign_keys:
+        if len(foreign.columns) == 1:
+            target = Table(foreign.target_schema, foreign.target, {})
+            references.setdefault(foreign.columns[0], (str(target), foreign.target_columns[0]))
     return references
 
 

@@ -163,20 +163,18 @@ def _prepare(dialect: Dialect, connection_init: Sequence[str]) -> Any:
     return prepare
 
 
-def _encoding_of(connection: Any) -> str | None:
-    """Return the encoding in which a driver sends texts; None where it sends them as bytes."""
-    info: Any = getattr(connection, "info", None)  # of psycopg, which uses the database's own
-    if hasattr(info, "parameter_status") and info.parameter_status("server_encoding") == "SQL_ASCII":
-        return None
-    return getattr(info, "encoding", "utf-8")
+def _encoding_of(connection: Any) -> str:
+    """Return the encoding in which a driver sends texts; psycopg uses the database's own."""
+    encoding: str = getattr(getattr(connection, "info", None), "encoding", "utf-8")
+    return encoding
 
 
 def keepable(connection: Connection, words: str) -> str:
     """Return the words with each character that the database could not keep written by its number: a reason
     that a receiver gave may hold any.
     """
-    words, encoding = words.replace("\0", r"\x00"), connection.info.get(_ENCODING)
-    return words if encoding is None else words.encode(encoding, "backslashreplace").decode(encoding)
+    encoding = connection.info[_ENCODING]
+    return words.replace("\0", r"\x00").encode(encoding, "backslashreplace").decode(encoding)
 
 
 def translated(connection: Connection, fault: Exception) -> EventlogError:

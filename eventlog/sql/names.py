@@ -11,9 +11,8 @@ from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import Misuse
 from eventlog.sql import stored
 from eventlog.sql.common.capacity import IllegalName
-from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.dialect import Dialect, Storage
 from eventlog.sql.common.expression import literal
-from eventlog.sql.common.storage import Storage
 from eventlog.sql.stored import OURS, Stored
 
 COMPANIONS = (
@@ -85,9 +84,6 @@ class Log:
         holes["log_future_text"] = literal(self.beside("future"))
         holes["place"] = f"{quote(self.place)}." if self.place else ""
         holes["log_sequence"] = self._qualified(self.beside("sequence"))
-        holes["indexed_record_id"] = stored.indexed_number(
-            self.dialect, holes["record_id"], self.stored["record_id"]
-        )
         holes["indexed_status"] = stored.indexed_text(holes["status"], self.stored["status"])
         return holes
 
@@ -141,7 +137,6 @@ _PARTS = (
     "state_one",
     "state_known",
     "known_way",
-    "failed_way",
 )
 
 

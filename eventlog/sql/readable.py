@@ -139,14 +139,11 @@ def with_children(table: Table, children: Iterable[Child]) -> Table:
         names |= zip(child.link.columns, child.link.target_columns, strict=True)
         for column in child.columns:
             name = names[column.name]
-            complete = all(beside in names for beside, _ in column.by)
             columns[name] = replace(
                 column,
                 name=name,
                 published=name,
                 multivalued=True,
-                reference=column.reference if complete else None,
-                by=tuple((names[beside], theirs) for beside, theirs in column.by) if complete else (),
                 aliases=tuple(f"{own}.{called}" for called in (column.name, *column.aliases)),
                 of_child=(*child.relation.place, column.name),
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 
 from eventlog.core.errors import Misuse
 from eventlog.files.inputs import Advance
@@ -21,7 +20,7 @@ from eventlog.targets.tables.tally import Tally
 from eventlog.transfer.given import all_given
 from eventlog.transfer.loop import ONE_ROUND, Going, transfer
 from eventlog.transfer.opening import open_from_state, open_once, reader_from_state
-from eventlog.transfer.places import Opening, place_of
+from eventlog.transfer.places import Opening
 
 
 def apply_to_database(
@@ -49,8 +48,7 @@ def apply_to_database(
         rows = TableWriter(tables, name, job.source_format, chosen, report.refuse, has_states=True)
         shown: Advance = (lambda size: None) if going.follow else advance  # what is followed has no end
         full = replace(job, given=all_given(job, clock))
-        heard = partial(_advance, rows, shown)
-        source = open_from_state(Opening(full, state, report, advance=heard))
+        source = open_from_state(Opening(full, state, report, advance=shown))
         assert source is not None
         with closing(source):
             transfer(
@@ -83,19 +81,11 @@ def _apply_once(
     job: Job, tables: Database, chosen: ApplySettings, report: Report, clock: str, advance: Advance
 ) -> Tally:
     """Apply the changes of a source that is read from its beginning, without those that were applied."""
-    if job.place and place_of(job.source_format, job.place).read is None:
+    if job.place:
         raise Misuse(f"--{job.place} is no place for {job.source_format}")
     rows = TableWriter(tables, _name(job, chosen), job.source_format, chosen, report.refuse)
     with load_current(job) as current:
-        heard = partial(_advance, rows, advance)
-        source = open_once(job, all_given(job, clock), current, report, heard, together=True)
+        source = open_once(job, all_given(job, clock), current, report, advance, together=True)
         with closing(source):
             transfer(source, rows, leaving(job, job.tables, report), report)
     return rows.tally
-
-
-def _advance(rows: TableWriter, advance: Advance, size: int) -> None:
-    """Pass on how far an input was read; where nothing comes out of a pipe, what there is becomes rows."""
-    advance(size)
-    if not size:
-        rows.rest()

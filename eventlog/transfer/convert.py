@@ -28,13 +28,12 @@ from eventlog.targets.records import (
     InParts,
     OneOutput,
     TransferState,
-    is_folder,
     open_parts,
     state_of,
 )
 from eventlog.transfer.given import all_given
 from eventlog.transfer.loop import ONE_ROUND, ChangeTarget, Going, transfer
-from eventlog.transfer.opening import open_from_state, open_once
+from eventlog.transfer.opening import is_at_source, open_from_state, open_once
 from eventlog.transfer.places import Opening, place_of
 from eventlog.xds.settings import XdsSettings
 
@@ -79,20 +78,8 @@ def convert(
 
 
 def reads_on(job: Job, follow: bool) -> bool:
-    """Return whether a job reads its source from a state, and writes it part after part.
-
-    What only knows one reading, and keeps itself how far it was read, goes into one whole output.
-    """
-    if follow:
-        return True
-    if job.state is None:
-        return is_live(job.url)
-    return not place_of(job.source_format, job.place).keeps or is_folder(job.output)
-
-
-def _is_at_source(job: Job) -> bool:
-    """Return whether the place that a job names is that of its source."""
-    return place_of(job.source_format, job.place).read is not None or is_live(job.url)
+    """Return whether a job reads its source from a state, and writes it part after part."""
+    return follow or job.state is not None or is_live(job.url)
 
 
 def _open_with_state(
@@ -105,11 +92,11 @@ def _open_with_state(
     if job.place == "kafka" and place_of(job.source_format, "kafka").read is None:
         if place_of(job.target_format, "kafka").write is None:
             raise Misuse(f"--kafka is no place for {job.source_format} or {job.target_format}")
-        source = _source(job, kept, follow, report, stack, growing=False)
+        source = _source(job, kept, follow, report, stack)
         return source, InParts(TopicParts(job, kept, report), kept, report)
-    if place_of(job.target_format, job.place).write and not _is_at_source(job):
+    if place_of(job.target_format, job.place).write and not is_at_source(job):
         raise Misuse(f"--state: write to files or to --kafka, not to --{job.place}")
-    source = _source(job, kept, follow, report, stack, growing=not is_folder(job.output))
+    source = _source(job, kept, follow, report, stack)
     job = replace(job, tables=source.tables or job.tables)
     parts = stack.enter_context(open_parts(job, kept, report))
     if job.state is not None and kept.part != parts.last:
@@ -118,10 +105,8 @@ def _open_with_state(
     return source, InParts(parts, kept, report)
 
 
-def _source(
-    job: Job, kept: TransferState, follow: bool, report: Report, stack: ExitStack, *, growing: bool
-) -> ChangeSource:
-    source = open_from_state(Opening(job, kept.position, report, follow, growing))
+def _source(job: Job, kept: TransferState, follow: bool, report: Report, stack: ExitStack) -> ChangeSource:
+    source = open_from_state(Opening(job, kept.position, report, follow))
     if source is None:
         raise Misuse(f"--follow and --state: {job.source_format} there has no positions to continue from")
     stack.callback(source.close)
@@ -130,7 +115,7 @@ def _source(
 
 def _whole_target(job: Job, report: Report) -> ChangeTarget:
     """Return the place that the job names, unless the source is there; else files."""
-    at_source = _is_at_source(job)
+    at_source = is_at_source(job)
     write = None if at_source else place_of(job.target_format, job.place).write
     if write is not None:
         return AtPlace(write, job, report)

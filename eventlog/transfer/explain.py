@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from eventlog.core import settings
@@ -10,10 +10,10 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed, Source
 from eventlog.files.inputs import open_sources
 from eventlog.formats import format_named
-from eventlog.jobs.job import Job, in_order, load_current
+from eventlog.jobs.job import Job, load_current
 from eventlog.jobs.report import Report
 from eventlog.log_files.by_row import Tell
-from eventlog.sequence.ordered import SEQUENCERS, Task, ordered
+from eventlog.sequence.ordered import SEQUENCERS, ordered
 from eventlog.sequence.settings import StreamSettings
 from eventlog.transfer.given import all_given
 from eventlog.transfer.once import pick_up
@@ -37,23 +37,20 @@ def placed(job: Job, clock: str) -> Iterator[Placed | Refused]:
     reading: Any = settings.build(source.settings, given)
     refused: list[Refused] = []
 
-    def opened(names: Iterable[str]) -> Iterator[Source[Any]]:
-        files = in_order(tuple(names), source)
-        for one in open_sources(files, source.shape, job.container, limits=job.limits):
+    def opened() -> Iterator[Source[Any]]:
+        for one in open_sources(job.inputs, source.shape, job.container, limits=job.limits):
             if isinstance(one, Refused):
                 refused.append(one)
             else:
                 yield one
 
-    tasks: list[Task] = [("", opened(job.inputs))] * bool(job.inputs)
-    tasks += [(name, opened(names)) for name, names in job.tasks]
     if settings.build(StreamSettings, given).order == "as-is":
-        read = source.read((one for _, sources in tasks for one in sources), job.tables, reading)
+        read = source.read(opened(), job.tables, reading)
         items: Iterator[Placed | Refused] = (
             item if isinstance(item, Refused) else Placed(item, "") for item in read
         )
     else:
-        items = ordered(SEQUENCERS[source.name](job.tables, reading, ""), tasks)
+        items = ordered(SEQUENCERS[source.name](job.tables, reading, ""), opened())
     for item in items:
         yield from refused
         refused.clear()

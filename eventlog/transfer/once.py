@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from eventlog.core import settings
@@ -14,11 +13,12 @@ from eventlog.core.formats import Format, Source
 from eventlog.files.inputs import Advance, open_sources
 from eventlog.fold import Rules
 from eventlog.jobs.filters import allowed
-from eventlog.jobs.job import Job, in_order
+from eventlog.jobs.job import Job, only_stream
 from eventlog.jobs.report import Report
 from eventlog.log_files.by_row import Pickup, Tell
 from eventlog.log_files.current import CurrentFiles
 from eventlog.sequence import ordered
+from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.delivery import Delivery, by_transaction
 from eventlog.sequence.settings import StreamSettings
 
@@ -28,13 +28,9 @@ class OneReading:
 
     waits, ended, state, tables = False, True, None, None
 
-    def __init__(
-        self, changes: Iterable[Change], kept: Callable[[], None], stack: ExitStack, together: bool
-    ) -> None:
+    def __init__(self, changes: Iterable[Change], together: bool) -> None:
         self._changes = changes
         self._together = together
-        self._stack = stack  # what is open while it is read
-        self.kept = kept
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """Return all that is there."""
@@ -43,16 +39,19 @@ class OneReading:
         else:
             yield Delivery(self._changes)
 
+    def kept(self) -> None:
+        """Do nothing, because a file does not keep how far it was read."""
+
     def close(self) -> None:
-        """Close what is open."""
-        self._stack.close()
+        """Do nothing, because each file is closed at its end."""
 
 
 def changes_in_files(
     job: Job, given: Mapping[str, Any], current: CurrentFiles, report: Report, advance: Advance
 ) -> Iterator[Change]:
     """Yield the changes of a job's files; the report gets refused records."""
-    return read_changes(job, job.source, _opened(job, job.inputs, report, advance), current, report, given)
+    opened = open_sources(job.inputs, job.source.shape, job.container, advance, job.limits)
+    return read_changes(job, job.source, report.good(opened), current, report, given)
 
 
 def read_changes(
@@ -70,12 +69,9 @@ def read_changes(
     else:
         reading: Any = settings.build(source.settings, given)
         stream = settings.build(StreamSettings, given)
-        tasks = [("", sources)] * bool(job.inputs)
-        tasks += [(name, _opened(job, inputs, report)) for name, inputs in job.tasks]
-        several = len(job.all_inputs) > 1
-        yield from report.good(
-            ordered.read_changes(source, job.tables, reading, stream, tasks, several=several)
-        )
+        if source.name in COMMITS and stream.order == "sequence":
+            only_stream(job, job.inputs)
+        yield from report.good(ordered.read_changes(source, job.tables, reading, stream, sources))
 
 
 def leaving_changes(
@@ -89,16 +85,6 @@ def leaving_changes(
     """Yield the changes of the sources without the columns that may not leave."""
     changes = read_changes(job, source, sources, current, report, given)
     return changes if source.folded else report.good(allowed(changes, job.tables))
-
-
-def _opened(
-    job: Job, names: tuple[str, ...], report: Report, advance: Advance = lambda size: None
-) -> Iterator[Source[Any]]:
-    """Yield the sources of some inputs, opened one by one."""
-    source = job.source
-    return report.good(
-        open_sources(in_order(names, source), source.shape, job.container, advance, job.limits)
-    )
 
 
 def pick_up(

@@ -10,6 +10,7 @@ from typing import Any
 
 from eventlog.core.errors import Misuse, Refused
 from eventlog.files.inputs import Advance
+from eventlog.gbase.address import is_live
 from eventlog.jobs.job import Job, load_current
 from eventlog.jobs.report import Report
 from eventlog.log_files.current import CurrentFiles
@@ -18,7 +19,7 @@ from eventlog.sequence.settings import StreamSettings
 from eventlog.sources.source import ChangeSource
 from eventlog.transfer.given import all_given
 from eventlog.transfer.once import OneReading, changes_in_files
-from eventlog.transfer.places import Opening, ReadOn, place_of
+from eventlog.transfer.places import Opening, Read, place_of
 
 
 def open_once(
@@ -29,32 +30,38 @@ def open_once(
     advance: Advance,
     *,
     together: bool = False,
-) -> OneReading:
-    """Return the source of a job, to be read once; `together` hands out whole transactions."""
-    read = place_of(job.source_format, job.place).read
-    with ExitStack() as stack:
-        if read is None:
-            changes, kept = changes_in_files(job, given, current, report, advance), _nothing_to_keep
-        else:
-            answers, kept = read(replace(job, given=given), stack)
-            changes = report.good(answers)
-        return OneReading(changes, kept, stack.pop_all(), together)
+) -> ChangeSource:
+    """Return the source of a job, to be read once; `together` hands out whole transactions of files."""
+    if is_at_source(job):
+        source = open_from_state(Opening(replace(job, given=given), None, report, once=True))
+        assert source is not None
+        return source
+    return OneReading(changes_in_files(job, given, current, report, advance), together)
+
+
+def is_at_source(job: Job) -> bool:
+    """Return whether the place that a job names is that of its source."""
+    if job.source_format == "gbase":
+        return is_live(job.url)
+    return bool(job.place) and place_of(job.source_format, job.place).read is not None
 
 
 def open_from_state(opening: Opening) -> ChangeSource | None:
     """Return the source of a job, to be read on from a state; None for one without positions."""
-    read_on = reader_from_state(opening.job)
-    return None if read_on is None else read_on(opening)
+    read = reader_from_state(opening.job)
+    return None if read is None else read(opening)
 
 
-def reader_from_state(job: Job) -> ReadOn | None:
+def reader_from_state(job: Job) -> Read | None:
     """Return what reads the source of a job on from a state; None for one without positions."""
     if job.settings(StreamSettings).order == "as-is":
-        raise Misuse("--order as-is has no states: they need the sequence")
-    read_on = place_of(job.source_format, job.place).read_on
-    if read_on is None and job.place == "kafka":  # the target is there, and the source elsewhere
-        read_on = place_of(job.source_format, "url" if job.url else "").read_on
-    return read_on
+        raise Misuse(
+            "--order as-is is for files that are read once: states, topics and databases have a sequence"
+        )
+    read = place_of(job.source_format, job.place).read
+    if read is None and job.place == "kafka":  # the target is there, and the source elsewhere
+        read = place_of(job.source_format, "url" if job.url else "").read
+    return read
 
 
 def deliveries(job: Job, state: str | None = None, clock: str = "") -> Iterator[Delivery | Refused]:
@@ -79,7 +86,3 @@ def deliveries(job: Job, state: str | None = None, clock: str = "") -> Iterator[
             refused.clear()
             yield item
         yield from refused
-
-
-def _nothing_to_keep() -> None:
-    """Do nothing, because a file does not keep how far it was read."""

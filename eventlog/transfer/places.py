@@ -1,13 +1,12 @@
 """The registry of places: who reads and writes the records of a format, and where.
 
 A place is asked for by a flag of its own name: `kafka`, or `url` for a server; files have no name.
-What has no entry is read from files once, and written to them.
+What has no entry is read from files once, and written to them; so are files that are read without a state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,18 +15,14 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.files.inputs import Advance
-from eventlog.files.statefile import read_state, write_state
 from eventlog.gbase.address import is_live
 from eventlog.gbase.settings import GbaseSettings
-from eventlog.jobs.job import Job
+from eventlog.jobs.job import Job, only_stream
 from eventlog.jobs.report import Report
-from eventlog.qlik.control import control_table
 from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.settings import StreamSettings
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.source import ChangeSource
-
-Answers = Iterable[Change | Refused]
 
 
 @dataclass(frozen=True)
@@ -38,14 +33,11 @@ class Opening:
     state: str | None
     report: Report
     follow: bool = False  # it is read round after round
-    growing: bool = False  # it is written to one output, as it comes
+    once: bool = False  # it is read from its beginning, and never again
     advance: Advance = lambda size: None  # hears how far the files are read
 
 
-# The changes from the beginning, or from where the place keeps how far they were read; and what is to be
-# called when all of them are written.
-ReadOnce = Callable[[Job, ExitStack], tuple[Answers, Callable[[], None]]]
-ReadOn = Callable[[Opening], ChangeSource]
+Read = Callable[[Opening], ChangeSource]
 WriteAll = Callable[[Iterable[Change], Job], Iterator[Refused]]
 
 
@@ -53,9 +45,7 @@ WriteAll = Callable[[Iterable[Change], Job], Iterator[Refused]]
 class Place:
     """The functions that read and write the records of a format at a place."""
 
-    read: ReadOnce | None = None
-    keeps: bool = False  # whether `read` keeps in the job's state file how far it came
-    read_on: ReadOn | None = None
+    read: Read | None = None  # from a state, once or round after round
     write: WriteAll | None = None
 
 
@@ -64,17 +54,7 @@ def place_of(format_name: str, place: str) -> Place:
     return PLACES.get((format_name, place), Place())
 
 
-def _read_topics(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]]:
-    with extra("kafka", "--kafka"):
-        from eventlog.sources.kafka import Topics
-
-    reading = job.settings(job.source.settings)
-    topics = Topics(job.settings(KafkaSettings), reading.encoding)
-    stack.callback(topics.close)
-    return topics.changes(job.tables, reading, job.settings(StreamSettings)), topics.commit
-
-
-def _read_on_topics(opening: Opening) -> ChangeSource:
+def _read_topics(opening: Opening) -> ChangeSource:
     from eventlog.sources.topics_feed import TopicsFeed
 
     job = opening.job
@@ -98,18 +78,7 @@ def _write_topics(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
     return publish(changes, job.tables, known, kafka)
 
 
-def _read_change_tables(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]]:
-    from eventlog.sources import change_tables
-    from eventlog.sql.connect import connect_any
-
-    reading = job.settings(job.source.settings)
-    engine = connect_any(str(job.url))
-    tasks = _table_names(job, reading.suffix)
-    answers = change_tables.read_tasks(engine, tasks, job.tables, reading, job.settings(StreamSettings))
-    return answers, _nothing_to_keep
-
-
-def _read_on_change_tables(opening: Opening) -> ChangeSource:
+def _read_change_tables(opening: Opening) -> ChangeSource:
     from eventlog.sources import change_tables
     from eventlog.sources.rows_feed import RowsFeed
     from eventlog.sql.connect import connect_any
@@ -117,21 +86,15 @@ def _read_on_change_tables(opening: Opening) -> ChangeSource:
     job = opening.job
     reading = job.settings(job.source.settings)
     engine = connect_any(str(job.url))
-    inputs = [
-        change_tables.StoredTables(engine, task, names, job.tables, reading)
-        for task, names in _table_names(job, reading.suffix)
-    ]
-    return RowsFeed(inputs, job.tables, reading, job.settings(StreamSettings), opening.state)
+    names = _table_names(job, reading.suffix)
+    inputs = change_tables.StoredTables(engine, names, job.tables, reading)
+    stream = job.settings(StreamSettings)
+    return RowsFeed(inputs, job.tables, reading, stream, opening.state, opening.once)
 
 
-def _table_names(job: Job, suffix: str) -> list[tuple[str, list[str]]]:
-    """Return the change tables of each task."""
-    tasks = [("", job.names)] * bool(job.names) + list(job.tasks)
-    return [(task, [_suffixed(name, suffix) for name in names]) for task, names in tasks]
-
-
-def _suffixed(name: str, suffix: str) -> str:
-    return name if name.lower().endswith(suffix.lower()) or control_table(name) else name + suffix
+def _table_names(job: Job, suffix: str) -> list[str]:
+    """Return the change tables of a job; a name may lack its suffix."""
+    return [name if name.lower().endswith(suffix.lower()) else name + suffix for name in job.names]
 
 
 def _write_change_tables(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
@@ -146,42 +109,19 @@ def _write_change_tables(changes: Iterable[Change], job: Job) -> Iterator[Refuse
     return change_tables.write(changes, job.tables, settings.build(job.target.settings, given), engine)
 
 
-def _read_queue(job: Job, stack: ExitStack) -> tuple[Answers, Callable[[], None]]:
-    """Return a LINTER queue, from where the last run left it."""
-
-    from eventlog.linter.changes import QueueReader
-    from eventlog.linter.progress import START, dump_state, load_state
-    from eventlog.sources.queues import rows
-    from eventlog.sources.sql_clock import at_one_moment
-    from eventlog.sql.connect import connect
-
-    (name,) = job.names or ("DISPATCH_QUEUE",)
-    since = START if job.state is None else read_state(job.state, load_state, START)
-    reader = QueueReader(job.tables, job.settings(job.source.settings).reading(), since)
-
-    def keep() -> None:
-        if job.state is not None:
-            write_state(job.state, dump_state(reader.state))
-
-    connection = stack.enter_context(at_one_moment(connect(str(job.url))))
-    waiting = rows(connection, name, since)
-    reader.pass_over(waiting.past)
-    return reader.read(waiting.source), keep
-
-
-def _read_on_queue(opening: Opening) -> ChangeSource:
-    from eventlog.sources.commits_feed import CommitsFeed
+def _read_queue(opening: Opening) -> ChangeSource:
     from eventlog.sources.queues import StoredQueue
+    from eventlog.sources.stream_feed import StreamFeed
     from eventlog.sql.connect import connect
 
     job = opening.job
+    name = only_stream(job, job.names or ("DISPATCH_QUEUE",))
 
-    def opened(name: str, position: Any) -> StoredQueue:
+    def opened(position: Any) -> StoredQueue:
         reading = job.settings(job.source.settings).reading()
         return StoredQueue(lambda: connect(str(job.url)), job.tables, reading, name, position)
 
-    names = job.names or ("DISPATCH_QUEUE",)
-    return CommitsFeed(names, opened, COMMITS["linter"], job.settings(StreamSettings).since, opening.state)
+    return StreamFeed(name, opened, COMMITS["linter"], job.settings(StreamSettings).since, opening.state)
 
 
 def _capture(opening: Opening) -> ChangeSource:
@@ -191,49 +131,31 @@ def _capture(opening: Opening) -> ChangeSource:
     url = str(job.url)
     if not is_live(url):
         raise Misuse(f"{url.partition('://')[0]} is no server whose changes are captured")
-    rows_file = None if job.state is None else job.state.with_name(job.state.name + ".rows")
-    events = job.target_format not in _UPSERTS
-    return CaptureFeed(
-        url, job.names, job.tables, job.given, opening.state, opening.report, events, rows_file
-    )
+    return CaptureFeed(url, job.names, job.tables, job.given, opening.state, opening.report)
 
 
-def _read_on_files(opening: Opening) -> ChangeSource:
+def _read_files(opening: Opening) -> ChangeSource:
     from eventlog.sources.change_table_files import FileTables
     from eventlog.sources.rows_feed import RowsFeed
 
     job = opening.job
     reading, stream = job.settings(job.source.settings), job.settings(StreamSettings)
-    named = [("", job.inputs)] * bool(job.inputs) + list(job.tasks)
-    tasks = [FileTables(job, name, inputs, opening.advance) for name, inputs in named]
-    return RowsFeed(tasks, job.tables, reading, stream, opening.state)
+    return RowsFeed(FileTables(job, opening.advance), job.tables, reading, stream, opening.state)
 
 
-def _read_on_stream(opening: Opening) -> ChangeSource:
-    from eventlog.sources.captured_files import captures
-    from eventlog.sources.growing_stream import FollowedStream
+def _read_stream(opening: Opening) -> ChangeSource:
+    from eventlog.sources.captured_files import capture
 
-    job, reading = opening.job, opening.job.settings(GbaseSettings)
-    if not opening.growing:
-        return captures(job, reading, opening.state, opening.follow, opening.advance)
-    if job.target_format not in _PIECES or len(job.inputs) != 1:
-        raise Misuse("--follow and --state read one gbase stream, and write xds or changes")
-    return FollowedStream(job.inputs[0], job.tables, reading, opening.state, opening.report.refuse)
+    job = opening.job
+    name, reading = only_stream(job, job.inputs), job.settings(GbaseSettings)
+    return capture(job, name, reading, opening.state, opening.follow, opening.advance)
 
 
-def _nothing_to_keep() -> None:
-    """No one else is to know how far was read."""
-
-
-_UPSERTS = ("changes",)  # formats whose readers take a row again that they have
-_PIECES = ("changes", "xds")  # formats that can be written piece by piece
 PLACES: dict[tuple[str, str], Place] = {
-    ("qlik-message", "kafka"): Place(_read_topics, read_on=_read_on_topics, write=_write_topics),
-    ("qlik-table", "url"): Place(
-        _read_change_tables, read_on=_read_on_change_tables, write=_write_change_tables
-    ),
-    ("qlik-table", ""): Place(read_on=_read_on_files),
-    ("linter", "url"): Place(_read_queue, keeps=True, read_on=_read_on_queue),
-    ("gbase", "url"): Place(read_on=_capture),
-    ("gbase", ""): Place(read_on=_read_on_stream),
+    ("qlik-message", "kafka"): Place(_read_topics, _write_topics),
+    ("qlik-table", "url"): Place(_read_change_tables, _write_change_tables),
+    ("qlik-table", ""): Place(_read_files),
+    ("linter", "url"): Place(_read_queue),
+    ("gbase", "url"): Place(_capture),
+    ("gbase", ""): Place(_read_stream),
 }

@@ -1,9 +1,9 @@
-"""A line over time and bars, drawn by the server, with their axes and units."""
+"""A line over time, drawn by the server, with its axes and units."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from eventlog.web.markup import Markup, tag
 from eventlog.web.words import count, duration
@@ -28,33 +28,6 @@ def chart(caption: str, values: Sequence[float], show: Show = count, seconds: fl
     if len(values) > 1:
         drawn += [_label(_LEFT, f"{duration(seconds)} ago", "start"), _label(_WIDTH - _RIGHT, "now", "end")]
     return _figure(said, drawn)
-
-
-def bars(caption: str, counted: Mapping[str, int], kind: str = "") -> Markup:
-    """Draw upright bars in the given order; the names of the first and the last are below."""
-    if not counted:
-        return Markup()
-    top = ceiling(max(counted.values()))
-    width = (_WIDTH - _LEFT - _RIGHT) / len(counted)
-    drawn = list(_scale(top, count))
-    for number, (name, rows) in enumerate(counted.items()):
-        high = (_HEIGHT - _TOP - _BOTTOM) * rows / top
-        drawn.append(
-            tag(
-                "rect",
-                tag("title", f"{name}: {count(rows)}"),
-                x=f"{_LEFT + number * width:.2f}",
-                y=f"{_at(rows / top):.2f}",
-                width=f"{max(width * 0.9, 0.5):.2f}",
-                height=f"{high:.2f}",
-                class_=kind or None,
-            )
-        )
-    names = list(counted)
-    drawn.append(_label(_LEFT, names[0], "start"))
-    if len(names) > 1:
-        drawn.append(_label(_WIDTH - _RIGHT, names[-1], "end"))
-    return _figure(caption, drawn, "wide")
 
 
 def ceiling(most: float) -> float:
@@ -85,7 +58,7 @@ def _label(x: float, text: str, anchor: str) -> Markup:
     return tag("text", text, x=f"{x}", y=_HEIGHT - 6, text_anchor=anchor)
 
 
-def _figure(said: str, drawn: Sequence[Markup], kind: str = "") -> Markup:
+def _figure(said: str, drawn: Sequence[Markup]) -> Markup:
     box = f"0 0 {_WIDTH} {_HEIGHT}"
     image = tag("svg", *drawn, viewBox=box, role="img", aria_label=said)
-    return tag("figure", tag("figcaption", said), image, class_=kind or None)
+    return tag("figure", tag("figcaption", said), image)

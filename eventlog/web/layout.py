@@ -29,11 +29,6 @@ def page(title: str, *content: Node, product: str, places: Iterable[MenuEntry] =
     return _document(title, product, style, _navigation(places, here), content)
 
 
-def paper(title: str, *content: Node, product: str, style: str) -> str:
-    """Return a document in one file: with its style, without script and links."""
-    return _document(title, product, tag("style", Markup(style)), None, content)
-
-
 def _navigation(places: Iterable[MenuEntry], here: str) -> Markup:
     links = [
         link(place.title, place.path, aria_current="page" if place.path == here else None) for place in places

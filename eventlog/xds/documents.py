@@ -13,7 +13,6 @@ from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.tables import Tables
 from eventlog.core.xmlparser import parse
 from eventlog.neutral import refuse
-from eventlog.xds import validity
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 
@@ -58,14 +57,9 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
     yield from tally.warnings()
 
 
-def validate(text: str | bytes) -> None:
-    """Check that a document follows the DTD; the error names the place where it does not."""
-    validity.check(_tree(text))
-
-
 def indent(text: str | bytes) -> str:
     """Return the document as people like to read it."""
-    root = _tree(text)
+    root = parse(text.encode() if isinstance(text, str) else text)
     etree.indent(root)
     return etree.tostring(root, encoding="unicode")
 
@@ -82,11 +76,5 @@ def _named(change: Change, number: int) -> Iterator[tuple[Change, str]]:
 
 
 def finish(text: str, settings: XdsSettings) -> bytes:
-    """Return the bytes of a document: checked and indented as it is wanted, and with an end of line."""
-    if settings.validate:
-        validate(text)
+    """Return the bytes of a document, indented if that is set, and with an end of line."""
     return (indent(text) if settings.pretty else text).encode() + b"\n"
-
-
-def _tree(text: str | bytes) -> etree._Element:
-    return parse(text.encode() if isinstance(text, str) else text)

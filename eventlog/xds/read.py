@@ -10,7 +10,7 @@ from eventlog.core import tablekey, values
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Scalar, one_or_many
 from eventlog.core.errors import EventlogError, NotExpressible, Refused, ValueTooLarge, WrongRow
 from eventlog.core.formats import Source
-from eventlog.core.tables import Column, Table, Tables, joint_reference, reference_key
+from eventlog.core.tables import Column, Table, Tables, reference_key
 from eventlog.xds.settings import XdsFileSettings
 from eventlog.xds.split import Broken, Element, split
 
@@ -131,17 +131,11 @@ class _Event:
 
     def _check_reference(self, element: etree._Element, text: str, column: Column | None) -> None:
         """A row holds a reference's value only: its association must follow from the tables file."""
-        joint = joint_reference(self._tables, column) if column is not None else None
-        if joint is not None and element.get("association-ref") is None:
-            return  # the other columns are not known
         target = reference_key(self._tables, column) if column is not None else None
         key, table, schema = tablekey.read_association(element.get("association-ref", ""))
-        named = joint or (target and target[0])
-        if named is None or column is None or (table, schema) != (named.name, named.schema):
+        if target is None or (table, schema) != (target[0].name, target[0].schema):
             raise NotExpressible(f"a reference to {table}: state it under `references` in the tables file")
-        own = dict(column.by)[column.name] if joint or target is None else target[1]
-        pairs = dict(tablekey.read(key))
-        if pairs.get(own) != text or pairs.keys() != set(named.key):
+        if dict(tablekey.read(key)) != {target[1]: text}:
             raise NotExpressible(f"the reference names {key}, but its value is {text!r}")
 
     def _key(self) -> Key:

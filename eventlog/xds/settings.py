@@ -15,7 +15,6 @@ class XdsSettings:
         1, "times as seconds since 1970 (1), as digits (2) or as ISO text (3)", choices=("1", "2", "3")
     )
     pretty: bool = setting(False, "indent documents for people")
-    validate: bool = setting(False, "check every document against the DTD before it leaves")
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,5 +74,4 @@ def _elements(pieces: Iterable[bytes], parser: Parser, number: int, max_event: i
                 return
         if size > max_event:
             raise InvalidDocument(f"an event is over {max_event} bytes (the setting max-record)")
-    parser.close()
     raise InvalidDocument("the document is cut short")

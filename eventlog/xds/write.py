@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Self
+from collections.abc import Callable, Sequence
 
 from eventlog.core import tablekey, values
-from eventlog.core.change import ABSENT, Change, Field, Key, Op, Scalar, Side, Undecoded, scalars
+from eventlog.core.change import ABSENT, Change, Field, Op, Scalar, Side, Undecoded, scalars
 from eventlog.core.errors import NotExpressible
-from eventlog.core.tables import Column, Table, Tables, joint_reference, plain_name, reference_key
+from eventlog.core.tables import Column, Table, Tables, plain_name, reference_key
 from eventlog.core.values import Kind
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.shape import Shapes
@@ -56,8 +54,8 @@ class EventWriter:
         """Return the content of an element of that name after the association."""
         writer = self._writers.get(change[1:3]) or self._writer(change)
         if name == "modify":
-            return writer.modify_attrs(change.fields, change.key)
-        return writer.add_attrs(change.fields, change.key) if name == "add" else ""
+            return writer.modify_attrs(change.fields)
+        return writer.add_attrs(change.fields) if name == "add" else ""
 
     def around(self, name: str, change: Change, event_id: str, body: str) -> str:
         """Return the element of that name with that body."""
@@ -98,7 +96,6 @@ class _TableWriter:
         self._association_end = content(self.association_end) + "</association>"
         spell = spelling(tables, table, change.table)
         self._attributes = _Attributes(self._table, tables, settings.time_syntax, spell, renders)
-        self._joint = _JointReferences.of(self._table, tables, self._attributes, spell)
 
     def event(self, name: str, change: Change, event_id: str, body: str) -> str:
         """Return the element of an event."""
@@ -119,14 +116,14 @@ class _TableWriter:
             )
         return self._table.dump_key(change.key)
 
-    def add_attrs(self, fields: Sequence[Field], key: Key) -> str:
+    def add_attrs(self, fields: Sequence[Field]) -> str:
         """Return the add-attr elements of an insert: null gives none."""
-        attributes = self._joint.within(fields, key) if self._joint else self._attributes
+        attributes = self._attributes
         return "".join([attributes[f.column].add(f.after) for f in fields if f.after is not None])
 
-    def modify_attrs(self, fields: Sequence[Field], key: Key) -> str:
+    def modify_attrs(self, fields: Sequence[Field]) -> str:
         """Return the modify-attr elements of an update, without what is unchanged or was not captured."""
-        attributes = self._joint.within(fields, key) if self._joint else self._attributes
+        attributes = self._attributes
         body = "".join([attributes[column].modify(before, after) for column, before, after in fields])
         if not body and fields and all(after is ABSENT for _, _, after in fields):
             raise NotExpressible("what the row held after the update was not captured")
@@ -136,14 +133,13 @@ class _TableWriter:
 class _Attribute:
     """One attribute of a class: its tags, and how its values are rendered."""
 
-    __slots__ = ("_add", "_gone", "_modify", "_render", "_replace")
+    __slots__ = ("_add", "_modify", "_render", "_replace")
 
-    def __init__(self, name: str, render: Render, gone: Render | None = None) -> None:
+    def __init__(self, name: str, render: Render) -> None:
         self._add = f'<add-attr attr-name="{attribute(name)}">'
         self._modify = f'<modify-attr attr-name="{attribute(name)}">'
         self._replace = f"{self._modify}<remove-all-values/><add-value>"
         self._render = render
-        self._gone = gone or render  # how a value is rendered that goes
 
     def add(self, after: Side) -> str:
         if after is ABSENT:
@@ -154,25 +150,19 @@ class _Attribute:
         """Return the modification; nothing if both sides are equal, or the new one was not captured."""
         if before is ABSENT and isinstance(after, str):
             return f"{self._replace}{self._render(after)}</add-value></modify-attr>"
-        if after is ABSENT or (before == after and self._stays(before)):
+        if after is ABSENT or before == after:
             return ""
         if before is ABSENT:
             gone = "<remove-all-values/>"
         else:
-            gone = (
-                "" if before is None else f"<remove-value>{self._values(before, self._gone)}</remove-value>"
-            )
+            gone = "" if before is None else f"<remove-value>{self._values(before)}</remove-value>"
         come = "" if after is None else f"<add-value>{self._values(after)}</add-value>"
         return f"{self._modify}{gone}{come}</modify-attr>"
 
-    def _stays(self, side: Side) -> bool:
-        """Return whether a value that is the same before and after means the same."""
-        return self._gone is self._render or self._values(side) == self._values(side, self._gone)
-
-    def _values(self, side: Side, render: Render | None = None) -> str:
+    def _values(self, side: Side) -> str:
         if isinstance(side, str):
-            return (render or self._render)(side)
-        return "".join(map(render or self._render, scalars(side)))
+            return self._render(side)
+        return "".join(map(self._render, scalars(side)))
 
 
 class _Silent(_Attribute):
@@ -201,66 +191,8 @@ class _Attributes(dict[str, _Attribute]):
         column = self._table.column(name)
         render = self._renders(column, self._tables, self._time_syntax, self._spell)
         kind = _Silent if name in self._table.key else _Attribute
-        made = self[name] = kind(self.published(column) if column else name, render)
+        made = self[name] = kind(self._spell(column.published) if column else name, render)
         return made
-
-    def published(self, column: Column) -> str:
-        """Return the attribute's name."""
-        return self._spell(column.published)
-
-
-class _JointReferences:
-    """The columns of a table that together refer to rows of another one.
-
-    The meaning of a value depends on the values of the other columns, so its association is written only if
-    the change contains them.
-    """
-
-    def __init__(
-        self, table: Table, targets: Mapping[str, Table], attributes: _Attributes, spell: Spell
-    ) -> None:
-        self._table = table
-        self._targets = targets
-        self._attributes = attributes
-        self._spell = spell
-
-    @classmethod
-    def of(cls, table: Table, tables: Tables, attributes: _Attributes, spell: Spell) -> Self | None:
-        """Return those of a table; None if it has none."""
-        found = {name: joint_reference(tables, column) for name, column in table.columns.items()}
-        targets = {name: target for name, target in found.items() if target is not None}
-        return cls(table, targets, attributes, spell) if targets else None
-
-    def within(self, fields: Sequence[Field], key: Key) -> Mapping[str, _Attribute]:
-        """Return how the attributes of one change are written."""
-        named = {(c.name if (c := self._table.column(name)) else name): value for name, value in key}
-        before = named | {field.column: field.before for field in fields}
-        after = named | {field.column: field.after for field in fields}
-        made = {field.column: self._attributes[field.column] for field in fields} | {
-            name: self._attributes[name] for name, _ in key
-        }
-        for name in self._targets.keys() & made.keys() - set(self._table.key):
-            column = self._table.columns[name]
-            come, gone = self._renderer(column, after), self._renderer(column, before)
-            made[name] = _Attribute(self._attributes.published(column), come, gone)
-        return made
-
-    def _renderer(self, column: Column, beside: Mapping[str, Side]) -> Render:
-        """Return how a value is rendered with these other values."""
-        if column.multivalued:  # the pairs of its values with the others are unknown
-            return partial(_render_dn, column.kind, "")
-        target, own = self._targets[column.name], {theirs: mine for mine, theirs in column.by}
-        sides = [(name, own[name], beside.get(own[name], ABSENT)) for name in target.key]
-        if any(side is None or side is ABSENT or isinstance(side, tuple) for _, _, side in sides):
-            return partial(_render_dn, column.kind, "")
-        pairs = [
-            (self._spell(name), values.dump(self._table.columns[mine].kind, side))
-            for name, mine, side in sides
-            if not (side is None or side is ABSENT or isinstance(side, tuple))
-        ]
-        schema = target.schema and self._spell(target.schema)
-        association = tablekey.write_association(tablekey.write(pairs), self._spell(target.name), schema)
-        return partial(_render_dn, column.kind, f' association-ref="{attribute(association)}"')
 
 
 def spelling(tables: Tables, table: Table | None, written: str) -> Spell:
@@ -275,8 +207,6 @@ def renderer(column: Column | None, tables: Tables, time_syntax: int, spell: Spe
         return _render_by_value
     if (reference := reference_key(tables, column)) is not None:
         return _reference_renderer(column, *reference, spell)
-    if joint_reference(tables, column) is not None:
-        return partial(_render_dn, column.kind, "")
     if column.kind in values.TIMES:
         return _time_renderer(column.kind, time_syntax)
     if column.kind in (Kind.STRING, Kind.PADDED):
@@ -320,10 +250,6 @@ def _reference_renderer(column: Column, target: Table, key: str, spell: Spell) -
         return f'<value type="dn" association-ref="{association}">{content(text)}</value>'
 
     return render
-
-
-def _render_dn(kind: Kind, reference: str, value: Scalar) -> str:
-    return f'<value type="dn"{reference}>{content(values.dump(kind, value))}</value>'
 
 
 def _render_by_value(value: Scalar) -> str:

@@ -24,7 +24,7 @@ from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
 from eventlog.fold import Rules
-from eventlog.jobs.job import Job, in_order
+from eventlog.jobs.job import Job
 from eventlog.log_files.current import keyed
 from eventlog.transfer.given import all_given
 from eventlog.xds.settings import XdsSettings
@@ -85,7 +85,7 @@ class Backlog:
 
     @property
     def brief(self) -> bool:
-        """Whether nothing but the texts of documents is written, in any order."""
+        """Return whether nothing but the texts of documents is written, in any order."""
         return self.order != "log" and self.job.output_container is None
 
     def reading(self, answerable: Sequence[Table]) -> LogReading:
@@ -205,15 +205,8 @@ def _converted(spark: Any, backlog: Backlog) -> Any:
         streams = [files]
     if source.name in SELF_CONTAINED:
         streams = [[file] for file in files]
-    ordered = [_in_order(stream, job) for stream in streams]
     convert = Convert(job, backlog.given, backlog.order == "sequence")
-    return read_streams(spark, ordered, source.shape, job.limits, convert, LINES)
-
-
-def _in_order(stream: Sequence[InputFile], job: Job) -> list[InputFile]:
-    """Return the files of a stream, those that describe others first."""
-    files = {file.name: file for file in stream}
-    return [files[name] for name in in_order(tuple(files), job.source)]
+    return read_streams(spark, streams, source.shape, job.limits, convert, LINES)
 
 
 # --- what is written

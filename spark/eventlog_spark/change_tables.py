@@ -32,19 +32,16 @@ from eventlog_spark.result_rows import FrameForm
 def changes_of_tables(
     frames: Mapping[str, Any], tables: Tables, settings: TableSettings, form: FrameForm, partitions: int
 ) -> Any:
-    """Return the changes of the change tables of a task, by their names, read in so many tasks.
+    """Return the changes of change tables, by their names, read in so many tasks.
 
     Masks whose byte order is to be found are looked at first, at once.
     """
     sequencer = RowSequencer(tables, settings)
     for name, frame in frames.items():
         check_single_values(frame)
-        before = sequencer.readers
         source: Source[Row] = Source(name, name, tuple(frame.columns), [])
-        for wrong in sequencer.parse(0, source):
+        for wrong in sequencer.parse(source):
             raise Misuse(wrong.reason if isinstance(wrong, Refused) else name)
-        if sequencer.readers == before:
-            raise Misuse(f"{name} is a control table, and no change table")
     records = [_records(frame, at, sequencer, settings) for at, frame in enumerate(frames.values())]
     if settings.mask_order == "auto":
         for at, frame in enumerate(frames.values()):
@@ -52,7 +49,7 @@ def changes_of_tables(
     together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), records)
     cells = [f"t{at}" for at in range(len(frames))]
     ordered = in_ranges(together, partitions, *cells).select("source", "number", *cells)
-    return joined(ordered, _join(sequencer, tables, ordered), form)
+    return joined(ordered, RangeJoin(sequencer, _RowsOfTables(sequencer), tables), form)
 
 
 def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> Any:
@@ -67,7 +64,6 @@ def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettin
     table = sequencer.table_of(at)
     places = {
         "kind": f.lit(ITEM),
-        "task": f.lit(sequencer.task_of(table)),
         "seq": seq,
         "behind": seq == "",
         "table": f.lit(table),
@@ -132,28 +128,3 @@ def _rows_of(batch: pa.RecordBatch, at: int) -> Iterator[Row]:
     cells = batch.column(f"t{at}").filter(pc.equal(batch.column("source"), at))
     names = [field.name for field in cells.type]
     return iter(rows_of(PlacedBatch(0, pa.RecordBatch.from_arrays(cells.flatten(), names=names))))
-
-
-def _join(sequencer: RowSequencer, tables: Tables, ordered: Any) -> RangeJoin:
-    """Return what joins these sorted rows.
-
-    If only U rows with their B rows prove the byte order of some masks, read all of them first.
-    """
-    records = _RowsOfTables(sequencer)
-    if sequencer.needs_pairs:
-        for seen in answers_of(ordered, _LookAtPairs(sequencer, records)):
-            for table, proof in enumerate(seen):
-                sequencer.also(table, proof)
-    return RangeJoin(sequencer, records, tables)
-
-
-@dataclass(frozen=True)
-class _LookAtPairs:
-    """A task that returns what U rows with their B rows prove of the byte order of masks, table by table."""
-
-    sequencer: RowSequencer
-    records: _RowsOfTables
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.sequencer.look_at_pairs(row for row in self.records(batches) if not isinstance(row, Refused))
-        yield answer(self.sequencer.seen)

@@ -198,7 +198,7 @@ def _fold(reading: LogReading, form: FrameForm, brief: bool) -> FoldToRows | Fol
     """Return the task that folds: by column, unless times order the events or documents are indented."""
     if not isinstance(form, Documents) or reading.rules.handle_future_events:
         return FoldToRows(reading, form)
-    plain = form.settings.pretty or form.settings.validate
+    plain = form.settings.pretty
     return FoldToRows(reading, form) if plain else FoldToDocuments(reading, form, brief=brief)
 
 

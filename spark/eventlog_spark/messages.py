@@ -28,7 +28,6 @@ from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.sequenced import SequencePlace, WantedStretch
 from eventlog.qlik.sequenced_messages import (
     MessageSequencer,
-    Numbers,
     SequencedMessage,
     sequence_of,
     stated,
@@ -39,8 +38,7 @@ from eventlog_spark.message_frames import message_rows, messages_of, source_name
 from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, RangeJoin, in_ranges, joined
 from eventlog_spark.result_rows import FrameForm, FrameRow
 
-MessageTable = tuple[str, str | None, str]  # the task, the schema, the table
-_UNNAMED_TASK: Final = (0, "")  # the inputs of no named task
+MessageTable = tuple[str | None, str]  # the schema, the table
 _BLOCK: Final = 1000  # offsets
 _PLACE: Final = ("topic", "partition", "offset")
 _IN_JSON: Final = (b'"MD"', b"\\u004", b"044d44", b"044D44", b"\0")  # one is in all metadata messages
@@ -50,7 +48,6 @@ _READ: Final = pa.schema(
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("number", pa.int64()),
-        ("task", pa.int32()),
         ("seq", pa.string()),  # of a row of a full load and of a block: the greatest before it in the block
         ("behind", pa.bool_()),
         ("table", pa.string()),
@@ -74,7 +71,7 @@ def changes_of_messages(
     placed = kafka.withColumn("offset", f.coalesce("offset", f.monotonically_increasing_id() + 1))
     block = f.floor(f.col("offset") / _BLOCK)
     placed = placed.repartition(partitions, "topic", "partition", block).sortWithinPartitions(*_PLACE)
-    read = _ReadBlocks(way.reading(), way.numbers(metadata), name, settings.encoding)
+    read = _ReadBlocks(way.reading(), name, settings.encoding)
     items = _after_greatest(placed.mapInArrow(read, from_arrow_schema(_READ)), partitions)
     ordered = in_ranges(items, partitions, "kind", "item")
     return joined(ordered, way.join(), form)
@@ -124,7 +121,6 @@ class _ReadBlocks:
     """Reads messages, block by block."""
 
     reading: ReadMessages
-    tasks: dict[str, int]
     name: str
     encoding: str
 
@@ -138,14 +134,14 @@ class _ReadBlocks:
             source = source_of(self.name, self.encoding, (topic, partition), group)
             for number, record in enumerate(self.reading.changes(reader, source, stretch)):
                 if isinstance(record, Refused):
-                    yield REFUSED, topic, partition, number, 0, "", False, None, pack(record)
+                    yield REFUSED, topic, partition, number, "", False, None, pack(record)
                     continue
-                (task, *table), message = record
+                table, message = record
                 if message is not None:
-                    place = self.tasks.get(task, 0), message.place.seq, message.place.behind, repr(table)
+                    place = message.place.seq, message.place.behind, repr(table)
                     yield ITEM, topic, partition, message.number, *place, pack(tuple(message[1:]))
             last = (block + 1) * _BLOCK - 1
-            yield FACTS, topic, partition, last, 0, stretch.mark().greatest, True, None, b""
+            yield FACTS, topic, partition, last, stretch.mark().greatest, True, None, b""
 
 
 def _block(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -165,7 +161,7 @@ class ReadMessages:
 
     def stretch(self) -> WantedStretch:
         """Return what gives the messages of a source their places."""
-        return WantedStretch(0, 0, "", self.settings.until)
+        return WantedStretch(0, "", self.settings.until)
 
     @staticmethod
     def changes(
@@ -182,7 +178,7 @@ class ReadMessages:
             elif change is not None:
                 place = stretch.place(sequence_of(change), 0)
                 message = None if place is None else with_place(place, change, source, record)
-                yield (reader.task, change.schema, change.table), message
+                yield (change.schema, change.table), message
 
     def metadata(self, source: Source[Object]) -> list[Metadata]:
         """Return the metadata that are among the messages of a source."""
@@ -195,13 +191,11 @@ class ReadMessages:
 
 
 class Messages:
-    """All messages of a task."""
+    """All messages."""
 
     def __init__(self, tables: Tables, settings: MessageSettings) -> None:
         self._tables = tables
         self._settings = settings
-        self._numbers = Numbers()
-        self._numbers.given(_UNNAMED_TASK)
 
     def learn(self, metadata: Iterable[Metadata]) -> None:
         """Add metadata; of two with one schemaId the later counts."""
@@ -210,10 +204,6 @@ class Messages:
     def reading(self) -> ReadMessages:
         """Return what reads a source."""
         return ReadMessages(self._tables, self._settings)
-
-    def numbers(self, metadata: Iterable[Metadata]) -> dict[str, int]:
-        """Return the numbers of the tasks that metadata name, in their order."""
-        return {known.task: self._numbers.task(_UNNAMED_TASK, known.task) for known in metadata}
 
     def join(self) -> RangeJoin:
         """Return what joins the messages of a range; each contains all that is needed to read it."""

@@ -23,8 +23,8 @@ from eventlog_spark.result_rows import FrameForm, Good, batches_of_changes
 RecordsOf = Callable[[Iterable[pa.RecordBatch]], Iterator[Any]]  # of the batches of a range
 
 ITEM, REFUSED, FACTS = 0, 1, 2  # a record, one that was refused, and facts about a block of records
-ORDER: Final = ("task", "seq", "behind", "table", "source", "number")
-_RANGES: Final = ("task", "time", "load", "at")
+ORDER: Final = ("seq", "behind", "table", "source", "number")
+_RANGES: Final = ("understood", "time", "load", "at")
 
 
 def in_ranges(records: Any, partitions: int, *contents: str) -> Any:
@@ -35,8 +35,8 @@ def in_ranges(records: Any, partitions: int, *contents: str) -> Any:
     """
     loaded = f.col("seq") == ""  # before all changes: it need not stay together
     ranged = records.select(
-        f.when(f.col("kind") == REFUSED, -1).otherwise(f.col("task")).alias("task"),
-        *ORDER[1:],
+        (f.col("kind") != REFUSED).alias("understood"),  # refused ones come first
+        *ORDER,
         f.substring("seq", 1, sequence.TIME).alias("time"),
         f.when(loaded, f.col("source")).alias("load"),
         f.when(loaded & f.col("alone"), f.col("number")).alias("at"),

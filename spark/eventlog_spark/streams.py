@@ -124,7 +124,7 @@ class Convert:
         reading: Any = settings.build(source.settings, self.given)
         tables = self.job.tables
         if self.in_sequence:
-            changes = read_changes(source, tables, reading, StreamSettings(), [("", sources)])
+            changes = read_changes(source, tables, reading, StreamSettings(), sources)
         else:
             changes = source.read(sources, tables, reading)
         found: Iterator[Change] = good(changes)

@@ -24,14 +24,22 @@ from functools import partial
 from pathlib import Path
 
 from eventlog.core.errors import EventlogError
-from eventlog.operate.redriving import How, redrive
+from eventlog.operate.redriving import redrive
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Which
 from tests.chaos.audit import Audit
 from tests.chaos.commands import Commands
 from tests.chaos.receiver import Holes, Moody, Witness, object_of
 from tests.chaos.targets import rows_of
-from tests.chaos.tracked import COMPARE, TrackedTable, Writers, cut_connections, rewrite
+from tests.chaos.tracked import (
+    COMPARE,
+    TrackedTable,
+    Writers,
+    current_reader,
+    cut_connections,
+    restore,
+    rewrite,
+)
 from tests.databases import Database, fresh
 from tests.killable import KILLABLE, Killable
 from tests.proofs.replica import COLUMNS, Row
@@ -201,7 +209,7 @@ class Chaos:
         self._commands.run("redrive", "--all")
 
     def _redrive_here(self) -> None:
-        redrive(self._store, Which(), How())
+        redrive(self._store, Which(), current_reader(self._store))
         time.sleep(self._operators.uniform(0, 3))
 
     def _skip(self) -> None:
@@ -275,6 +283,7 @@ class Chaos:
             process.kill()
             process.wait()
         self._rig.processes.clear()
+        restore(self._rig.engine)
         if self._table.is_compared:
             self._redrive()
         self._start_publisher("--query-limit", "300", "--batch-size", "50", environment={})

@@ -12,7 +12,14 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Tables
+from eventlog.fold import Rules
+from eventlog.publisher.fold import Reader
+from eventlog.publisher.open_log import read_readable
+from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import INSERTS, UPDATES, Choice
+from eventlog.sql.log.store import Store
+from eventlog.xds.settings import XdsSettings
 from tests.databases import Database
 from tests.proofs.replica import COLUMNS, WritersOfRows, value_by_column
 
@@ -26,7 +33,10 @@ REWRITES = {
     ),
     "mariadb": (
         ("alter table usr force, algorithm = copy",),
-        ("alter table usr add more varchar(9), algorithm = copy", "alter table usr drop more"),
+        (
+            "alter table usr add if not exists more varchar(9), algorithm = copy",
+            "alter table usr drop if exists more",
+        ),
     ),
 }
 
@@ -98,12 +108,25 @@ class Writers(WritersOfRows):
         connection.commit()
 
 
+def current_reader(store: Store) -> Reader:
+    """Return what reads the rows of the table as they are now."""
+    with store.engine.connect() as connection:
+        tables = Tables([Catalogue(connection).find("usr").table])
+    return Reader(tables, read_readable(store.engine, store.log, tables), Rules(), XdsSettings())
+
+
 def rewrite(engine: Engine, dice: random.Random) -> None:
     """Rewrite the table, while writers and publishers wait for it."""
     with engine.begin() as connection:
         for statement in dice.choice(REWRITES[engine.dialect.name]):
             connection.execute(text(statement))
         time.sleep(dice.uniform(0, 0.4))
+
+
+def restore(engine: Engine) -> None:
+    """Drop the column that a server which was killed between two statements has left."""
+    with engine.begin() as connection:
+        connection.execute(text("alter table usr drop column if exists more"))
 
 
 def cut_connections(engine: Engine) -> None:

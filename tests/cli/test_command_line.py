@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,20 +22,12 @@ pytestmark = pytest.mark.quick
 LOG = HEADER + "1,4,usr,idu=1,,,\n"
 
 
-@pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    made = Shell(tmp_path_factory.mktemp("commands"))
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def shell(started: Shell, tmp_path: Path) -> Shell:
+def shell(tmp_path: Path) -> Shell:
     """Return a shell for commands in a folder of their own."""
     (tmp_path / "usr.toml").write_text(USR)
     (tmp_path / "in.csv").write_text(LOG)
-    started.folder = tmp_path
-    return started
+    return Shell(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -90,9 +90,8 @@ TAKEN_ALONG = {
     "install": {"--log-time"},
     "uninstall": {"--log-time"},
     "compare": {"--trim-char"},  # of the gbase that is read
-    "convert": {"--loopback-rows"},
     "deliver": {"--files-per-batch", "--csv-delimiter", "--csv-quote", "--csv-null"},
-    "explain": {"--loopback-rows", "--insert-query-back", "--max-changes", "--association"},
+    "explain": {"--insert-query-back", "--max-changes", "--association"},
 }
 CASES = {
     "convert": OF_ROWS
@@ -123,7 +122,6 @@ CASES = {
         "--header-time-format": (FROM_CT, "--header-time-format epoch"),
         "--until": (FROM_CT, f"--until {SECOND}"),
         "--before-images": (CT, "--no-before-images"),
-        "--partition-length": (CT, "--partition-length 60"),
         "--server": (MESSAGES, "--server one"),
         "--task": (MESSAGES, "--task one"),
         "--last-sequence": (CT, f"--last-sequence {SECOND}"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,19 +15,11 @@ pytestmark = pytest.mark.quick
 STRANGE = HEADER + "1,4,strange,id=1,,,\n"
 
 
-@pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    made = Shell(tmp_path_factory.mktemp("hints"))
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def shell(started: Shell, tmp_path: Path) -> Shell:
+def shell(tmp_path: Path) -> Shell:
     (tmp_path / "usr.toml").write_text(USR)
     (tmp_path / "log.csv").write_text(STRANGE)
-    started.folder = tmp_path
-    return started
+    return Shell(tmp_path)
 
 
 @pytest.mark.parametrize("words", ["convert --to xds", "explain"])

@@ -31,15 +31,6 @@ def entry(number: int, kind: int, column: str | None, new: str | None) -> Entry:
     return Entry(number, "N", kind, "2025-03-23T10:57:19", None, "usr", "idu=1", column, None, new)
 
 
-def test_a_reference_of_several_columns_names_its_row() -> None:
-    tables = tablesfile.read(TABLES)
-    entries = [entry(1, 1, "land", "at"), entry(2, 1, "town", "Graz"), entry(3, 1, "fname", "Jack")]
-    found = Engine(tables, Rules(), XdsSettings()).events(as_rows(entries))
-    expected = plain_way(tables, Rules(), (), lambda _: lookup, EventWriter(tables, XdsSettings()))(entries)
-    assert found.texts.to_pylist() == expected.texts
-    assert "land=at+name=Graz" in expected.texts[0]
-
-
 def test_a_row_of_an_unread_column_speaks_beside_a_query_back() -> None:
     tables = tablesfile.read(
         '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(9)" }\n'

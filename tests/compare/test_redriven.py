@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from lxml import etree
 from sqlalchemy import text
 
-from eventlog.operate.redriving import How, redrive
 from eventlog.operate.upkeep import skip
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
-from eventlog.sql.log.upkeep import Which
 from eventlog.sql.queries import each_row_looked_up
 from eventlog.xds.answers import Level, Status
 from tests.compare.rig import Crash, Life, life
@@ -32,7 +30,7 @@ ROW = st.tuples(st.just("row"), st.sampled_from(KEYS), TEXTS, TEXTS)
 GONE = st.tuples(st.just("gone"), st.sampled_from(KEYS))
 LEVELS = st.sampled_from(["retry", "error", "error", "warning", "fatal", "crash"])
 ANSWER = st.tuples(st.just("answer"), st.sampled_from(KEYS), LEVELS)
-REDRIVE = st.tuples(st.just("redrive"), st.booleans())
+REDRIVE = st.just(("redrive",))
 SKIP = st.just(("skip",))
 PUBLISH = st.sampled_from([("send",), ("poll",), ("cycle",)])
 STEPS = st.lists(
@@ -109,10 +107,6 @@ def content(world: World) -> dict[str, Values]:
     return {key: {n: {value} for n, value in row.items() if value is not None} for key, row in named.items()}
 
 
-def redrive_all(world: World, *, as_query_back: bool = False) -> None:
-    redrive(world.store, Which(), How(as_query_back=as_query_back))
-
-
 def skip_all(world: World) -> set[str]:
     """Skip what failed or is new; the objects."""
     with world.engine.connect() as connection:
@@ -143,8 +137,8 @@ def do(
             getattr(publisher, word)()
         case ("answer", idu, mood):
             receiver.moods[f"idu={idu}"] = mood
-        case ("redrive", as_query_back):
-            redrive_all(world, as_query_back=as_query_back)
+        case ("redrive",):
+            world.redrive()
         case ("skip",):
             skipped |= skip_all(world)
         case _:
@@ -160,23 +154,23 @@ OLD_RETURNS = [  # an event is redriven and sent between two polls, and its row 
         ("cycle",),
         ("poll",),
     ),
-    *(("redrive", False), ("send",), ("row", 0, "a", None), ("cycle",)),
+    *(("redrive",), ("send",), ("row", 0, "a", None), ("cycle",)),
 ]
 SUPERSEDED = [  # an event failed, and its row returned before it is redriven
     *(("row", 0, "a", "a"), ("cycle",), ("row", 0, "b", "a"), ("answer", 0, "error"), ("cycle",)),
-    *(("row", 0, "a", "a"), ("cycle",), ("redrive", False), ("send",), ("cycle",)),
+    *(("row", 0, "a", "a"), ("cycle",), ("redrive",), ("send",), ("cycle",)),
 ]
 ADDED_AFTER_ALL = [  # an add failed, its row left, and then the add was redriven
-    *(("row", 0, "a", "a"), ("answer", 0, "error"), ("cycle",), ("gone", 0), ("cycle",), ("redrive", False)),
+    *(("row", 0, "a", "a"), ("answer", 0, "error"), ("cycle",), ("gone", 0), ("cycle",), ("redrive",)),
     *(("send",), ("cycle",)),
 ]
 DELETED_AFTER_ALL = [  # a delete failed, its row came back, and then the delete was redriven
     *(("row", 0, "a", "a"), ("cycle",), ("gone", 0), ("answer", 0, "error"), ("cycle",)),
-    *(("row", 0, "a", "a"), ("cycle",), ("redrive", False), ("send",), ("cycle",)),
+    *(("row", 0, "a", "a"), ("cycle",), ("redrive",), ("send",), ("cycle",)),
 ]
 FAILED_AGAIN = [
     *(("row", 0, "a", "a"), ("cycle",), ("row", 0, "b", "b"), ("answer", 0, "error"), ("cycle",), ("poll",)),
-    *(("answer", 0, "error"), ("redrive", False), ("send",), ("row", 0, "a", "b"), ("cycle",)),
+    *(("answer", 0, "error"), ("redrive",), ("send",), ("row", 0, "a", "b"), ("cycle",)),
 ]
 SKIPPED_WHILE_NEW = [
     *(("row", 0, "a", "a"), ("cycle",), ("row", 0, "b", "a"), ("poll",), ("skip",), ("row", 0, "c", "a")),
@@ -251,7 +245,7 @@ def settle(world: World, receiver: SetReceiver, facts: dict[str, Any]) -> None:
     receiver.moods.clear()
     with life(world, receiver, **facts) as publisher:
         quieten(publisher, receiver)
-        redrive_all(world)
+        world.redrive()
         quieten(publisher, receiver)
 
 

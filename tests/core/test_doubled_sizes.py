@@ -17,9 +17,8 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import Refused
 from eventlog.files import jsonlines
 from eventlog.fold import Rules, plan
-from eventlog.web.receiver import rules
 from eventlog.web.receiver.archive import Archive
-from eventlog.web.receiver.receiver import receiver
+from eventlog.web.receiver.receiver import Receiver
 from eventlog.web.server import HttpReply, Request
 from eventlog.xds.settings import XdsSettings
 from tests.columnar.test_parity import as_rows
@@ -77,7 +76,7 @@ def object_page() -> Iterator[Callable[[int], Work]]:
                 f'<modify-attr attr-name="phone"><add-value>{values}</add-value></modify-attr></modify>'
             )
             archive = archives.enter_context(closing(Archive(":memory:")))
-            answer = receiver(archive, rules.read(""), lambda: "2025-03-23 10:57:19.000")
+            answer = Receiver(archive, lambda: "2025-03-23 10:57:19.000")
             answer(Request("POST", "/", body=nds(event)))
             return lambda: answer(Request("GET", "/object", query={"association": "idu=1,table=usr"}))
 

@@ -14,9 +14,8 @@ from eventlog import Change, Field, Op
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
-from eventlog.web.receiver import rules
 from eventlog.web.receiver.archive import Archive
-from eventlog.web.receiver.receiver import receiver
+from eventlog.web.receiver.receiver import Receiver
 from eventlog.web.server import Request
 from tests.core import test_linear_time as known
 from tests.growth import MOST, Work, growth
@@ -174,7 +173,7 @@ PAGES = ("/", "/document/1", "/object")
 @pytest.mark.parametrize("documents", [several_events, several_documents, several_attributes, several_values])
 def test_pages_of_the_receiver(page: str, documents: Callable[[int], list[bytes]]) -> None:
     def prepare(size: int) -> Work:
-        answer = receiver(Archive(":memory:"), rules.read(""), lambda: "2025-03-23 10:57:19.000")
+        answer = Receiver(Archive(":memory:"), lambda: "2025-03-23 10:57:19.000")
         for document in documents(size):
             answer(Request("POST", "/", body=document))
         return lambda: answer(Request("GET", page, query={"association": "idu=1,table=usr"}))
@@ -185,7 +184,7 @@ def test_pages_of_the_receiver(page: str, documents: Callable[[int], list[bytes]
 @pytest.mark.parametrize("documents", [several_events, several_attributes, several_values])
 def test_a_document_that_comes(documents: Callable[[int], list[bytes]]) -> None:
     def prepare(size: int) -> Work:
-        answer = receiver(Archive(":memory:"), rules.read(""), lambda: "2025-03-23 10:57:19.000")
+        answer = Receiver(Archive(":memory:"), lambda: "2025-03-23 10:57:19.000")
         return lambda: [answer(Request("POST", "/", body=document)) for document in documents(size)]
 
     assert growth(prepare, 3_000) < MOST

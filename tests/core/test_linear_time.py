@@ -24,7 +24,7 @@ from eventlog.gbase.schema import read_schema
 from eventlog.linter import types as linter
 from eventlog.original import export, jdbc, lookup, secrets
 from eventlog.qlik import mask, sequence, sqltypes
-from eventlog.qlik.headertimes import check_form, read_header_time
+from eventlog.qlik.headertimes import read_header_time
 from eventlog.sql.dialects import DIALECTS
 from eventlog.web.receiver import incoming
 from eventlog.xds import answers, split
@@ -184,9 +184,8 @@ TEXTS: dict[str, Read] = {
     "dump": lambda text: list(read_dump([text.encode()], 1 << 22)),
     "mask": mask.load,
     "change_seq": sequence.check,
-    "header time": lambda text: read_header_time(text, "%d-%b-%y %I.%M.%S.%f %p %z"),
+    "header time": lambda text: read_header_time(text, "iso"),
     "header time since 1970": lambda text: read_header_time(text, "epoch-millis"),
-    "form of header times": check_form,
     "record_id": entry.read_record_id,
     "event_time": entry.read_event_time,
     "display name": lambda text: lookup.find("", text),

@@ -31,22 +31,9 @@ ADDRESS = read_address("informix://cdc@localhost:9088/shop?server=ol1")
 
 def capture(world: World, state: Path | None = None, **more: Any) -> Capture:
     names = more.pop("names", NAMES)
-    events = more.pop("events", False)
     settings = CaptureSettings(**more)
     since = state.read_text() if state and state.exists() else None
-    rows_file = state.with_name("state.rows") if state else None
-    return Kept(
-        state,
-        world,
-        ADDRESS,
-        names,
-        Tables(),
-        GbaseSettings(),
-        settings,
-        since=since,
-        events=events,
-        rows_file=rows_file,
-    )
+    return Kept(state, world, ADDRESS, names, Tables(), GbaseSettings(), settings, since=since)
 
 
 class Kept(Capture):
@@ -100,19 +87,6 @@ class Copy:
             else:
                 rows[change.after["k"]] = change.after["v"]
 
-    def events(self, changes: Iterable[Change]) -> None:
-        """Apply changes as a consumer of single events: no insert of an existing row, no update of another
-        row.
-        """
-        for change in changes:
-            rows = self.rows.setdefault(f"shop:{change.schema}.{change.table}", {})
-            if change.op in (Op.INSERT, Op.SNAPSHOT):
-                assert change.after["k"] not in rows, change
-            else:
-                assert rows.pop(change.before["k"]) == change.before["v"], change
-            if change.op is not Op.DELETE:
-                rows[change.after["k"]] = change.after["v"]
-
 
 def at_work(seed: int, lag: int = 2) -> World:
     """Return a server with rows and with transactions that are open."""
@@ -147,14 +121,6 @@ def test_rows_and_changes_together_are_the_tables(seed: int, lock: str) -> None:
     assert copy.tables == world.tables
 
 
-@pytest.mark.parametrize("lock", LOCKS)
-@pytest.mark.parametrize("seed", range(12))
-def test_events_are_reported_once(seed: int, lock: str) -> None:
-    world, copy = at_work(seed), Copy()
-    copy.events(to_the_end(world, capture(world, snapshot=lock, events=True)))
-    assert copy.tables == world.tables
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_a_capture_that_is_stopped_anywhere_goes_on_without_loss(seed: int, tmp_path: Path) -> None:
     world, copy = at_work(seed), Copy()
@@ -178,7 +144,7 @@ def test_a_server_that_hides_sysmaster_is_locked_for_the_moment() -> None:
         assert 'lock table "own".t2 in share mode' in world.statements[:activated]
 
 
-def test_changes_that_a_snapshot_may_show_are_marked() -> None:
+def test_a_row_of_a_snapshot_is_not_marked() -> None:
     world = World(NAMES, 1, steps=0)
     known = world.begin()
     world.change(known, NAMES[0], 3)

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -65,16 +64,12 @@ def test_a_second_run_goes_on_in_the_same_file(server: Server, tmp_path: Path) -
     assert keys((tmp_path / "out.jsonl").read_text()) == [("snapshot", 1), ("insert", 2)]
 
 
-def test_documents_are_of_events_that_are_reported_once(server: Server, tmp_path: Path) -> None:
-    tables = tmp_path / "tables.toml"
-    tables.write_text(
-        '[tables.t1]\nschema = "own"\nkey = ["k"]\ncolumns = { k = "integer", v = "varchar" }\n'
-    )
+def test_a_change_that_the_snapshot_shows_too_comes_again_marked(server: Server) -> None:
     server.world.server.full_rows.add("shop:own.t1")
     server.insert(1)  # in the log that the stream begins with, and in the snapshot
-    code, out, _ = server.run("--once", "--to", "xds", "--tables", str(tables))
-    assert code == 0
-    assert out.count("<add ") == 1
+    code, out, _ = server.run("--once")
+    assert (code, keys(out)) == (0, [("snapshot", 1), ("insert", 1)])
+    assert [line["extra"].get("overlap") for line in map(json.loads, out.splitlines())] == [None, True]
 
 
 def test_what_is_refused_is_out_before_the_state_passes_it_over(server: Server, tmp_path: Path) -> None:
@@ -132,20 +127,6 @@ def test_an_error_of_the_server_ends_it_with_one(server: Server) -> None:
     code, out, err = server.run("--once")
     assert (code, out) == (1, "")
     assert "CDC_E_NOTAB" in err
-
-
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    made = Shell(tmp_path_factory.mktemp("shell"))
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def shell(process: Shell, tmp_path: Path) -> Shell:
-    """Runs commands in a folder of the test's own."""
-    process.folder = tmp_path
-    return process
 
 
 def test_without_a_jar_it_says_where_one_is(shell: Shell) -> None:

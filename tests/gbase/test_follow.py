@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eventlog.core.errors import InvalidValue, Misuse, Refused
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.records import Error, Number
 from eventlog.gbase.settings import GbaseSettings
-from eventlog.gbase.transactions import Position
-from eventlog.sequence.delivery import Delivery
-from eventlog.sources.growing_stream import FollowedStream, Growing
+from eventlog.gbase.transactions import START
+from eventlog.jobs.job import Job
+from eventlog.sources.captured_files import capture
+from eventlog.sources.growing_stream import Growing
+from eventlog.sources.stream_feed import StreamFeed
 from tests.gbase.helpers import HERE, T1, StreamBuilder
 
 pytestmark = pytest.mark.quick
@@ -31,29 +35,26 @@ def stream(count: int) -> bytes:
     return built.data
 
 
-def followed(
-    name: str,
-    refused: list[Refused],
-    state: str | None = None,
-    wait: Callable[[], bool] | None = None,
-    **given: Any,
-) -> FollowedStream:
-    return FollowedStream(name, Tables(), GbaseSettings(**given), state, refused.append, wait)
+def followed(path: Path, *, state: str | None = None, follow: bool = True, **given: Any) -> StreamFeed:
+    job = Job("gbase", "changes", (str(path),))
+    return capture(job, str(path), GbaseSettings(**given), state, follow, lambda size: None)
 
 
-def changes(source: FollowedStream, follow: bool) -> Iterator[object]:
-    for delivery in source.round(follow):
-        assert isinstance(delivery, Delivery)
-        yield from (change.after["c1"] for change in delivery.changes)
+def changes(source: StreamFeed, refused: list[Refused], wait: Callable[[], bool]) -> Iterator[object]:
+    """Yield the values of all changes, round after round."""
+    with closing(source):
+        while True:
+            for item in source.round(True):
+                if isinstance(item, Refused):
+                    refused.append(item)
+                else:
+                    yield from (change.after["c1"] for change in item.changes)
+            if source.ended or not wait():
+                return
 
 
-def read(source: FollowedStream, follow: bool = False) -> list[object]:
-    """Return the values of all changes of a round."""
-    return list(changes(source, follow))
-
-
-def values(path: Path, endless: bool = False, wait: Callable[[], bool] | None = None) -> list[object]:
-    return read(followed(str(path), [], wait=wait), endless)
+def values(path: Path, wait: Callable[[], bool] = lambda: False, **given: Any) -> list[object]:
+    return list(changes(followed(path, **given), [], wait))
 
 
 def test_a_file_is_read_on_as_it_grows(tmp_path: Path) -> None:
@@ -67,7 +68,7 @@ def test_a_file_is_read_on_as_it_grows(tmp_path: Path) -> None:
             file.write(piece)
         return bool(piece)
 
-    assert values(path, endless=True, wait=grow) == [0, 1, 2]
+    assert values(path, wait=grow) == [0, 1, 2]
 
 
 def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
         return True
 
     with pytest.raises(Misuse, match="became shorter"):
-        values(path, endless=True, wait=shrink)
+        values(path, wait=shrink)
 
 
 def test_a_file_that_is_emptied_and_written_longer_is_an_error(tmp_path: Path) -> None:
@@ -94,9 +95,9 @@ def test_a_file_that_is_emptied_and_written_longer_is_an_error(tmp_path: Path) -
         return looks.pop(0)
 
     with pytest.raises(Misuse, match="was written anew"):
-        values(path, endless=True, wait=rewrite)
+        values(path, wait=rewrite)
     path.write_bytes(stream(1))
-    growing = Growing(str(path), Tables(), GbaseSettings(), Position())
+    growing = Growing(str(path), Tables(), GbaseSettings(), START)
     assert len(list(growing.answers(True))) == 1
     path.write_bytes(others)
     with pytest.raises(Misuse, match="was written anew"):
@@ -120,24 +121,21 @@ def test_a_file_that_is_replaced_is_an_error(tmp_path: Path) -> None:
         return step != "end"
 
     with pytest.raises(Misuse, match="was replaced"):
-        values(path, endless=True, wait=replace)
+        values(path, wait=replace)
 
 
 def test_a_second_run_brings_only_what_is_new(tmp_path: Path) -> None:
-    path, position = tmp_path / "capture", '{"restart": 13, "delivered": 13}'
+    path = tmp_path / "capture"
     path.write_bytes(stream(2))
-    source = followed(str(path), [])
-    assert read(source) == [0, 1]
-    assert source.state == position
+    source = followed(path, follow=False)
+    assert list(changes(source, [], lambda: False)) == [0, 1]
+    state = json.dumps(
+        {"stream": str(path), "position": {"restart": 13, "delivered": 13}, "last": [13, "1@11"]}
+    )
+    assert source.state == state
     path.write_bytes(stream(4))
-    assert read(followed(str(path), [], position)) == [2, 3]
-    assert read(followed(str(path), [], source.state)) == [2, 3]
-
-
-@pytest.mark.parametrize("text", ["[]", '{"restart": 1e400, "delivered": 1}'])
-def test_a_state_that_is_none_is_an_error(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InvalidValue, match="the state of a stream"):
-        followed(str(tmp_path / "capture"), [], text)
+    assert values(path, state=state, follow=False) == [2, 3]
+    assert values(path, state=state) == [2, 3]
 
 
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
@@ -145,20 +143,29 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(stream(2),))
     writer.start()
-    assert values(path, endless=True) == [0, 1]
+
+    def wait() -> bool:
+        writer.join(0.05)
+        return True
+
+    assert values(path, wait=wait) == [0, 1]
     writer.join()
 
 
-def test_a_dump_is_followed_too() -> None:
-    name = str(HERE / "dump.txt")
-    assert read(followed(name, [], framed=True)) == [15]
+def test_a_dump_is_read_on_from_a_state() -> None:
+    assert values(HERE / "dump.txt", follow=False, framed=True) == [15]
+
+
+def test_a_dump_is_not_followed() -> None:
+    with pytest.raises(Misuse, match="a dump is read to its end"):
+        values(HERE / "dump.txt", framed=True)
 
 
 def test_the_reading_ends_where_a_length_is_unsound(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(stream(1) + bytes(40))
     refused: list[Refused] = []
-    assert read(followed(str(path), refused), follow=True) == [0]
+    assert list(changes(followed(path), refused, lambda: pytest.fail("it went on"))) == [0]
     assert "header size is 0" in refused[-1].reason
 
 
@@ -170,11 +177,12 @@ def session_over(path: Path) -> None:
 def test_an_error_that_ends_the_session_stops_a_live_reading_behind_what_came_before(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     session_over(path)
-    source = followed(str(path), [], wait=lambda: pytest.fail("it went on"))
+    source = followed(path)
     found: list[object] = []
     with pytest.raises(SessionOver, match=r"-83790.*flags 1"):
-        found.extend(changes(source, follow=True))
-    assert (found, source.state) == ([4], '{"restart": 3, "delivered": 3}')
+        found.extend(changes(source, [], lambda: pytest.fail("it went on")))
+    assert found == [4]
+    assert json.loads(source.state or "")["position"] == {"restart": 3, "delivered": 3}
 
 
 def test_an_error_in_a_file_is_reported_with_flag_and_code_and_ends_nothing(tmp_path: Path) -> None:
@@ -182,7 +190,7 @@ def test_an_error_in_a_file_is_reported_with_flag_and_code_and_ends_nothing(tmp_
     session_over(path)
     path.write_bytes(path.read_bytes() + StreamBuilder().say(Error(0, -83712)).data)
     refused: list[Refused] = []
-    read(followed(str(path), refused))
+    list(changes(followed(path, follow=False), refused, lambda: False))
     ended, warned = refused
     assert "-83790" in ended.reason
     assert "flags 1" in ended.reason

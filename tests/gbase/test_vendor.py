@@ -1,4 +1,4 @@
-"""The vendor's own client decodes our bytes to our values; `bench vendor` lists the differences."""
+"""The vendor's own client decodes our bytes to our values; `vendor` lists the differences."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from tests.commands import ROOT
 pytestmark = pytest.mark.quick
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(find_spec("jpype") is None, reason="the extra informix is not installed")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_vendors_client_says_the_same(seed: int) -> None:
     judges.java("informix")
     done = subprocess.run(
-        [sys.executable, "-m", "eventlog", "bench", "vendor", "--seed", str(seed)],
+        [sys.executable, "-m", "tests.gbase.vendor", "--seed", str(seed)],
         cwd=ROOT,
         env=os.environ,
         capture_output=True,

@@ -1,6 +1,6 @@
 """What the JDBC transport makes of Java's values and errors, run in a process of its own: a JVM starts once.
 
-The driver is played by objects of ours, for the real one is not ours to ship: `bench/vendor.py` takes that.
+The driver is played by objects of ours, for the real one is not ours to ship: `vendor` takes that.
 """
 
 from __future__ import annotations

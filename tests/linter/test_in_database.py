@@ -87,7 +87,7 @@ def test_what_is_removed_while_a_queue_is_read_is_read_whole(tmp_path: Path, eng
 
     convert(job(tmp_path, engine), Report(send), CLOCK)
     reported = [json.loads(line)["op"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert reported == ["insert", "update"]
+    assert reported == ["insert", "insert", "update"]
 
 
 def test_columns_that_differ_in_case_alone_are_misuse(tmp_path: Path, postgres: Database) -> None:

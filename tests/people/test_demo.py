@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.demo.backlog import HOW, BacklogFailed, ReadySpark
+from eventlog.demo import backlog
 from eventlog.demo.output import Narrator
 from eventlog.demo.story import CROWD, STEPS
 
@@ -195,18 +195,18 @@ def test_with_keep_the_database_stays_until_somebody_ends_it(folder: str) -> Non
     assert processes_in(folder) == []
 
 
-def test_without_spark_its_remedy_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ReadySpark(tmp_path, wanted=True).tell(Narrator(fast=True))
-    assert capsys.readouterr().out.split() == HOW.split()  # it is cut at words
-    ReadySpark(tmp_path, wanted=False).tell(Narrator(fast=True))
-    assert capsys.readouterr().out == ""
+def test_without_spark_its_remedy_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlog, "_has_spark", lambda: False)
+    backlog.show_backlog(Narrator(fast=True), tmp_path)
+    assert capsys.readouterr().out.split() == backlog.HOW.split()  # it is cut at words
 
 
 @pytest.mark.long
 def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
-    with ReadySpark(tmp_path, wanted=True, rows=500) as backlog:
-        backlog.tell(Narrator(fast=True))
+    backlog.show_backlog(Narrator(fast=True), tmp_path, rows=500)
     reported = capfd.readouterr().out
     assert "eventlog: 500 rows in" in reported
     assert "WARN" not in reported
@@ -214,9 +214,8 @@ def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFix
 
 
 @pytest.mark.long
-def test_what_spark_says_is_reported_when_it_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_spark_says_is_reported_when_it_fails(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     (tmp_path / "documents").write_text("in the way")
-    with ReadySpark(tmp_path, wanted=True, rows=10) as backlog, pytest.raises(BacklogFailed):
-        backlog.tell(Narrator(fast=True))
-    assert "documents" in capfd.readouterr().out
+    with pytest.raises(backlog.BacklogFailed, match="documents"):
+        backlog.show_backlog(Narrator(fast=True), tmp_path, rows=10)

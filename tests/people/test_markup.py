@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.redaction import visible
-from eventlog.web.chart import bars, ceiling, chart
+from eventlog.web.chart import ceiling, chart
 from eventlog.web.layout import clipped, page, table
 from eventlog.web.markup import Markup, address, render, tag
 from eventlog.web.words import are, count, duration
@@ -85,14 +85,6 @@ def test_a_chart_tells_its_values_in_words_too() -> None:
     assert ">1 min 40 s</text>" in drawn  # the axis ends at a round number: 100 s
     assert 'points="72.0,128.0 232.0,21.8 392.0,74.9"' in drawn
     assert "Pending: nothing measured yet<" in chart("Pending", [])
-
-
-def test_bars_are_named_by_the_first_and_the_last() -> None:
-    drawn = Elements(bars("Rows a day", {"2025-03-23": 19_330, "2025-03-24": 5}))
-    assert [name for name, _ in drawn.seen].count("rect") == 2
-    assert "2025-03-23: 19 330" in drawn.text
-    assert drawn.text.endswith("2025-03-232025-03-24")
-    assert bars("Rows a day", {}) == ""
 
 
 @pytest.mark.parametrize(

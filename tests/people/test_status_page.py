@@ -179,7 +179,7 @@ def test_an_event_is_shown_and_redriven_whole_and_then_what_became_of_it(watched
     body = urlencode({"token": TOKEN, "act": "redrive"}).encode()
     assert watched.client.ask("POST", "/errors/2", body)[0] == 200
     assert watched.letters() == "NN"
-    assert "sent" in watched.client.get("/errors/1")
+    assert "its object is gone" in watched.client.get("/errors/1")
     watched.publisher.cycle()
     assert "its status is S" in watched.client.get("/errors/2")
 

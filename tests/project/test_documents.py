@@ -56,7 +56,7 @@ def name(page: Path) -> str:
 
 SESSIONS = [(name(page), *step) for page in PAGES for step in steps(page, "console")]
 STORIES = [page for page in PAGES if steps(page, "shell-session")]
-FOR_PEOPLE = ("quick-start", "identity-engineers", "data-engineers", "operators", "faq")
+FOR_PEOPLE = ("quick-start", "identity-engineers", "data-engineers", "operators", "troubleshooting")
 # Commands of these pages without output, and what runs them.
 ELSEWHERE = {
     "make demo": (".ci/installs", 'make -C "$work/clone" demo'),

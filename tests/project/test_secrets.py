@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +27,14 @@ ESCAPE = "\x1b]0;owned\x07\x9b31m"
 LEGAL = "\x9b31mowned"  # XML can hold it
 
 
-@pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    made = Shell(tmp_path_factory.mktemp("secrets"))
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def shell(started: Shell, tmp_path: Path) -> Shell:
+def shell(tmp_path: Path) -> Shell:
     """Return a shell in a folder with a log whose names and values contain control sequences."""
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "usr.toml").write_text(USR)
     (folder / "log.csv").write_text(HEADER + f"1,2,usr,idu=1,fname,a,{LEGAL}\n2,4,{ESCAPE},idu=1,,,\n")
-    started.folder = folder
-    return started
+    return Shell(folder)
 
 
 @pytest.mark.parametrize(

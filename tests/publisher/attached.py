@@ -24,7 +24,6 @@ PLAIN = dict.fromkeys(COLUMNS, "varchar(200)") | {
 NUMERIC = {"record_id": "numeric(20)", "event_type": "numeric(3)"}
 PADDED = {
     "status": "char(4)",
-    "event_type": "char(3)",
     "perpetrator": "char(30)",
     "table_name": "char(30)",
     "table_key": "char(60)",
@@ -35,18 +34,9 @@ PADDED = {
 SHAPES: dict[str, dict[str, str]] = {
     "as the manual has it": {"record_id": "integer"},
     "numbers of Oracle": NUMERIC,
-    "numbers without a scale": {"record_id": "numeric(30,6)", "event_type": "numeric(12,4)"},
-    "doubles": {"record_id": "double precision", "event_type": "double precision"},
-    "texts": {"record_id": "varchar(30)", "event_type": "varchar(10)", "status": "varchar(10)"},
     "padded": PADDED,
-    "padded numbers": PADDED | {"record_id": "char(20)"},
-    "a date": {"event_time": "date"},
-    "a time as text": {"event_time": "varchar(40)"},
     "unlimited texts": dict.fromkeys(COLUMNS[4:], "text") | {"record_id": "bigint"},
 }
-ZONED = {"postgresql": "timestamp with time zone", "mariadb": "timestamp(6)", "mysql": "timestamp(6)"}
-
-
 DEFAULTS: dict[str, Any] = {"status": "N", "event_type": 6, "event_time": "2025-03-23", "table_name": "usr"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import opened
 from eventlog.sql.log.pending import Selection, pending_statement
 from tests.databases import Database
-from tests.publisher.attached import NUMERIC, PADDED, SHAPES, ZONED, Attached
+from tests.publisher.attached import NUMERIC, PADDED, SHAPES, Attached
 from tests.sql.test_pick_up_plan import SERIES, plan
 
 pytestmark = pytest.mark.quick
@@ -21,9 +22,9 @@ def key(number: object, **more: Any) -> dict[str, Any]:
     return {"record_id": number, "table_key": f"idu={number}"} | more
 
 
-@pytest.fixture(params=[*SHAPES, "a time with its zone"])
-def shape(request: pytest.FixtureRequest, database: Database) -> dict[str, str]:
-    return SHAPES.get(request.param) or {"event_time": ZONED[database.dialect.name]}
+@pytest.fixture(params=[*SHAPES])
+def shape(request: pytest.FixtureRequest) -> dict[str, str]:
+    return SHAPES[request.param]
 
 
 def test_a_log_of_other_types_is_published(engine: Engine, database: Database, shape: dict[str, str]) -> None:
@@ -66,8 +67,6 @@ def test_an_attached_log_writes_canonical_associations_where_that_is_set(
 def test_the_pick_up_of_other_types_scans_an_index(
     engine: Engine, database: Database, shape: dict[str, str]
 ) -> None:
-    if "char" in shape.get("record_id", "") and not database.dialect.indexes_expressions:
-        pytest.skip(f"{database.dialect.title} has no index on an expression: limits.md says so")
     log = Attached(engine, database.dialect, shape)
     log.call("install")
     columns = ", ".join(map(log.column, ("record_id", "status", "event_type", "event_time", "table_key")))
@@ -95,11 +94,7 @@ def test_the_pick_up_of_other_types_scans_an_index(
 
 
 ODD: list[tuple[dict[str, str], dict[str, Any], str]] = [
-    (SHAPES["texts"], {"event_type": "six"}, "event_type is 'six', not an integer"),
-    (SHAPES["texts"], {"event_type": "0"}, "event_type is 0, not 1 to 8"),
-    (SHAPES["doubles"], {"event_type": 2.5}, "event_type is 2.5, not an integer"),
-    (SHAPES["numbers without a scale"], {"event_type": 2.5}, "event_type is 2.5000, not an integer"),
-    (SHAPES["a time as text"], {"event_time": "23.3.2025"}, "event_time: '23.3.2025'"),
+    ({}, {"event_type": 0}, "event_type is 0, not 1 to 8"),
     (NUMERIC, {"event_type": None}, "event_type is null"),
     (NUMERIC, {"event_time": None}, "event_time is null"),
     (NUMERIC, {"table_name": None}, "table_name is null"),
@@ -155,44 +150,13 @@ def test_rows_without_table_or_key_cost_only_themselves_wherever_a_pick_up_is_cu
     assert sent.count("<add ") == 4  # both rows of the first object in one
 
 
-TIMES = {
-    "2025-03-23 10:00:00": "S",
-    "2025-03-23T10:00:00.123456": "S",
-    "2025-03-23": "S",
-    "2025-03-23 10:00:00\n": "E",
-    "2025-03-23 10:00:00.1234567890123": "S",
-    "2025-02-30": "E",
-    "never": "E",
-    "": "E",
-    None: "E",
-}
-
-
-@pytest.mark.parametrize("many", [0, 300], ids=["by column", "by row"])
-def test_times_are_texts(
-    engine: Engine, database: Database, many: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("stored", "ids"), [("bigint", [None, 0, -1]), ("numeric(20)", [None, 0, -1, 2**63])], ids=str
+)
+def test_rows_without_a_usable_record_id_are_left_alone_and_counted(
+    engine: Engine, database: Database, stored: str, ids: list[Any]
 ) -> None:
-    monkeypatch.setattr("eventlog.sql.log.pending.MANY", many)
-    log = Attached(engine, database.dialect, SHAPES["a time as text"])
-    log.call("install")
-    log.write(*(key(number, event_time=time) for number, time in enumerate(TIMES, 1)))
-    assert log.call("run", "--once").exit_code == 0
-    assert log.letters() == {f"idu={number}": letter for number, letter in enumerate(TIMES.values(), 1)}
-
-
-UNUSABLE: list[tuple[str, list[Any], str]] = [
-    ("bigint", [None, 0, -1], "null"),
-    ("numeric(30,6)", [None, 0, -1, 1.5, 2**63], "1.500000"),
-    ("double precision", [None, 0, -1, 1.5, 2.0**53 + 2, 2.0**63], "1.5"),
-    ("varchar(30)", [None, "0", "-1", "1.5", "one", "", str(2**63), "9" * 30], "'one'"),
-]
-
-
-@pytest.mark.parametrize(("kept", "ids", "reported"), UNUSABLE, ids=[kept for kept, *_ in UNUSABLE])
-def test_rows_without_a_usable_record_id_are_excluded_and_shown(
-    engine: Engine, database: Database, kept: str, ids: list[Any], reported: str
-) -> None:
-    log = Attached(engine, database.dialect, {"record_id": kept}, key=False)
+    log = Attached(engine, database.dialect, {"record_id": stored}, key=False)
     log.change("insert into usr values (1, 'Jack', 'Frost')")
     log.call("install")
     log.write(*({"record_id": number, "table_key": f"bad={n}"} for n, number in enumerate(ids)), key(1))
@@ -200,62 +164,29 @@ def test_rows_without_a_usable_record_id_are_excluded_and_shown(
     letters = log.letters()
     assert letters.pop("idu=1") == "S"
     assert letters == {f"bad={n}": "N" for n in range(len(ids))}
-    shown = log.output("errors")
-    assert reported in shown
-    assert shown.count("bad=") == len(ids)
     assert f"{len(ids)} pending rows have no usable record_id" in log.output("check")
     assert log.facts("status")["pending"] == 0
-    assert log.facts("status")["unusable"] == len(ids)
-    assert "no usable record_id" in log.output("explain", "--table", "usr", "--key", "bad=1")
 
 
-def test_numbers_with_blanks_and_noughts_are_numbers(engine: Engine, database: Database) -> None:
-    log = Attached(engine, database.dialect, SHAPES["texts"])
-    log.change("insert into usr values (1, 'Jack', 'Frost')")
-    log.call("install")
-    for n, number in enumerate(("010", " 9", "+11", "0000000000000000000012")):
-        log.write({"record_id": number, "table_key": f"idu={n}", "event_type": " 4 "})
-    assert [line[:8] for line in log.output("explain").splitlines()] == [f"{n:>8}" for n in (9, 10, 11, 12)]
-    assert log.call("run", "--once").exit_code == 0
-    assert set(log.letters().values()) == {"S"}
-
-
-BINARY = {"postgresql": "bytea"}
 REFUSED = {
-    "old_value": BINARY,
-    "table_key": BINARY,
-    "event_time": {"": "bigint"},
-    "record_id": {"": "date"},
-    "event_type": {"": "date"},
-    "status": {"": "date"},
+    "old_value": "integer",
+    "table_key": "date",
+    "event_time": "date",
+    "record_id": "double precision",
+    "event_type": "numeric(5,2)",
+    "status": "integer",
 }
 
 
 def test_what_cannot_be_read_is_named_with_its_type_and_the_remedy(
     engine: Engine, database: Database
 ) -> None:
-    types = {
-        column: among.get(database.dialect.name, among.get("", "blob")) for column, among in REFUSED.items()
-    }
-    log = Attached(engine, database.dialect, types, key=False)
+    log = Attached(engine, database.dialect, REFUSED, key=False)
     for words in (["install"], ["check"], ["run", "--once"], ["status"], ["explain"], ["errors"]):
         reported = log.output(*words)
-        for column, of in types.items():
-            assert f"{column} is {of}" in reported.lower(), (words, reported)
-        assert "alter" in reported
+        for column in REFUSED:
+            assert re.search(rf"{column} is [a-z][^;]+: alter it to ", reported), (words, reported)
         assert log.call(*words).exit_code != 0
-
-
-def test_future_events_need_a_time_that_orders(engine: Engine, database: Database) -> None:
-    log = Attached(engine, database.dialect, {"event_time": "varchar(40)"})
-    log.call("install")
-    for words in (["run", "--once"], ["explain"], ["preview"]):
-        reported = log.output(*words, "--handle-future-events")
-        assert "handle-future-events" in reported
-        assert "event_time is" in reported
-    assert "event_time is" in log.output("install", "--future-events")
-    assert "event_time is" in log.output("purge", "--older-than", "1d")
-    assert "event_time is" in log.output("run", "--once", "--log-time", "local")
 
 
 def test_case_and_padding_tell_letters_and_users_apart(engine: Engine, database: Database) -> None:
@@ -267,10 +198,10 @@ def test_case_and_padding_tell_letters_and_users_apart(engine: Engine, database:
         key(2, event_type=4, perpetrator="IDM"),
         key(3, event_type=4, status="n"),
     )
-    done = log.call("run", "--once", "--driver-user", "idm", "--loopback-rows", "leave")
+    done = log.call("run", "--once", "--driver-user", "idm")
     assert done.stdout.count("<delete") == 1
-    assert log.letters() == {"idu=1": "N", "idu=2": "S", "idu=3": "n"}
-    assert log.facts("status")["pending"] == 1
+    assert log.letters() == {"idu=1": "S", "idu=2": "S", "idu=3": "n"}
+    assert log.facts("status")["pending"] == 0
 
 
 def test_a_log_without_any_key_is_finished_too(engine: Engine, database: Database) -> None:
@@ -316,7 +247,7 @@ def test_no_command_ends_in_a_traceback_on_any_log(
         {"record_id": None, "table_key": "idu=1"},
         *({column: None} | {"record_id": n} for n, column in enumerate(PADDED, 1)),
         {"record_id": 20, "event_type": 7, "table_key": "idu=1", "column_name": "fname"},
-        {"record_id": 21, "event_type": "9", "table_key": "=", "status": "?"},
+        {"record_id": 21, "event_type": 9, "table_key": "=", "status": "?"},
     )
     for words in COMMANDS:
         log.call(*words)

@@ -83,6 +83,7 @@ def test_a_stop_ends_a_statement_that_waits(
         until(lambda: documents() == 1)
         write(2)
         until(lambda: documents() == 2)
+        until(lambda: set(world.counts()) <= {"S"})  # what is delivered is finished, not interrupted
         with locked(world, table):
             until(lambda: waiting(world) == 1)
             process.send_signal(number)

@@ -1,4 +1,4 @@
-"""References to rows of other tables: by foreign keys, by the names of view columns, by several columns."""
+"""References to rows of other tables: by foreign keys, and by the names of view columns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def known(world: World, names: str) -> Tables:
     return tables
 
 
-def test_a_reference_of_several_columns(world: World) -> None:
+def test_columns_that_refer_together_are_plain_values_and_check_reports_it(world: World) -> None:
     names = "team member"
     with made(
         world,
@@ -49,16 +49,15 @@ def test_a_reference_of_several_columns(world: World) -> None:
         " foreign key (tsite, tid) references team (site, id))",
     ):
         world.change("insert into team values ('a', 7)")
-        world.change("insert into member values (1, 7, 'a'), (2, null, 'a')")
-        team = known(world, names).get("team")
-        world.write(
-            {"table_name": "member", "table_key": "id=1"}, {"table_name": "member", "table_key": "id=2"}
-        )
-        both, half = texts(world, sync_tables=names)
-        association = f"site=a+id=7,table=team,schema={team.schema}"
-        assert values(both, "tid") == [("dn", association, "7")]
-        assert values(both, "tsite") == [("dn", association, "a")]
-        assert values(half, "tsite") == [("dn", None, "a")]
+        world.change("insert into member values (1, 7, 'a')")
+        known(world, names)
+        world.write({"table_name": "member", "table_key": "id=1"})
+        (event,) = texts(world, sync_tables=names)
+        assert values(event, "tid") == [("int", None, "7")]
+        assert values(event, "tsite") == [("string", None, "a")]
+        url = world.engine.url.render_as_string(hide_password=False)
+        checked = CliRunner().invoke(cli, ["check"], env={"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": names})
+        assert "tsite, tid refer together to" in checked.output
 
 
 def test_a_reference_to_what_is_no_key_is_none(world: World) -> None:
@@ -86,10 +85,9 @@ def test_columns_of_views_refer_to_what_has_the_key(world: World) -> None:
         schema = known(world, names).get("person").schema
         (event,) = texts(world, sync_tables=names)
         assert values(event, "fk_boss") == [("dn", f"pk_idu=1,table=person,schema={schema}", "1")]
-        group = f"pk_site=1+pk_idg=7,table=club,schema={schema}"
         assert [values(event, name) for name in ("fk_s", "fk_g")] == [
-            [("dn", group, "1")],
-            [("dn", group, "7")],
+            [("int", None, "1")],
+            [("int", None, "7")],
         ]
         assert values(event, "fk_x") == [("int", None, "3")]
 
@@ -166,27 +164,6 @@ def test_a_child_that_may_not_be_read_is_an_error_at_start(world: World) -> None
 def own_tables(world: World) -> list[str]:
     names = world.log.names()
     return [names[name] for name in ("log", "state", "batch", "retry", "held", "failed", "notice", "tracked")]
-
-
-def test_a_reference_of_several_columns_of_a_child_is_reported_without_its_association(world: World) -> None:
-    """Leave it out, because the pairs of values of the columns are no longer known."""
-    names = "usr team usr_seat member"
-    with made(
-        world,
-        "create table team (site varchar(9), id integer, primary key (site, id))",
-        "create table member (id integer primary key)",
-        "create table usr_seat (idu integer, tsite varchar(9), tid integer,"
-        " foreign key (idu) references usr (idu), foreign key (tsite, tid) references team (site, id))",
-    ):
-        world.user(1)
-        world.change("update eventlog set status = 'S'")
-        world.change("insert into team values ('a', 7), ('b', 8)")
-        world.change("insert into usr_seat values (1, 'a', 7), (1, 'b', 8)")
-        known(world, names)
-        world.write(key(1))
-        (event,) = texts(world, sync_tables=names)
-        assert sorted(values(event, "usr_seat.tsite")) == [("dn", None, "a"), ("dn", None, "b")]
-        assert sorted(values(event, "usr_seat.tid")) == [("dn", None, "7"), ("dn", None, "8")]
 
 
 def test_the_tables_file_of_a_database_without_a_log_can_be_read(world: World, tmp_path: Path) -> None:

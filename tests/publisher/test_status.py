@@ -9,7 +9,6 @@ from datetime import datetime
 import pytest
 
 from eventlog.core.entry import Letter
-from eventlog.operate.redriving import How, redrive
 from eventlog.operate.upkeep import Purge, purge, skip
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import OutgoingDocument, Reply
@@ -41,8 +40,8 @@ ACTS = {
     "error": (answered(Level.ERROR), "ESWEFnx"),
     "fatal": (answered(Level.FATAL), "FSWEFnx"),
     "retry": (answered(Level.RETRY), "NSWEFnx"),
-    "redrive": (lambda world: redrive(world.store, Which(), How()), "NSWNNnx"),
-    "redrive by id": (lambda world: redrive(world.store, Which(tuple(IDS)), How()), "NSWNNnx"),
+    "redrive": (lambda world: world.redrive(), "NSWNNnx"),
+    "redrive by id": (lambda world: world.redrive(Which(tuple(IDS))), "NSWNNnx"),
     "skip": (lambda world: skip(world.store, IDS, "so it is"), "WSWWWnx"),
     "purge": (lambda world: purge(world.store, Purge(LATER)), "N  EFnx"),
     "purge by name": (lambda world: purge(world.store, Purge(LATER, list(Letter))), "     nx"),

@@ -113,6 +113,32 @@ def test_an_insert_whose_rows_are_far_apart_is_cut(world: World, monkeypatch: py
         assert snapshot.look(Selection(1)).ids == [1, 4]
 
 
+@pytest.mark.parametrize(("bounds", "ids"), [({"AHEAD": 3}, [1, 2, 3, 4]), ({"MOST_BYTES": 30}, [1, 2])])
+def test_an_insert_that_is_cut_is_reported(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    bounds: dict[str, int],
+    ids: list[int],
+) -> None:
+    for name, value in bounds.items():
+        monkeypatch.setattr(f"eventlog.sql.log.cut_inserts.{name}", value)
+    write(world, [(1, 1)] * 6)
+    with world.store.snapshot() as snapshot:
+        assert snapshot.look(Selection(1)).ids == ids
+    assert f"an insert is cut after row {ids[-1]}: its other rows become an event of their own" in caplog.text
+
+
+def test_an_insert_that_is_whole_is_not_reported(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("eventlog.sql.log.cut_inserts.AHEAD", 3)
+    write(world, [(1, 1)] * 3 + [(1, 2)] * 9)
+    with world.store.snapshot() as snapshot:
+        assert snapshot.look(Selection(1)).ids == [1, 2, 3]
+    assert caplog.text == ""
+
+
 def test_what_commits_later_is_another_event(world: World) -> None:
     world.write(key(1, event_type=1, column_name="fname", new_value="a"))
     receiver = Receiver()

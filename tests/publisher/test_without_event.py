@@ -163,6 +163,40 @@ def test_rows_without_an_event_are_finished_while_the_receiver_is_down(finishing
         assert pending(world) == set()
 
 
+@pytest.mark.parametrize("swallowing", [CHANGED, key(1, event_type=7, column_name="fname")])
+@pytest.mark.parametrize("level", [Level.SUCCESS, Level.ERROR])
+def test_a_swallowed_row_of_an_insert_makes_no_second_add(
+    finishing: World, swallowing: dict[str, Any], level: Level
+) -> None:
+    """Finish the value that a query-back reads, also if the next pick-up ends before the query-back."""
+    world = finishing
+    world.user(1, "new", "new")
+    world.write(*ADDED, *(key(number, event_type=4) for number in range(2, 9)), swallowing)
+    replies = iter([ACCEPTED])
+    receiver = Receiver(lambda document: next(replies, unreachable("refused")))
+    with world.publisher(receiver, batch_size=1, retry_wait=0.0, query_limit=20) as publisher:
+        publisher.cycle()
+    assert summaries(receiver)[0] == "add lname"
+    assert pending(world).isdisjoint({1, 2})
+    receiver.answering = lambda document: Reply([Status(level)])
+    with world.publisher(receiver, batch_size=1, retry_wait=0.0, query_limit=2) as publisher:
+        finish_all(world, publisher)
+    assert [summary for summary in summaries(receiver) if summary.startswith("add")] == ["add lname"]
+    assert summaries(receiver)[-1] == "modify fname"
+    assert len(world.failures()) == (8 if level is Level.ERROR else 0)  # of the rows with events
+
+
+def test_only_rows_with_the_letter_of_a_failure_have_a_reason(finishing: World) -> None:
+    world = finishing
+    world.user(1, "new", "new")
+    world.write(*ADDED, CHANGED)
+    receiver = Receiver(fail)
+    world.cycle(receiver)
+    assert summaries(receiver) == ["add lname", "modify fname"]
+    with world.store.upkeep() as upkeep:
+        assert upkeep.failed() == len(world.failures()) == 2
+
+
 class Redriving(NoControl):
     """A control that redrives all failed rows when the cycle asks it for the n-th time whether to stop."""
 

@@ -18,6 +18,7 @@ from sqlalchemy.engine import Engine
 from eventlog.core.settings import build
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
+from eventlog.operate.redriving import Redriven, redrive
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.fold import Reader
@@ -169,6 +170,11 @@ class World:
         with self.engine.connect() as connection:
             tables = Tables([Catalogue(connection).find(name).table for name in names])
         return Reader(tables, read_readable(self.engine, self.log, tables), rules, xds)
+
+    def redrive(self, which: Which | None = None) -> Redriven:
+        """Make failed rows of usr new again."""
+        reader = self.reader(("usr",), Rules(), XdsSettings())
+        return redrive(self.store, which or Which(), reader, rows_are_deleted=self.delete_from_log)
 
     def elect(self, patience: float = 10.0) -> Leader:
         """Return the leader, as soon as the server has noticed that the former one is gone."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from typing import Any
+
+import sqlalchemy as sa
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
@@ -11,6 +14,14 @@ from eventlog.core.formats import Object, Row, Sheet, SheetRow, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import messages, tables
 from eventlog.qlik.message_settings import MessageSettings
+from eventlog.sequence.ordered import read_changes
+from eventlog.sequence.settings import StreamSettings
+from eventlog.sources.change_tables import StoredTables
+from eventlog.sources.kafka import Topics
+from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.rows_feed import RowsFeed
+from eventlog.sources.source import ChangeSource
+from eventlog.sources.topics_feed import TopicsFeed
 
 NONE = Tables()
 HEADERS = (
@@ -85,6 +96,43 @@ def read_messages(values: Iterable[Any], known: Tables = NONE, **settings: Any) 
     objects = [Object(i, v) for i, v in enumerate(values, 1)]
     given = {"table": "" if len(known) == 1 else "t"} | settings  # of messages that name no table
     return list(messages.read([Source("t.jsonl", "t", (), objects)], known, MessageSettings(**given)))
+
+
+def whole_transactions(values: Iterable[Any], known: Tables = NONE) -> list[Change | Refused]:
+    """Return the changes of messages in whole transactions; those of one that lacks messages are refused."""
+    source = Source("t.jsonl", "t", (), [Object(i, v) for i, v in enumerate(values, 1)])
+    reading = MessageSettings(table="" if len(known) == 1 else "t", whole_transactions=True)
+    stream = StreamSettings(open_transactions="refuse")
+    return list(read_changes(messages.FORMAT, known, reading, stream, [source]))
+
+
+def read_store(
+    engine: sa.Engine, names: Sequence[str], known: Tables, reading: tables.TableSettings
+) -> list[Change | Refused]:
+    """Return the changes of change tables in a database, which are read once."""
+    inputs = StoredTables(engine, names, known, reading)
+    return handed_out(RowsFeed(inputs, known, reading, StreamSettings(), None, once=True))
+
+
+def read_topics(
+    kafka: KafkaSettings, encoding: str = "json", *, commit: bool = True, **given: Any
+) -> list[Change | Refused]:
+    """Return the changes of topics, read once without a state."""
+    topics = Topics(kafka, encoding)
+    feed = TopicsFeed(topics, NONE, topics.reading(MessageSettings(**given)), StreamSettings(), None)
+    with closing(feed):
+        found = handed_out(feed)
+        if commit:
+            feed.kept()
+        return found
+
+
+def handed_out(source: ChangeSource) -> list[Change | Refused]:
+    """Return what a round of a source hands out."""
+    found: list[Change | Refused] = []
+    for item in source.round():
+        found += [item] if isinstance(item, Refused) else item.changes
+    return found
 
 
 def write_messages(changes: Iterable[Change], known: Tables = NONE, **settings: Any) -> list[Any]:

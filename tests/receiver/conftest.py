@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.web.receiver import rules
 from eventlog.web.receiver.archive import Archive
-from eventlog.web.receiver.receiver import LARGEST, receiver
+from eventlog.web.receiver.receiver import LARGEST, Receiver
 from eventlog.web.server import CLIENTS, Answerer, PageServer
 
 HOSTILE = "<script>alert(1)</script>\"'&\u202e"
@@ -75,13 +74,13 @@ def served(answer: Answerer, share: int = CLIENTS) -> Iterator[Client]:
 
 
 @contextmanager
-def receiving(folder: Path, reported: str = "", keep: int = 100) -> Iterator[Client]:
-    """A receiver with these rules, whose clock ticks once a document."""
+def receiving(folder: Path, keep: int = 100) -> Iterator[Client]:
+    """A receiver whose clock ticks once a document."""
     archive = Archive(folder / "received.sqlite", keep)
     ticks = itertools.count()
     clock = lambda: f"2025-03-23 10:57:{next(ticks) % 60:02}.000"  # noqa: E731
     try:
-        with served(receiver(archive, rules.read(reported), clock)) as client:
+        with served(Receiver(archive, clock)) as client:
             yield client
     finally:
         archive.close()

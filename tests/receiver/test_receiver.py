@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import socket
 import time
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 
 from eventlog.web.receiver.archive import PAGE, Archive
 from eventlog.web.receiver.incoming import Incoming, ReceivedEvent
-from eventlog.web.receiver.rules import OTHERWISE, Verdict
 from eventlog.web.server import HttpReply, Request
 from eventlog.xds import answers
-from eventlog.xds.answers import Level, Status
+from eventlog.xds.answers import Level
 from eventlog.xds.documents import HEARTBEAT
 from tests.receiver.conftest import ADD, DELETE, HOSTILE, MODIFY, Client, nds, receiving, served
 
@@ -47,9 +45,8 @@ def test_a_heartbeat_is_a_success_and_is_listed(client: Client) -> None:
         (b"", "the body is empty"),
         (b"nonsense", "no nds document begins here"),
         (b'<!DOCTYPE nds [<!ENTITY a "b">]><nds/>', "document type declaration is not accepted"),
-        (b'<nds dtdversion="4.0"><input><add class-name="usr"/></input></nds>', "association"),
         (b'<nds dtdversion="4.0"><input></input></nds><nds/>', "Extra content"),
-        (b'<nds dtdversion="4.0"><input><add>', "Premature end of data"),
+        (b'<nds dtdversion="4.0"><input><add>', "cut short"),
     ],
 )
 def test_what_is_not_valid_is_an_error_with_its_reason_and_is_kept(
@@ -62,57 +59,14 @@ def test_what_is_not_valid_is_an_error_with_its_reason_and_is_kept(
     assert "Not valid" in client.get("/document/1")
 
 
-def test_rules_answer_by_class_key_attribute_and_number_of_tries(tmp_path: Path) -> None:
-    reported = """
-        rule = [
-          { class = "grp", answer = "fatal", text = "no groups" },
-          { operation = "modify", attribute = "fname", value = "Jo*", times = 2, answer = "retry" },
-          { key = "idu=1", operation = "modify", answer = "warning" },
-        ]"""
-    with receiving(tmp_path, reported) as client:
-        assert levels(client.post(ADD, DELETE)) == {"log:1": "success", "log:3": "fatal"}
-        tried = [levels(client.post(MODIFY))["log:2"] for _ in range(3)]
-        assert tried == ["retry", "retry", "warning"]
-        assert "no groups" in client.get("/?status=fatal")
-
-
-@pytest.mark.parametrize(
-    ("answer", "status", "begins"),
-    [("garbage", 200, "\x00"), ("cut", 200, "<nds"), ("empty", 200, ""), ("503", 503, "a rule answers so")],
-)
-def test_rules_spoil_the_answer(tmp_path: Path, answer: str, status: int, begins: str) -> None:
-    with receiving(tmp_path, f'rule = [{{ answer = "{answer}" }}]') as client:
-        given, text, _ = client.ask(
-            "POST", "/", b'<nds dtdversion="4.0"><input>' + ADD.encode() + b"</input></nds>"
-        )
-        assert given == status
-        assert text.startswith(begins)
-        with pytest.raises(Exception, match="answer"):
-            answers.read(text.encode())
-        assert answer in client.get()
-
-
-def test_a_rule_hangs_up(tmp_path: Path) -> None:
-    with receiving(tmp_path, 'rule = [{ answer = "hang-up" }]') as client:
-        with pytest.raises(http.client.RemoteDisconnected):
-            client.post(ADD)
-        assert "hang-up" in client.get()
-
-
-@pytest.mark.parametrize(
-    ("reported", "wrong"),
-    [
-        ("rule = [{}]", "'answer' is missing"),
-        ('rule = [{ answer = "perhaps" }]', "answer is 'perhaps', not one of success, warning"),
-        ('rule = [{ answer = "retry", times = 0 }]', "times is 0"),
-        ('rule = [{ answer = "retry", dealy = 1 }]', "unknown entry 'dealy'"),
-        ("rules = 1", "rules"),
-        ("[[", "answers file"),
-    ],
-)
-def test_a_wrong_rule_is_named(tmp_path: Path, reported: str, wrong: str) -> None:
-    with pytest.raises(Exception, match=wrong.replace("[", r"\[")), receiving(tmp_path, reported):
-        pass
+def test_the_page_sets_the_level_of_the_answers(client: Client) -> None:
+    for level in ("retry", "warning", "error", "fatal", "success"):
+        status, _, headers = client.ask("POST", "/answer", f"level={level}".encode())
+        assert (status, headers["Location"]) == (303, "/")
+        assert levels(client.post(ADD, DELETE)) == {"log:1": level, "log:3": level}
+        assert client.get(f"/?status={level}").count("<tr>") == 3
+        assert f'<option value="{level}" selected>' in client.get()
+    assert client.ask("POST", "/answer", b"level=perhaps")[0] == 400
 
 
 def test_hostile_values_are_text_everywhere(client: Client) -> None:
@@ -186,23 +140,15 @@ def test_the_history_of_an_object_ends_in_what_is_left(client: Client) -> None:
     assert '<td data-label="Values" class="text"><div><div>John</div></div></td>' in page
 
 
-def test_what_was_not_taken_leaves_nothing(tmp_path: Path) -> None:
-    with receiving(tmp_path, 'rule = [{ operation = "modify", answer = "error" }]') as client:
-        client.post(ADD)
-        client.post(MODIFY)
-        page = client.get("/object?association=idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect")
-        assert '<td data-label="Values" class="text"><div><div>Jack</div></div></td>' in page
-        client.post(DELETE)
-        assert "It is deleted." in client.get("/object?association=idg%3D7%2Ctable%3Dgrp")
-
-
-def test_a_document_says_how_often_its_event_was_delivered(client: Client) -> None:
+def test_what_was_not_taken_leaves_nothing(client: Client) -> None:
     client.post(ADD)
-    once = '<dd>once, in document <a href="/document/1">1</a></dd>'
-    assert once in client.get("/document/1")
+    client.ask("POST", "/answer", b"level=error")
     client.post(MODIFY)
-    client.post(ADD)
-    assert "<dd>2 times, in documents " in client.get("/document/3")
+    page = client.get("/object?association=idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect")
+    assert '<td data-label="Values" class="text"><div><div>Jack</div></div></td>' in page
+    client.ask("POST", "/answer", b"level=success")
+    client.post(DELETE)
+    assert "It is deleted." in client.get("/object?association=idg%3D7%2Ctable%3Dgrp")
 
 
 def test_the_oldest_make_room(tmp_path: Path) -> None:
@@ -229,13 +175,9 @@ def test_what_is_not_there_is_said_so(client: Client, path: str) -> None:
 
 def test_ten_thousand_documents_do_not_slow_a_page(tmp_path: Path) -> None:
     archive = Archive(tmp_path / "received.sqlite")
-    with archive.writing() as writer:
-        for number in range(MANY):
-            event = ReceivedEvent("add", "usr", f"idu={number},table=usr", f"log:{number}")
-            status = Status(
-                OTHERWISE.answer if isinstance(OTHERWISE.answer, Level) else Level.ERROR, event.event_id
-            )
-            writer.keep("2025-03-23 10:57:19.000", b"<nds/>", Incoming((event,)), Verdict((status,)))
+    for number in range(MANY):
+        event = ReceivedEvent("add", "usr", f"idu={number},table=usr", f"log:{number}")
+        archive.keep("2025-03-23 10:57:19.000", b"<nds/>", Incoming((event,)), "success", b"<nds/>")
     archive.close()
     with receiving(tmp_path, keep=2 * MANY) as client:
         for path in ("/", "/?class=usr&status=success&key=idu%3D99", "/?before=5000.1", "/?status=error"):

@@ -1,4 +1,4 @@
-"""Captures and queues go on where they were delivered, transaction by transaction, merged by commits."""
+"""Captures and queues go on where they were delivered, transaction by transaction."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.core.change import Change, Field, Op
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.records import Error, Number
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
 from eventlog.linter.columns import DISPATCH
-from eventlog.sequence.commits import COMMITS, by_commit
 from eventlog.sequence.delivery import Delivery
 from eventlog.targets import records
 from eventlog.transfer.convert import convert
@@ -40,11 +38,9 @@ from tests.tiers import drawn
 pytestmark = pytest.mark.quick
 
 
-def capture(transactions: list[list[int]], chance: random.Random, first: int = 0, by: int = 1) -> bytes:
-    """Return a capture of transactions that overlap; its sequences are those from `first` on, each `by`
-    apart.
-    """
-    sequences = iter(range(first, 10**6, by))
+def capture(transactions: list[list[int]], chance: random.Random) -> bytes:
+    """Return a capture of transactions that overlap."""
+    sequences = count()
     built = StreamBuilder().table(7, T1)
     left = [(number, rows.copy(), False) for number, rows in enumerate(transactions, 1)]
     while left:
@@ -76,20 +72,19 @@ WHOLE = st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=3), min_size=
 
 
 @settings(max_examples=drawn(40))
-@given(transactions=WHOLE, others=WHOLE, chance=st.randoms(use_true_random=False))
-def test_every_state_of_merged_captures_goes_on_behind_its_delivery(
-    transactions: list[list[int]], others: list[list[int]], chance: random.Random
+@given(transactions=WHOLE, chance=st.randoms(use_true_random=False))
+def test_every_state_of_a_capture_goes_on_behind_its_delivery(
+    transactions: list[list[int]], chance: random.Random
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "even.bin").write_bytes(capture(transactions, chance, 2, 2))
-        (folder / "odd.bin").write_bytes(capture(others, chance, 1, 2))
-        both = job(folder, "even.bin", "odd.bin")
-        whole = list(found(both))
-        assert sorted(rows for rows, _ in whole) == sorted(transactions + others)
+        (folder / "one.bin").write_bytes(capture(transactions, chance))
+        one = job(folder, "one.bin")
+        whole = list(found(one))
+        assert sorted(rows for rows, _ in whole) == sorted(transactions)
         for number, (_, state) in enumerate(whole):
-            assert list(found(both, state)) == whole[number + 1 :]
-        built = _converted(both)
+            assert list(found(one, state)) == whole[number + 1 :]
+        built = _converted(one)
         assert [change["fields"][0]["after"] for change in built] == [
             one for rows, _ in whole for one in rows
         ]
@@ -97,58 +92,15 @@ def test_every_state_of_merged_captures_goes_on_behind_its_delivery(
         assert commits == sorted(commits)
 
 
-def test_a_transaction_that_stands_in_several_captures_is_taken_once(tmp_path: Path) -> None:
-    """Merge captures of two overlapping sessions; one captured a second table, whose rows are in between."""
-    first = StreamBuilder().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "x")).commit(3, 1)
-    for built in (first, again := StreamBuilder().table(7, T1).table(8, T1)):
-        built.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "x"))
-        if built is again:
-            built.row(Number.INSERT, 6, 1, 8, (3, "x"))
-        built.row(Number.INSERT, 7, 1, 7, (4, "x")).commit(8, 1)
-    again.begin(9, 1).row(Number.INSERT, 10, 1, 7, (5, "x")).commit(11, 1)
-    (tmp_path / "a").write_bytes(first.data)
-    (tmp_path / "b").write_bytes(again.data)
-    for names in (("a", "b"), ("b", "a")):
-        both = job(tmp_path, *names)
-        said: list[Refused] = []
-        once = [change["fields"][0]["after"] for change in _converted(both, said.append)]
-        assert once == [1, 2, 3, 4, 5]
-        assert [(one.where, one.reason, one.fault) for one in said] == [
-            ("table_7", "2 repeated changes are left out", False)
-        ]
-        whole = list(found(both))
-        assert [rows for rows, _ in whole] == [[1], [2, 3, 4], [5]]
-        for number, (_, state) in enumerate(whole):
-            assert list(found(both, state)) == whole[number + 1 :]
-
-
-def test_changes_of_one_sequence_that_differ_both_stay(tmp_path: Path) -> None:
-    for name, value in (("a", 1), ("b", 2)):
-        built = (
-            StreamBuilder().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (value, "x")).commit(3, 1)
-        )
-        (tmp_path / name).write_bytes(built.data)
-    assert [change["fields"][0]["after"] for change in _converted(job(tmp_path, "a", "b"))] == [1, 2]
-
-
-@pytest.mark.long
-def test_many_changes_of_one_sequence_are_reported_apart_in_linear_time() -> None:
-    """Compare a hundred thousand changes in linear time; repeats are counted."""
-    rows = [_inserted(number, "1") for number in range(100_000)]
-    *kept, repeats = by_commit([*rows, rows[0]], COMMITS["gbase"], "")
-    assert kept == rows
-    assert isinstance(repeats, Refused)
-
-
-def test_equal_changes_without_a_sequence_are_no_repeats() -> None:
-    """Keep both, because a table without a key may have two such rows."""
-    rows = [_inserted(1, None), _inserted(1, None)]
-    assert list(by_commit(rows, COMMITS["gbase"], "")) == rows
-
-
-def _inserted(number: int, sequence: str | None) -> Change:
-    fields = (Field("c1", after=number),)
-    return Change(Op.INSERT, None, "t", (), fields, sequence, transaction="7", extra=(("commit", 5),))
+def test_a_run_reads_one_stream(tmp_path: Path) -> None:
+    """Refuse two, because rows of one object may be in both: only `as-is` reads them one after the other."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(capture([[1]], random.Random(1)))
+    both = job(tmp_path, "a", "b")
+    for refused in (lambda: _converted(both), lambda: list(found(both))):
+        with pytest.raises(Misuse, match="a run reads one stream, and there are 2"):
+            refused()
+    assert len(_converted(replace(both, given={"order": "as-is"}))) == 2
 
 
 def _converted(one: Job, tell: Callable[[Refused], None] = lambda refused: None) -> list[Any]:
@@ -198,10 +150,10 @@ def test_since_is_the_number_of_a_commit(tmp_path: Path) -> None:
         list(found(replace(both, given={"since": "x"})))
 
 
-@pytest.mark.parametrize("state", ["", "7", '{"streams": 7}', '{"tasks": {}}'])
+@pytest.mark.parametrize("state", ["", "7", '{"stream": "one.bin"}', '{"tasks": {}}'])
 def test_a_state_that_is_none(tmp_path: Path, state: str) -> None:
     (tmp_path / "one.bin").write_bytes(b"")
-    with pytest.raises(EventlogError, match="is not the state of streams"):
+    with pytest.raises(EventlogError, match="is not the state of a stream"):
         list(found(job(tmp_path, "one.bin"), state))
 
 
@@ -210,13 +162,21 @@ def test_a_capture_that_the_state_does_not_know_tells_nothing_twice(tmp_path: Pa
     data = capture([[1], [2], [3]], random.Random(1))
     (tmp_path / "one.bin").write_bytes(data)
     *_, (_, state) = found(job(tmp_path, "one.bin"))
-    again = job(tmp_path, "one.bin", "again.bin")
+    again = job(tmp_path, "again.bin")
     (tmp_path / "again.bin").write_bytes(data)
     with pytest.raises(EventlogError, match=r"again.bin: it is not in the state.* --since"):
         list(found(again, state))
     last = json.loads(state or "")["last"][0]
     assert list(found(replace(again, given={"since": str(last)}), state)) == []
     assert len(list(found(replace(again, given={"since": "0"}), state))) == 3
+
+
+def test_a_capture_that_goes_on_after_another_is_read_whole(tmp_path: Path) -> None:
+    for name, first in (("one.bin", 1), ("two.bin", 11)):
+        built = StreamBuilder().table(7, T1).begin(first, 1).row(Number.INSERT, first + 1, 1, 7, (first, "x"))
+        (tmp_path / name).write_bytes(built.commit(first + 2, 1).data)
+    *_, (_, state) = found(job(tmp_path, "one.bin"))
+    assert [rows for rows, _ in found(job(tmp_path, "two.bin"), state)] == [[11]]
 
 
 @pytest.mark.parametrize("date", [{}, {"OPER_DATE": "010000000000"}])
@@ -306,14 +266,3 @@ def test_a_session_that_is_over_ends_it_behind_what_came_before(tmp_path: Path) 
     (part,) = (tmp_path / "out").glob("part-*")
     assert part.read_text().count("\n") == 1
     assert any("-83790" in refused.reason for refused in said)
-
-
-def test_a_dump_that_is_followed_stands_in_a_file(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("00")
-    with pytest.raises(Misuse, match="name a file with -o"):
-        convert(
-            replace(job(tmp_path, "a"), given={"framed": True}),
-            Report(lambda refused: None),
-            CLOCK,
-            going=Going(True),
-        )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,19 +14,6 @@ from tests.sequence import exports
 pytestmark = pytest.mark.quick
 
 HEADING = "header__change_seq,header__change_oper,header__change_mask,id,v"
-
-
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    made = Shell(tmp_path_factory.mktemp("shell"))
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def shell(process: Shell, tmp_path: Path) -> Shell:
-    process.folder = tmp_path
-    return process
 
 
 def table(shell: Shell, name: str, *rows: str) -> str:

@@ -65,7 +65,8 @@ def messages(given: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the data messages of a topic, with repeats."""
     settings = {**given, "kafka_group": own_name("reader"), "kafka_timeout": 10.0}
     topics = Topics(KafkaSettings(**settings))
-    objects = [record for source in topics.sources() for record in source.records]
+    sources = (topics.between(at, spot.low, spot.high) for at, spot in topics.spots().items())
+    objects = [record for source in sources for record in source.records]
     topics.close()
     bodies = [one.value["message"] for one in objects if isinstance(one, Object)]
     return [body for body in bodies if body.get("headers")]

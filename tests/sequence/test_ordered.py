@@ -16,7 +16,6 @@ import sqlalchemy as sa
 
 from eventlog.core.change import ABSENT
 from eventlog.core.errors import Misuse, Refused
-from eventlog.core.formats import Placed
 from eventlog.core.tables import Tables
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
@@ -148,15 +147,10 @@ def table(name: str, *rows: str) -> Any:
     return source(columns, *cells, stem=f"{name}__ct")
 
 
-def said(*sources: Any, **more: Any) -> list[str]:
-    """Return what becomes of the sources of one task."""
-    return said_of([("", sources)], **more)
-
-
-def said_of(tasks: list[Any], memory: int = 1 << 20, since: str = "", **settings: Any) -> list[str]:
+def said(*sources: Any, memory: int = 1 << 20, since: str = "", **settings: Any) -> list[str]:
     """Return changes as `update usr 1 a>b`, and reports; a place alone in brackets if others report it."""
     found = []
-    for item in ordered(RowSequencer(Tables(), TableSettings(**settings), since), tasks, memory):
+    for item in ordered(RowSequencer(Tables(), TableSettings(**settings), since), sources, memory):
         if isinstance(item, Refused):
             found.append(f"({item.where})" if item.grouped else item.reason)
         else:
@@ -174,15 +168,6 @@ def test_a_delete_and_an_insert_come_in_their_order() -> None:
 def test_tables_of_a_task_are_one_sequence() -> None:
     one, other = table("usr", "1 I 30 1 a", "4 I 30 2 b"), table("grp", "3 I 30 7 x", "2 I 30 8 y")
     assert said(one, other) == ["insert usr 1 a", "insert grp 8 y", "insert grp 7 x", "insert usr 2 b"]
-
-
-def test_tasks_follow_each_other_and_that_is_said() -> None:
-    found = said_of([("B", [table("usr", "2 I 30 1 a")]), ("A", [table("usr", "1 I 30 2 b")])])
-    assert found == [
-        "the changes of 2 tasks follow each other: they share no sequence",
-        "insert usr 1 a",
-        "insert usr 2 b",
-    ]
 
 
 def test_a_before_image_joins_its_update_in_another_part_of_the_table() -> None:
@@ -292,28 +277,6 @@ def test_since_excludes_and_until_includes() -> None:
 def test_rows_beyond_what_memory_holds_are_sorted_on_disk() -> None:
     rows = [f"{n * 7919 % 1000} I 30 {n} a" for n in range(1000)]
     assert said(table("usr", *rows), memory=20_000) == said(table("usr", *rows))
-
-
-def test_a_pair_proves_the_byte_order_wherever_it_stands() -> None:
-    """Prove the order by the pair alone, whose B row comes last, because both orders are legal."""
-    columns = (*(f"header__{h}" for h in HEADING), *(f"c{i}" for i in range(13)))
-    new = ("a",) * 4 + ("x",) + ("a",) * 8
-    rows = (
-        (exports.seq(2), "U", "1001", "AB", *new),
-        (exports.seq(1), "U", "1001", "AB", *new),
-        (exports.seq(2), "B", "", "AB", *("a",) * 13),
-    )
-    changed = _changed(source(columns, *rows))
-    assert changed == _changed(source(columns, *reversed(rows)))
-
-
-def _changed(one: Any) -> list[list[str]]:
-    found = ordered(RowSequencer(Tables(), TableSettings()), [("", [one])])
-    return [
-        [f.column for f in item.change.fields if f.before != f.after]
-        for item in found
-        if isinstance(item, Placed)
-    ]
 
 
 def test_order_as_is_keeps_the_order_of_the_source(tmp_path: Path) -> None:

@@ -21,14 +21,13 @@ from eventlog.jobs.report import Report
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sequence.topic_progress import TopicChanged
 from eventlog.sequence.transactions import Incomplete
-from eventlog.sources.kafka import Topics
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.source import NotCopied
 from eventlog.targets.kafka_writing import publish
 from eventlog.transfer.convert import convert
 from eventlog.transfer.loop import Going
 from tests.brokers import ADDRESS, JARS, OwnBroker, own_name, settle
-from tests.qlik.helpers import NONE
+from tests.qlik.helpers import NONE, read_topics
 from tests.qlik.test_broker import insert
 from tests.sequence.test_transactions import event
 from tests.support import CLOCK
@@ -328,9 +327,7 @@ def test_a_broker_that_restarts_loses_and_repeats_nothing(tmp_path: Path, broker
             yield insert(number)
 
     assert list(publish(changes(), NONE, MessageSettings(metadata=False), kafka)) == []
-    reading = Topics(kafka)
-    found = list(reading.changes(NONE, MessageSettings()))
-    reading.close()
+    found = read_topics(kafka)
     values = [item.fields[0].after for item in found if not isinstance(item, Refused)]
     assert values == list(range(1, 201))
 

@@ -53,7 +53,7 @@ def read(*partitions: Source[Object], leave: Any = None, policy: str = "stop") -
     """Return the ids of the changes, and the reports."""
     reading = MessageSettings(whole_transactions=True)
     stream = StreamSettings(open_transactions=policy)
-    found = list(read_changes(FORMAT, Tables(), reading, stream, [("", partitions)], leave))
+    found = list(read_changes(FORMAT, Tables(), reading, stream, partitions, leave))
     ids = [int(str(item.fields[0].after)) for item in found if isinstance(item, Change)]
     return ids, [item.reason for item in found if isinstance(item, Refused)]
 
@@ -115,7 +115,7 @@ GAP = partition(
 
 def test_a_gap_stops_the_run_and_nothing_behind_it_comes_out() -> None:
     stream = StreamSettings()
-    found = read_changes(FORMAT, Tables(), MessageSettings(whole_transactions=True), stream, [("", [GAP])])
+    found = read_changes(FORMAT, Tables(), MessageSettings(whole_transactions=True), stream, [GAP])
     assert isinstance(next(found), Change), "what ended before the first of its changes"
     with pytest.raises(transactions.Incomplete, match=r"A at \d{16} lacks its changes 2 to 3 \(t\[0\]\)"):
         next(found)
@@ -152,7 +152,7 @@ def test_what_memory_does_not_hold_waits_on_disk() -> None:
 
 
 def _assembled(source: Source[Object], memory: int) -> list[list[int]]:
-    placed = ordered(MessageSequencer(Tables(), MessageSettings()), [("", [source])])
+    placed = ordered(MessageSequencer(Tables(), MessageSettings()), [source])
     found = transactions.assemble(placed, "stop", memory=memory)
     return [
         [int(str(p.change.fields[0].after)) for p in w.changes] for w in found if not isinstance(w, Refused)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.sinks import open_sink
-from eventlog.sinks.files import FilesSettings, FilesSink, FolderFailed, highest_in
+from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import ACCEPTED
 from tests.sinks.documents import make
 from tests.smalldisk import NoSmallDisk, small_disk
@@ -34,17 +34,16 @@ def test_files_are_whole_and_known_at_the_next_start(tmp_path: Path) -> None:
 
 def test_the_highest_row_is_that_of_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read it also if the record begins anew, with documents of lower rows."""
-    settings = FilesSettings(files_folder=str(tmp_path))
     sink = FilesSink(tmp_path)
     assert sink.highest() is None
     for numbers in ([3, 10], [9]):
         list(sink.deliver([make(number) for number in numbers]))
-        assert sink.highest() == highest_in(settings) == 10
+        assert sink.highest() == 10
     monkeypatch.setattr("eventlog.sinks.files._LONGEST_RECORD", 1)
     list(sink.deliver([make(4)]))
     sink.close()
     again = FilesSink(tmp_path)
-    assert sink.highest() == highest_in(settings) == again.highest() == 4
+    assert sink.highest() == again.highest() == 4
     again.close()
 
 

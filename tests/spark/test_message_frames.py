@@ -98,17 +98,6 @@ def test_what_is_refused_is_what_one_task_refuses(spark: Any, tmp_path: Path) ->
     assert len(one[1]) == 8 + 2 + 1
 
 
-def test_tasks_follow_each_other(spark: Any, tmp_path: Path) -> None:
-    messages = [Sent(0, "MD", "item", 3, "a"), Sent(0, "MD", "usr", 3, "a")]
-    messages += [Sent(n % 3, "UPDATE", ("usr", "item")[n % 2], n, "a") for n in range(3, 20)]
-    inputs = write_messages(tmp_path, messages)
-    text = inputs[0].read_text()
-    inputs[0].write_text(text.replace('"task": "t"', '"task": "late"', 1))
-    expected = converted(job_of(tmp_path, "qlik-message", inputs))
-    assert any("2 tasks follow each other" in said for said in expected.said)
-    assert in_many(frame_of(spark, inputs), 4)[0] == expected.records
-
-
 def test_messages_that_stand_nowhere_keep_the_order_of_the_rows(spark: Any, tmp_path: Path) -> None:
     kinds = ("REFRESH", "UPDATE", "REFRESH", "UPDATE", "DELETE", "REFRESH")
     (path,) = write_messages(tmp_path, [Sent(0, kind, "usr", 9 - n, "a") for n, kind in enumerate(kinds)])

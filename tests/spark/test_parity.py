@@ -16,7 +16,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
 
-from eventlog.core import tablesfile
 from tests.spark.helpers import CLOCK, backlogged, by_object, configured, converted, job, left, write_log
 from tests.spark.strategies import CURRENT, CURRENT_TEXTS, logs
 from tests.tiers import drawn
@@ -126,38 +125,6 @@ def test_documents_as_parquet_tell_their_rows(spark: Any, tmp_path: Path) -> Non
         (f"idu={n % 3}", n, n + 3, n + 6) for n in (1, 2, 3)
     }
     assert all(row["event_id"] in row["document"] for row in found)
-
-
-MEMBERS = """
-[tables.team]
-key = ["site", "id"]
-columns = { site = "text", id = "integer" }
-
-[tables.member]
-key = ["id"]
-columns = { id = "integer", tsite = "text", tid = "integer", fname = "text" }
-references = { tid = { table = "team", by = { tsite = "site", tid = "id" } }, tsite = { table = "team", by = { tsite = "site", tid = "id" } } }
-"""  # noqa: E501
-
-
-def test_a_reference_of_several_columns(spark: Any, tmp_path: Path) -> None:
-    rows = [
-        (number, "N", kind, "2025-03-23 10:57:19", None, "member", f"id={member}", column, "1", text)
-        for number, (kind, member, column, text) in enumerate(
-            (
-                row
-                for member in range(40)
-                for row in ((1, member, "tsite", "a"), (1, member, "tid", "7"), (2, member, "tid", "8"))
-            ),
-            1,
-        )
-    ]
-    log = write_log(tmp_path / "log.csv", rows)
-    tables = tablesfile.read(MEMBERS)
-    expected, _ = converted(replace(job([log], tmp_path / "expected"), tables=tables))
-    found, _ = backlogged(spark, replace(job([log], tmp_path / "out"), tables=tables), partitions=2)
-    assert sorted(found) == sorted(expected)
-    assert 'association-ref="site=a+id=7,table=team">7<' in expected[0]
 
 
 def test_rows_that_name_their_object_otherwise_meet_the_others(spark: Any, tmp_path: Path) -> None:

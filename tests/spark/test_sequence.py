@@ -169,7 +169,6 @@ def test_misuse_of_data_frames_is_reported_at_once(spark: Any) -> None:
     frame = spark.createDataFrame([("I",)], "header__change_oper string")
     wrongs: list[tuple[dict[str, Any], str]] = [
         ({"records": {"usr__ct": frame}}, "give the number of partitions"),
-        ({"records": {"attrep_status": frame}, "partitions": 2}, "is a control table"),
         ({"records": frame, "partitions": 2, "header_prefix": "h_"}, "no column h_change_oper"),
         ({"records": frame.selectExpr("array(1) as a"), "partitions": 2}, "array<int>"),
     ]

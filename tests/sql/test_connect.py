@@ -6,8 +6,9 @@ import socket
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import URL, Engine
 
+from eventlog.core.errors import EventlogError
 from eventlog.demo.embedded import Server
 from eventlog.sql import connect
 from eventlog.sql.capture.track import track
@@ -18,7 +19,7 @@ from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
-from tests.databases import Database
+from tests.databases import Database, fresh
 
 pytestmark = pytest.mark.quick
 
@@ -115,3 +116,13 @@ def test_a_url_that_names_no_database_of_ours(url: str, fault: type[Exception]) 
     with pytest.raises(fault) as raised:
         connect.connect(url)
     assert "secret" not in str(raised.value)
+
+
+def test_a_database_whose_texts_are_any_bytes_is_refused(server: tuple[str, URL]) -> None:
+    name, url = server
+    if not url.get_backend_name().startswith("postgresql"):
+        pytest.skip("SQL_ASCII is an encoding of PostgreSQL")
+    with fresh(name, url, " encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'") as database:
+        engine = connect.connect(database.url)
+        with pytest.raises(EventlogError, match="encoding is SQL_ASCII"), engine.connect():
+            pass

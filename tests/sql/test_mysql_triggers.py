@@ -34,6 +34,10 @@ def test_any_name_can_be_tracked_and_its_triggers_are_known_again(my: Tracked, n
     key = "k" if set(name) & set("'\"\\") else name + "k"
     quoted_key = my.dialect.quote(key)
     my.run(f"create table {table} ({quoted_key} varchar(9) primary key, {column} varchar(9))")
+    if my.dialect.triggers.no_name_with == "`" and "`" in name:
+        with pytest.raises(CannotTrack, match="which holds `: rename it"):
+            my.track(f"t{name}", insert=1, update=2)
+        return
     my.track(f"t{name}", insert=1, update=2)
     assert my.after(
         f"insert into {table} values ('x', 'v')",
@@ -63,22 +67,22 @@ def test_a_table_that_is_tracked_under_its_new_name_is_logged_under_that_alone(m
 
 
 def test_a_child_of_any_name(my: Tracked) -> None:
-    names = {name: my.dialect.quote(f"{name} ä`") for name in ("parent", "child", "k", "of", "v")}
+    names = {name: my.dialect.quote(f"{name} ä") for name in ("parent", "child", "k", "of", "v")}
     link = "foreign key ({of}) references {parent} ({k})"
     my.run(
         "create table {parent} ({k} integer primary key, {v} varchar(9))".format(**names),
         f"create table {{child}} ({{of}} integer, {{v}} varchar(9), {link})".format(**names),
     )
-    chosen = {"insert": 1, "update": 2, "children": ("child ä`.v ä`",)}
-    my.track("parent ä`", **chosen)
+    chosen = {"insert": 1, "update": 2, "children": ("child ä.v ä",)}
+    my.track("parent ä", **chosen)
     assert my.after(
         "insert into {parent} values (1, 'p')".format(**names),
         "insert into {child} values (1, 'c')".format(**names),
     ) == [
-        Logged(1, "k ä`=1", "v ä`", None, "p"),
-        Logged(2, "k ä`=1", "child ä`.v ä`", None, "c"),
+        Logged(1, "k ä=1", "v ä", None, "p"),
+        Logged(2, "k ä=1", "child ä.v ä", None, "c"),
     ]
-    assert not my.track("parent ä`", **chosen).statements
+    assert not my.track("parent ä", **chosen).statements
 
 
 NAMED = """, since timestamp(6) generated always as row start invisible,
@@ -102,7 +106,7 @@ def test_a_table_that_keeps_former_rows_has_the_key_of_its_present_ones(my: Trac
 def test_a_name_that_no_trigger_can_hold_is_refused_with_the_way_out(my: Tracked) -> None:
     my.run('create table t (k integer primary key, `a``"b` integer, c integer)')
     if my.dialect.name == "mysql":
-        with pytest.raises(CannotTrack, match="leave it out with --without"):
+        with pytest.raises(CannotTrack, match="leave a column out with --without"):
             my.track("t")
     my.track("t", update=2, without=('a`"b',))
     assert my.after("insert into t values (1, 2, 3)", "update t set c = 4") == [

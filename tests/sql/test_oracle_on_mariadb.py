@@ -14,7 +14,6 @@ from typing import NamedTuple
 import pytest
 
 from eventlog.sql.choice import Choice
-from eventlog.sql.oracle import triggers as oracle_triggers
 from eventlog.sql.triggers import Trigger, triggers_of
 from tests.databases import Database
 from tests.sql.samples import subject
@@ -157,21 +156,4 @@ def test_what_is_noted_runs(
     assert moved[0] == Logged(4, KEY)
     assert {row.key for row in moved[1:]} == {'SITE="a+b"+IDU=2'}
     assert {row.type for row in moved[1:]} == {choice.insert}
-    assert oracle_mode.after(quotes, 'delete from "USR"') == [Logged(4, 'SITE="a+b"+IDU=2')]
-
-
-def test_several_triggers_log_what_one_would(oracle_mode: Tracked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oracle_triggers, "LARGEST", 2000)
-    choice = Choice(insert=1, update=2)
-    assert len(list(triggers_of(subject("oracle", choice)))) == 3
-    install(oracle_mode, choice)
-    quotes = "set sql_mode = 'ANSI_QUOTES'"
-    first, *others = oracle_mode.after(quotes, INSERT)
-    assert [first.column, *(row.column for row in others)] == ["BORN", "PHOTO", "AMOUNT"]
-    assert oracle_mode.after(quotes, 'update "USR" set "PHOTO" = x\'bbbb\', "BIO" = \'x\'') == [
-        Logged(2, KEY, "PHOTO", "qqo=", "u7s="),
-        Logged(2, KEY, "BIO", None, "x"),
-    ]
-    moved = oracle_mode.after(quotes, 'update "USR" set "IDU" = 2')
-    assert [row.type for row in moved] == [4, 1, 1, 1, 1]
     assert oracle_mode.after(quotes, 'delete from "USR"') == [Logged(4, 'SITE="a+b"+IDU=2')]

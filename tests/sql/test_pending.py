@@ -157,7 +157,7 @@ def look_after(store: Store, skipped: set[int], faults: list[EventlogError]) -> 
         for _ in range(40):
             ids = dice.sample(range(1, 401), 5)
             with store.upkeep() as upkeep:
-                upkeep.redrive(ids[:3], {ids[0]: 6})
+                upkeep.redrive(dict.fromkeys(ids[:3], 0) | {ids[0]: 6})
                 upkeep.skip(ids[3:], "enough")
                 time.sleep(0.005)  # the longer it is open, the more meet it
             skipped.update(ids[3:])

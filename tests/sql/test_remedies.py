@@ -28,7 +28,7 @@ pytestmark = pytest.mark.quick
 
 POSTGRESQL = "postgresql"
 MYSQL = "mysql mariadb"
-NOTES = {"_encoding", "_unguarded", "_ways_round"}  # nothing that a command could mend
+NOTES = {"_composite", "_unguarded", "_ways_round"}  # nothing that a command could mend
 ELSEWHERE = {"_replicated"}  # tests/sql/test_replicated.py, which has a subscription
 USR = "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))"
 
@@ -77,8 +77,6 @@ CASES = [
         mended=sql("update eventlog set record_id = 1 where record_id = -1")),
     Case("_unusable", (ANY_IDS, row(record_id="-1")), "1 pending rows have no usable record_id", POSTGRESQL,
         mended=sql("update eventlog set record_id = default where record_id = -1")),
-    Case("_position", (ANY_IDS, row(record_id="7")), "rows up to 7 have record ids beyond 0", POSTGRESQL,
-        mended=sql("delete from eventlog where record_id = 7")),
     Case("_pending", (row(table_key="'idu'"),), "malformed key", mended=publish),
     Case("_pending", (row(), row(table_key="'idu= 1'")), "differ only in blanks", mended=sql(
         "update eventlog set table_key = 'idu=1'")),

@@ -286,9 +286,11 @@ def test_why_a_row_failed_is_kept(store: Store) -> None:
     write(store, *keys(1))
     with leading(store) as epoch:
         for tries in (1, 2):
+            with store.upkeep() as upkeep:
+                upkeep.redrive({1: 0})
             with store.work(epoch) as work:
-                work.finish({Letter.ERROR: [1]})
                 work.fail([Failure(1, "eventlog:1", "refused: <x>", "<nds/>", tries)])
+                work.finish({Letter.ERROR: [1]})
     with store.upkeep() as upkeep:
         (error,) = upkeep.failures(Which())
     assert (error.record_id, error.status, error.table_key) == (1, "E", "idu=1")

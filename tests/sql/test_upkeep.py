@@ -101,15 +101,14 @@ def test_failures_are_paged(store: Store) -> None:
 
 def test_redriven_rows_are_new_again_and_their_reasons_gone(store: Store) -> None:
     with store.upkeep() as upkeep:
-        assert upkeep.redrive([1, 3, 4, 5], {}) == 2
+        assert upkeep.redrive(dict.fromkeys((1, 3, 4, 5), 0)) == 2
         assert [f.reason for f in upkeep.failures(Which())] == [None]
     assert letters(store) == "NENSN"
 
 
-def test_an_overtaken_field_is_known_and_can_be_sent_as_it_is_now(store: Store) -> None:
+def test_a_redriven_row_can_have_another_type(store: Store) -> None:
     with store.upkeep() as upkeep:
-        assert upkeep.overtaken([1, 2, 3, 5]) == {1}
-        assert upkeep.redrive([1], {1: 8}) == 1
+        assert upkeep.redrive({1: 8}) == 1
     with store.snapshot() as snapshot:
         (cells,) = snapshot.rows([1])
     assert tuple(cells)[1:3] == ("N", 8)
@@ -148,7 +147,7 @@ def test_what_lets_rows_go_leaves_a_notice_that_a_snapshot_shows(store: Store) -
 
     assert latest() is None
     with store.upkeep() as upkeep:
-        upkeep.redrive([1], {})
+        upkeep.redrive({1: 0})
     redriven = latest()
     with store.upkeep() as upkeep:
         upkeep.skip([5], "sent by hand")

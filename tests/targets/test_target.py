@@ -50,21 +50,18 @@ def test_another_input_under_the_same_name_is_an_error(engine: Engine) -> None:
         apply(engine, numbered(changed(Op.INSERT, 2, **FULL), changed(Op.INSERT, 3, **FULL)))
     assert apply(engine, numbered(changed(Op.INSERT, 2, **FULL)), source="other")[0].inserted == 1
     with pytest.raises(NoState, match="'test' is of another kind of source"):
-        apply(engine, [], format_name="qlik-message")
+        apply(engine, [], format_name="xds")
 
 
-def test_each_table_of_a_source_with_positions_goes_on_by_itself(engine: Engine) -> None:
-    """Keep the progress of each table, because files of a task come in separate runs."""
-    tables = tablesfile.read(
-        '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer" }\n'
-        '[tables.dept]\nkey = ["idu"]\ncolumns = { idu = "integer" }\n'
-    )
-    usr = numbered(*(changed(Op.INSERT, n)._replace(schema=None) for n in range(4)))
-    dept = [one._replace(table="dept") for one in usr[:2]]
-    given: dict[str, Any] = {"tables": tables, "format_name": "qlik-message"}
-    assert apply(engine, usr, **given)[0].inserted == 4
-    tally, _ = apply(engine, [*usr, *dept], **given)
-    assert (tally.inserted, tally.skipped) == (2, 4)
+def test_a_full_load_after_changes_is_refused_or_replaces_the_table(engine: Engine) -> None:
+    """Note which tables had changes also for an input that is counted."""
+    first = [changed(Op.INSERT, n, **FULL) for n in range(2)]
+    load = [changed(Op.SNAPSHOT, n, **FULL)._replace(position=None) for n in (1, 5)]
+    apply(engine, first, format_name="qlik-message")
+    tally, refused = apply(engine, [*first, *load], format_name="qlik-message")
+    assert (tally.skipped, len(refused)) == (2, 2)
+    tally, _ = apply(engine, [*first, *load], format_name="qlik-message", source="again", reload="replace")
+    assert rows(engine, "select idu from usr order by idu") == [(1,), (5,)]
 
 
 def test_events_are_known_by_their_names_in_any_order(engine: Engine) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,18 +21,10 @@ CHANGE = '{{"op":"insert","table":"usr","key":{{"idu":1}},"fields":[{{"column":"
 TO_CHANGES = "convert --to changes --tables usr.toml"
 
 
-@pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    made = Shell(tmp_path_factory.mktemp("limits"))
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def shell(started: Shell, tmp_path: Path) -> Shell:
+def shell(tmp_path: Path) -> Shell:
     (tmp_path / "usr.toml").write_text(USR)
-    started.folder = tmp_path
-    return started
+    return Shell(tmp_path)
 
 
 def rows(*names: str) -> str:

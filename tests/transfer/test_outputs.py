@@ -32,22 +32,14 @@ UNPRIVILEGED = ("setpriv", "--inh-caps=-all", "--bounding-set=-all") if os.getui
 GOOD, BAD = "1,4,usr,idu=1,,,\n", "x,4,usr,idu=1,,,\n"
 
 
-@pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    made = Shell(tmp_path_factory.mktemp("outputs"))
-    yield made
-    made.close()
-
-
 @pytest.fixture
-def shell(started: Shell, tmp_path: Path) -> Shell:
+def shell(tmp_path: Path) -> Shell:
     """Return a shell for commands in a folder of their own."""
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "usr.toml").write_text(USR)
     (folder / "log.csv").write_text(HEADER + GOOD)
-    started.folder = folder
-    return started
+    return Shell(folder)
 
 
 def files(folder: Path) -> set[str]:

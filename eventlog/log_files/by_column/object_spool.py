@@ -27,7 +27,7 @@ MOST = 1 << 30  # bytes of a share: Arrow's texts end at two of these
 
 
 class ObjectTooLarge(EventlogError):
-    """{0} rows that belong together have {1} bytes: convert the log in parts, older rows first"""
+    """{0} rows that belong together have {1} bytes: convert the log in parts, by record_id"""
 
 
 class RowSpool:

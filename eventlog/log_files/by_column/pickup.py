@@ -180,7 +180,7 @@ class BulkPickup:
         yield from self._finished(data)
 
     def _finished(self, data: memoryview) -> Iterator[bytes]:
-        if self._settings.pretty or self._settings.validate:
+        if self._settings.pretty:
             yield from (finish(line, self._settings) for line in bytes(data).decode().splitlines())
         elif data:
             yield bytes(data)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.sql.names import COMPANIONS
-from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject
+from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject, triggers_of
 
 
 class CannotTrack(EventlogError):
@@ -17,7 +17,7 @@ class CannotTrack(EventlogError):
 def refuse(subject: Subject) -> None:
     """Raise CannotTrack with every reason there is."""
     reasons = [reason for reasons_of in REFUSALS for reason in reasons_of(subject)]
-    if reasons:
+    if reasons := reasons or [*_too_large(subject)]:
         raise CannotTrack(str(subject.table), "; ".join(dict.fromkeys(reasons)))
 
 
@@ -77,14 +77,15 @@ def _illegal_key_name(subject: Subject) -> Iterator[str]:
 
 
 def _unquotable(subject: Subject) -> Iterator[str]:
-    """Yield a reason for a name with both kinds of quotes, with which MySQL makes no trigger."""
-    marks = subject.dialect.triggers.no_name_with
-    columns = (*subject.table.key_columns, *subject.columns)
-    for name in (*(column.name for column in columns), *_names_of_children(subject)):
-        if marks and all(mark in name for mark in marks):
+    """Yield a reason for a name with a quote of its own, with which MySQL makes no trigger."""
+    mark, table = subject.dialect.triggers.no_name_with, subject.table
+    columns = (*table.key_columns, *subject.columns)
+    own = (table.schema or "", table.name, *(column.name for column in columns))
+    for name in (*own, *_names_of_children(subject)):
+        if mark and mark in name:
             yield (
-                f"no trigger of {subject.dialect.title} can name {name}, which holds {' and '.join(marks)}:"
-                " rename it, or leave it out with --without"
+                f"no trigger of {subject.dialect.title} can name {name}, which holds {mark}: rename it, or"
+                " leave a column out with --without"
             )
 
 
@@ -170,6 +171,17 @@ def _rows_of_partitions(subject: Subject) -> Iterator[str]:
         )
     if subject.relation.below and subject.choice.granularity == "row":
         yield "it is partitioned, which rules out --granularity row: choose statement"
+
+
+def _too_large(subject: Subject) -> Iterator[str]:
+    """Yield triggers that are larger than the database takes; call this if nothing else refuses them."""
+    most = subject.dialect.triggers.largest
+    for trigger in triggers_of(subject) if most is not None else ():
+        if (size := len(trigger.body.encode())) > (most or 0):
+            yield (
+                f"its trigger would have {size} bytes, and {subject.dialect.title} takes {most}: choose"
+                " --insert 5 --update 6, which need fewer lines, or leave columns out with --without"
+            )
 
 
 REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (

@@ -105,8 +105,7 @@ def installed_of(
 def trigger_names(log: Log, table: str, parents: Iterable[str | None]) -> set[str]:
     """Return the names that triggers of ours have on a table; a parent is named where it is a child."""
     writer = log.dialect.triggers
-    events = (*EVENTS, *writer.more)
-    return {writer.name(log, table, event, parent) for parent in parents for event in events}
+    return {writer.name(log, table, event, parent) for parent in parents for event in EVENTS}
 
 
 def _called(relation: Relation, names: Collection[str]) -> Iterator[Installed]:

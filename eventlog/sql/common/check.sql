@@ -1,9 +1,3 @@
--- check_encoding --
--- The server's encoding, where it is one in which texts are any bytes.
-select null as encoding
-from {log}
-where 1 = 0
-
 -- check_unguarded --
 -- The published tables whose rows DDL could hide from a snapshot unnoticed.
 select null as table_name, null as reason
@@ -16,7 +10,11 @@ select {letter}, count(*) from {log} r group by {letter}
 
 -- check_types --
 -- How many new rows have each event type.
-select {event_type_shown}, count(*) from {log} r where {is_new} group by {event_type_shown}
+select {event_type}, count(*) from {log} r where {is_new} group by {event_type}
+
+-- check_ids --
+-- How many new rows cannot be finished.
+select count(*) from {log} r where {is_new} and case when {usable} then 1 else 0 end = 0
 
 -- check_null_times --
 -- How many rows have no time.
@@ -28,7 +26,7 @@ select
   {perpetrator} as perpetrator,
   {table_name} as table_name,
   {table_key} as table_key,
-  {event_type_shown} as event_type,
+  {event_type} as event_type,
   {column_name} as column_name
 from {log} r
 where {pending}

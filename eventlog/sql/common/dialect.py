@@ -6,6 +6,7 @@ the folder of the dialect.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -16,10 +17,18 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.sql.common.capacity import Capacity, IllegalName
 from eventlog.sql.common.expression import Expressions
 from eventlog.sql.common.key_types import KeyType
-from eventlog.sql.common.storage import Storage
 
-ISO_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}([.][0-9]{1,6})?"  # as most texts of a time are
-POSITIVE_INTEGER = "'^ *[+]?0*[1-9][0-9]{0,18} *$'"
+
+class Storage(enum.Enum):
+    """The meaning of the type of a log's column."""
+
+    INTEGER = enum.auto()
+    NUMERIC = enum.auto()  # without a fraction
+    TEXT = enum.auto()
+    PADDED = enum.auto()  # text with blanks up to a length
+    TIMESTAMP = enum.auto()
+    ZONED = enum.auto()  # a timestamp that comes in UTC
+    DATE = enum.auto()  # with its time of day
 
 
 class Call(NamedTuple):
@@ -43,9 +52,9 @@ class TriggerWriter(NamedTuple):
     ways_round: tuple[tuple[str, str], ...]  # changes that no trigger sees, each with what to do
     cascades_fire: bool = True  # what a cascading foreign key changes fires triggers
     replicates: bool = False  # triggers can log what replication writes
-    no_name_with: str = ""  # a name with all of these cannot be in a trigger
+    no_name_with: str = ""  # a name with this cannot be in a trigger
     reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
-    more: tuple[str, ...] = ()  # what `name` takes for an event, of further triggers of a wide table
+    largest: int | None = None  # bytes of a trigger's text
     package: Callable[[Any, str | None, str], str] | None = None  # from a Log, a schema and a trigger
 
 
@@ -76,7 +85,7 @@ class Dialect:
     expressions: Expressions  # how values become texts
     key_types: Mapping[str, KeyType]  # how the text of a key finds its row, by the type's name
     triggers: TriggerWriter
-    storages: Mapping[str, Storage] = field(default_factory=dict)  # types that mean another thing here
+    storages: Mapping[str, Storage] = field(default_factory=dict)  # of a log's columns, by further types
     aliases: tuple[str, ...] = ()  # further schemes of its URLs
     server_attribute: str = ""  # by which SQLAlchemy's dialect recognises the server
     listen: Callable[[Engine], None] | None = None  # adds what an engine does before statements
@@ -87,8 +96,6 @@ class Dialect:
     sees_all: tuple[str, ...] = ()  # makes an error of what would be hidden from a session of a log
     pinned_path: tuple[str, ...] = ()  # has such a session find only the server's own by bare names
     given_path: tuple[str, ...] = ()  # has a transaction find again what it would have found without that
-    second_mark: str = ""  # quotes names that hold the first, where the session allows both
-    trigger_second_mark: str = ""  # the same in the texts of triggers, where it may differ
     quotes_by_session: bool = False  # a setting decides what double quotes are
     session_name: str | None = None  # the driver's argument that names a session on the server
     dual: str = ""  # what a select without a table is followed by
@@ -103,11 +110,8 @@ class Dialect:
     local_now: str = ""  # the same in the server's own zone
     local_as_utc: str = ""  # {column}, which is in the server's own zone, in UTC
     integer: str = "bigint"  # of 64 bits, to cast to
-    timestamp: str = "timestamp"  # without a zone, to cast to
     text: str = "cast({column} as text)"  # of any {column}, compared by case and by blanks
     time_text: str = "cast({column} as text)"  # of a timestamp, in ISO form
-    zoned_as_utc: str = "{column}"  # a timestamp with its zone, in UTC
-    plain_time: str = f"regexp_like({{column}}, '^{ISO_TIME}$')"  # whether a text is one
     quotient: str = "{column} / {by}"  # of integers, without its fraction
     digest: str = ""  # of a text {x}: SHA-256, cut to 128 bits, in hexadecimal digits; empty: it makes none
     escaped: str = ""  # of a text {x}: each comma as `,.`; empty: it makes no sums of segments
@@ -117,8 +121,6 @@ class Dialect:
     apart: str = ""  # after a select that is evaluated once, not merged into the outer one
     hashed_key: str = "h"  # the alias of the key's text where a comparison makes its digest
     octets: str = "octet_length({x})"  # of a text {x} in UTF-8
-    number_of_text: str = ""  # the positive integer that a text {column} names, else null
-    indexes_expressions: bool = False
     keeps_settings: str = "1"  # 0 in a session that a pooler reset or gave in place of ours
     share_lock: str = ""  # keeps a row from changing until our transaction ends
     updates_ranges: bool = True  # faster than by single ids
@@ -164,8 +166,6 @@ class Dialect:
         """Return the name as a quoted identifier, whatever it contains."""
         if not name or "\0" in name:
             raise IllegalName(name, self.title, "it is empty or holds a zero character")
-        if self.second_mark and self.quote_mark in name and self.second_mark not in name:
-            return f"{self.second_mark}{name}{self.second_mark}"
         return self.quote_mark + name.replace(self.quote_mark, self.quote_mark * 2) + self.quote_mark
 
     def fold(self, name: str) -> str:

@@ -97,7 +97,7 @@ order by {record_id}
 
 -- further --
 -- What names the events of rows behind a pick-up.
-select {id}, {event_type_shown}, {table_name}, {table_key}
+select {id}, {event_type}, {table_name}, {table_key}
 from {rows}
 where {conditions}
 order by {order}
@@ -164,7 +164,7 @@ select attached from {state}
 
 -- highest --
 -- The highest record_id that ever went out.
-select max(record_id) from {sent} where record_id <= :credible
+select max(record_id) from {sent}
 
 -- latest_redrive --
 -- The notice of the last redrive.
@@ -173,14 +173,6 @@ select coalesce(max(notice_id), 0) from {notice} where kind = 'redrive'
 -- newest_row --
 -- The highest record_id in the log.
 select max({record_id}) from {log}
-
--- newest_usable --
--- The highest record_id in the log that can be finished.
-select max({id}) from {log} r where {usable}
-
--- newest_credible --
--- The highest record_id in the log up to one that a sequence can have given.
-select max({id}) from {log} r where {usable} and {record_id} <= :most
 
 -- number_transaction --
 -- The number of our transaction; there is none here.

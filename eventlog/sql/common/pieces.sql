@@ -2,7 +2,7 @@
 -- The ten columns of a row, under our names.
   {id} as record_id,
   {letter} as status,
-  {event_type_shown} as event_type,
+  {event_type} as event_type,
   {event_time_text} as event_time,
   {perpetrator} as perpetrator,
   {table_name} as table_name,
@@ -14,7 +14,7 @@
 -- row_by_column --
 -- The columns of a row that say what happened; of its time, whether it needs a closer look.
   {id} as record_id,
-  {event_type_shown} as event_type,
+  {event_type} as event_type,
   {time_is_plain} as time_is_plain,
   {table_name} as table_name,
   {table_key} as table_key,
@@ -30,21 +30,9 @@
 -- Rows that are new and can be finished.
 {is_new} and {usable}
 
--- excluded --
--- Rows that are new and cannot be finished.
-{is_new} and case when {usable} then 1 else 0 end = 0
-
 -- has_failed --
 -- Rows that failed and can be finished.
 {letter} in ('E', 'F') and {usable}
-
--- was_published --
--- Rows that are done and did not fail.
-{letter} in ('S', 'W')
-
--- still_new --
--- Rows without a letter of their own, whether they may go or not.
-{letter} = 'N'
 
 -- loopback --
 -- Rows of the driver's own user.
@@ -77,10 +65,6 @@
 -- of_table --
 -- Rows of a table_name.
 {table_name} = :of_table
-
--- of_key --
--- Rows of a table_key.
-{table_key} = :of_key
 
 -- of_reason --
 -- Failed rows whose reason holds some words.

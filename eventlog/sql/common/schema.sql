@@ -63,7 +63,15 @@ create table if not exists {held} (
   constraint {held_key} primary key (object_hash, spelling_hash)
 ){table_end}
 /
-@create_failed
+create table if not exists {failed} (
+  record_id {type_bigint} not null,
+  event_id {type_text},
+  reason {type_long} not null,
+  document {type_long},
+  tries {type_integer} not null,
+  failed_at {type_written_at},
+  constraint {failed_key} primary key (record_id)
+){table_end}
 /
 create table if not exists {sent} (
   record_id {type_bigint} not null, -- the highest that went out
@@ -89,23 +97,6 @@ create table if not exists {notice} (
 ){table_end}
 /
 @create_tracked
-/
-
--- create_failed --
--- Makes the table of failed rows.
-create table if not exists {failed} (
-  record_id {type_bigint} not null,
-  event_id {type_text},
-  reason {type_long} not null,
-  document {type_long},
-  tries {type_integer} not null,
-  failed_at {type_written_at},
-  object_hash char(64), -- SHA-256 of table_name, a zero byte, table_key
-  overtaken {type_flag},
-  constraint {failed_key} primary key (record_id)
-){table_end}
-/
-create index if not exists {failed_way} on {failed} (object_hash)
 /
 
 -- create_tracked --

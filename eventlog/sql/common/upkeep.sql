@@ -16,8 +16,8 @@ group by {letter}, {table_name}
 order by {letter}, {table_name}
 
 -- oldest_pending --
--- How many rows are new, the earliest time among them, and how many cannot be finished.
-select count(case when {usable} then 1 end), {oldest}, count(case when {usable} then null else 1 end)
+-- How many rows are new and can be finished, and the earliest time among them.
+select count(case when {usable} then 1 end), {oldest}
 from {log} r
 where {is_new}
 
@@ -25,16 +25,9 @@ where {is_new}
 -- When the next event is sent again, and how many wait.
 select min(next_at), count(*) from {retry}
 
--- unusable --
--- New rows that cannot be finished.
-select {record_id_text}, {event_type_shown}, {table_name}, {table_key}, {column_name}
-from {log} r
-where {conditions}
-{first_rows}
-
 -- failures --
 -- Rows that failed, and why.
-select {id}, {letter}, {event_type_shown}, {table_name}, {table_key}, {column_name},
+select {id}, {letter}, {event_type}, {table_name}, {table_key}, {column_name},
   f.event_id, f.reason, f.document, f.tries, f.failed_at
 from {log} r left join {failed} f on f.record_id = {record_id}
 where {conditions}
@@ -43,7 +36,7 @@ order by {record_id}
 
 -- latest_failures --
 -- Rows that failed, and why, without their documents.
-select {id}, {letter}, {event_type_shown}, {table_name}, {table_key}, {column_name},
+select {id}, {letter}, {event_type}, {table_name}, {table_key}, {column_name},
   f.event_id, f.reason, null, f.tries, f.failed_at
 from {log} r left join {failed} f on f.record_id = {record_id}
 where {conditions}
@@ -68,65 +61,6 @@ select count(*) from {failed}
 select record_id, event_id
 from {failed}
 where event_id in (select event_id from {failed} where record_id {among_ids})
-
--- last_of_objects --
--- The last row of each type and column of the objects of these rows, behind the first of them.
-select max({id}), {event_type}, {table_name}, {table_key}, {column_name}
-from {log} r
-where {usable} and {record_id} > :first and {conditions} and ({table_name}, {table_key}) in (
-  select {table_name}, {table_key}
-  from {log} r
-  where {record_id} {among_ids})
-group by {event_type}, {table_name}, {table_key}, {column_name}
-
--- overtaking_rows --
--- Rows, as far as they tell which others they overtake.
-select {id}, {event_type}, {table_name}, {table_key}, {column_name}
-from {log} r
-where {conditions}
-order by {record_id}
-{first_rows}
-
--- marked_overtaken --
--- The failed rows among these that were overtaken by rows that are gone.
-select record_id from {failed} where overtaken = 1 and record_id {among_ids}
-
--- first_failed --
--- The first failed row that is not known to be overtaken.
-select record_id
-from {failed}
-where overtaken = 0
-order by record_id
-{first_rows}
-
--- unmarked_failures --
--- Failed rows that are not known to be overtaken, and their objects.
-select record_id, object_hash
-from {failed}
-where overtaken = 0
-{first_rows}
-
--- failed_of --
--- The failed rows of objects that are not known to be overtaken.
-select {id}, {event_type}, {table_name}, {table_key}, {column_name}
-from {failed} f join {log} r on {record_id} = f.record_id
-where f.overtaken = 0 and f.object_hash in :objects
-
--- mark_overtaken --
--- Notes that failed rows were overtaken by rows that leave the log.
-update {failed} set overtaken = 1 where record_id {among_ids}
-
--- unnamed_failures --
--- Failed rows whose objects are not on record.
-select record_id
-from {failed}
-where object_hash is null
-order by record_id
-{first_rows}
-
--- name_failure --
--- Notes the object of a failed row.
-update {failed} set object_hash = :object_hash where record_id = :record_id
 
 -- relatives --
 -- Every row of the objects of these rows, with the event that it failed in.

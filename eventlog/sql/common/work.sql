@@ -30,10 +30,14 @@ where {of_ids} and {is_new}
 delete from {log} r
 where {record_id} between :low and :high and {is_new}
 
+-- pending_among --
+-- The rows among these that are new.
+select {id} from {log} r where {record_id} {among_ids} and {is_new}
+
 -- fail --
 -- Keeps why a row failed.
-insert into {failed} (record_id, event_id, reason, document, tries, object_hash)
-values (:record_id, :event_id, :reason, :document, :tries, :object_hash)
+insert into {failed} (record_id, event_id, reason, document, tries)
+values (:record_id, :event_id, :reason, :document, :tries)
 
 -- forget_failure --
 -- Forgets why rows failed.
@@ -57,7 +61,7 @@ update {batch} set epoch = :epoch
 insert into {sent} (record_id)
 select :highest
 from (select 1 as one{dual}) always
-where not exists (select null from {sent} h where h.record_id >= :highest and h.record_id <= :credible)
+where not exists (select null from {sent} h where h.record_id >= :highest)
 
 -- forget_lower --
 -- Forgets the record_ids that were the highest, from one on.

@@ -10,10 +10,8 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError
 from eventlog.sql.catalogue import Catalogue, LogColumn
-from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.common.storage import storage_of
 from eventlog.sql.names import Log
-from eventlog.sql.stored import READABLE, REMEDIES, Stored, demand_time
+from eventlog.sql.stored import NUMBERS, TEXTS, TIMES, Stored, storage_of
 
 # The original's first manuals list the columns as `entry.COLUMNS` does; from 3.5 on table_key is the second.
 LAYOUTS: dict[str, tuple[str, ...]] = {
@@ -43,6 +41,15 @@ class Unreadable(EventlogError):
     """{0} cannot be read: {1}"""
 
 
+# What the columns may be of, and what to alter them to otherwise.
+_READABLE = dict.fromkeys(COLUMNS, (TEXTS, "text")) | {
+    "record_id": (NUMBERS, "a 64-bit integer"),
+    "status": (TEXTS, "char(1)"),
+    "event_type": (NUMBERS, "an integer"),
+    "event_time": (TIMES, "a timestamp without a zone"),
+}
+
+
 def bind(connection: Connection, log: Log, layout: str | None = None) -> Log:
     """Return the log with its columns as the catalogue has them; what is missing or cannot be read
     is named.
@@ -52,27 +59,24 @@ def bind(connection: Connection, log: Log, layout: str | None = None) -> Log:
         raise NoLog(log.table, _alike(connection, log))
     names = list(columns_of)
     columns = _by_name(log, names) if layout is None else _by_position(log, names, layout)
-    stored = {ours: _stored(columns_of[theirs], log.dialect) for ours, theirs in columns.items()}
-    _refuse_unreadable(log, columns, stored)
+    stored = _stored(log, {ours: columns_of[theirs] for ours, theirs in columns.items()})
     number = columns_of[columns["record_id"]]
     return replace(log, columns=columns, stored=stored, keyed=number.keyed, unique=number.unique)
 
 
-def _stored(column: LogColumn, dialect: Dialect) -> Stored:
-    return Stored(storage_of(column.type, dialect.storages), column.type, column.exact)
-
-
-def _refuse_unreadable(log: Log, columns: Mapping[str, str], stored: Mapping[str, Stored]) -> None:
-    """Raise Unreadable if a type cannot be read as what its column should contain."""
-    wrong = [
-        f"{_called(ours, columns[ours])} is {column.type}: alter it to {REMEDIES[ours]}"
-        for ours, column in stored.items()
-        if column.storage not in READABLE[ours]
-    ]
-    if wrong:
-        raise Unreadable(log.table, "; ".join(wrong))
-    if log.local_time:
-        demand_time(stored, "log-time = local")
+def _stored(log: Log, columns: Mapping[str, LogColumn]) -> dict[str, Stored]:
+    """Return how the columns are stored; raise Unreadable if one has a type that cannot be read."""
+    stored, unreadable = {}, []
+    for ours, column in columns.items():
+        storages, remedy = _READABLE[ours]
+        storage = storage_of(column.type, log.dialect)
+        if storage in storages:
+            stored[ours] = Stored(storage, column.type, column.exact)
+        else:
+            unreadable.append(f"{_called(ours, column.name)} is {column.type}: alter it to {remedy}")
+    if unreadable:
+        raise Unreadable(log.table, "; ".join(unreadable))
+    return stored
 
 
 def _called(ours: str, theirs: str) -> str:

@@ -5,6 +5,7 @@ The rows of one insert of an object (one a field) may be among those of others, 
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
@@ -17,6 +18,8 @@ from eventlog.core.errors import WrongRow
 from eventlog.core.identity import ObjectName
 from eventlog.sql.log.pending import Pending, Selection
 from eventlog.sql.log.picked_columns import Ints
+
+logger = logging.getLogger("eventlog.publisher")
 
 AHEAD = 1_000  # rows after a pick-up that are looked at; as many as its limit if that is more
 MOST_BYTES = 64 << 20  # of the rows that complete inserts
@@ -58,4 +61,9 @@ def rest_of_inserts(pending: Pending, rows: Outline, picked: int, inserts: Colle
     runs = np.cumsum(is_first | ~is_insert)  # a row that ends an insert begins the next run
     cut = runs[is_insert & (order < picked)]
     ids: list[int] = rows.ids[np.sort(order[is_insert & (order >= picked) & np.isin(runs, cut)])].tolist()
-    return ids[: bisect_right(list(accumulate(pending.sizes(ids))), MOST_BYTES)]
+    rest = ids[: bisect_right(list(accumulate(pending.sizes(ids))), MOST_BYTES)]
+    goes_on = len(rows.ids) - picked >= max(picked, AHEAD) and len(rows.ids) - 1 in order[np.isin(runs, cut)]
+    if goes_on or len(rest) < len(ids):
+        last = rest[-1] if rest else int(rows.ids[picked - 1])
+        logger.warning("an insert is cut after row %s: its other rows become an event of their own", last)
+    return rest

@@ -25,11 +25,6 @@ def backlog_name(process: int, *, finished: bool = False) -> str:
     return f"finished {_AHEAD}{process}" if finished else f"{_AHEAD}{process}"
 
 
-def reads_ahead(leader: str | None) -> bool:
-    """Return whether that is the name of a backlog that may have read rows and not finished them."""
-    return leader is not None and leader.startswith(_AHEAD)
-
-
 @dataclass(frozen=True, slots=True)
 class Holder:
     """The holder of the leader's lock, as far as we may know."""

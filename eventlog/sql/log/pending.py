@@ -13,8 +13,7 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import COLUMNS, Cell
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Tables
-from eventlog.sql.common.dialect import Call
-from eventlog.sql.common.storage import Storage
+from eventlog.sql.common.dialect import Call, Storage
 from eventlog.sql.queries import Queries
 
 if TYPE_CHECKING:

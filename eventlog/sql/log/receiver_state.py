@@ -250,15 +250,15 @@ class ReceiverState:
         ]
         self._queries.run_all(self._connection, "known_given_up", rows)
 
-    def outdated_deletes(self, ids: Iterable[int]) -> set[int]:
-        """Return the deletes among these rows whose object has a later event, sent or not."""
-        outdated = set[int]()
+    def latest_events(self, ids: Iterable[int]) -> dict[tuple[str, str], int]:
+        """Return the first row of the latest event, not settled yet, of each object that these rows name."""
+        latest = dict[tuple[str, str], int]()
         for table, events in self._events(ids).items():
             states = self._among(table, events)
-            for key, event in events.items():
-                newest = states.get(hash_of_key(key), _NOTHING).first_id or 0
-                outdated |= {row for row in event.deletes if row < newest}
-        return outdated
+            for key in events:
+                if first_id := states.get(hash_of_key(key), _NOTHING).first_id:
+                    latest[table, key] = first_id
+        return latest
 
     def _own_bases(self) -> dict[str, Base]:
         """Return the bases that a publisher keeps; none if they are damaged, for then a start decides."""

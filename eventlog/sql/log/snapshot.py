@@ -123,8 +123,8 @@ class Snapshot(Pending):
         """Return whether the log is one that we did not create."""
         return bool(self._queries.run(self._connection, "attached").scalar())
 
-    def look(self, choice: Selection, *, loopback: bool = False) -> PickUp:
-        """Return the rows that may go now and, where they are wanted, those of our own user."""
+    def look(self, choice: Selection) -> PickUp:
+        """Return the rows that may go now, and those of our own user."""
         choice, rows = self.fit(choice), None
         if choice.by_column and self.comes_by_column(choice):
             from eventlog.sql.columns import OddBytes  # Arrow takes a while to load
@@ -134,7 +134,7 @@ class Snapshot(Pending):
                 rows = by_column.pick_up(self, choice)
         if rows is None:
             rows = self.pick_up(choice)
-        if not loopback or choice.driver_user is None:
+        if choice.driver_user is None:
             return rows
         own_rows = self.loopback(choice.driver_user, choice.limit, choice.above)
         return rows._replace(full=rows.full or len(own_rows) >= choice.limit, loopback=own_rows)

@@ -17,8 +17,6 @@ from eventlog.core.identity import object_hash
 from eventlog.core.plurals import quantity
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import keepable
-from eventlog.sql.log.leader import reads_ahead
-from eventlog.sql.log.overtaken import OvertakenRows
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.queries import Queries, containing
 
@@ -38,6 +36,11 @@ class FailedRow(NamedTuple):
     tries: int | None
     failed_at: datetime | None
 
+    @property
+    def object(self) -> tuple[str, str]:
+        """Return the table_name and table_key of its object."""
+        return str(self.table_name), str(self.table_key)
+
 
 class Relative(NamedTuple):
     """A row of an object, as far as it shows which insert it belongs to."""
@@ -49,17 +52,6 @@ class Relative(NamedTuple):
     table_key: str
     column_name: str | None
     event_id: str | None  # of the event that failed with it
-
-
-class Unusable(NamedTuple):
-    """A pending row that cannot be finished: its record_id names no row."""
-
-    record_id: str | None
-    event_type: Cell
-    table_name: str | None
-    table_key: str | None
-    column_name: str | None
-    reason: str
 
 
 class LogState(NamedTuple):
@@ -83,7 +75,6 @@ class Unpublished(NamedTuple):
     oldest: datetime | None  # None too where no time can be read
     waiting: int
     next_retry: datetime | None
-    unusable: int = 0  # pending rows that cannot be finished
 
 
 class Count(NamedTuple):
@@ -142,36 +133,9 @@ class Upkeep:
         pieces = self._queries.pieces("has_failed", *more, *(condition for condition, *_ in conditions))
         return {"conditions": pieces}, values
 
-    def overtaken(self, ids: Iterable[int]) -> set[int]:
-        """Return the per-field rows among these whose column was published from a later row, and the deletes
-        whose object was.
-        """
-        return OvertakenRows(self._connection, self._queries).overtaken(ids)
-
-    def undone_by(self, ids: Iterable[int], others: Iterable[int]) -> set[int]:
-        """Return the per-field rows and deletes among these that later ones of some other rows would undo."""
-        return OvertakenRows(self._connection, self._queries).undone_by(ids, others)
-
-    def read_ahead(self, ids: Iterable[int]) -> set[int]:
-        """Return the per-field rows and deletes that a backlog may have read and not finished, and later rows
-        would undo.
-
-        The last leader was a backlog, which can be run again. Call it after `under_way`, so that no other
-        begins meanwhile.
-        """
-        if not reads_ahead(self.state().leader):
-            return set()
-        return OvertakenRows(self._connection, self._queries).to_be_overtaken(ids)
-
-    def under_way(self) -> tuple[list[str], list[int]]:
-        """Return what is remembered of batches on their way, and the rows of events that wait.
-
-        Nothing is added to either until our transaction ends.
-        """
+    def keep_leader_out(self) -> None:
+        """Let the leader write nothing until our transaction ends."""
         self._run("lock_state")
-        batches = [str(content) for _, _, content in self._run("remembered")]
-        waiting = [row for *_, rows in self._run("every_retry") for row in json.loads(rows)]
-        return batches, waiting
 
     def together(self, ids: Iterable[int]) -> list[FailedRow]:
         """Return the failed rows among these, with the others of their events."""
@@ -186,10 +150,11 @@ class Upkeep:
         rows = {row for chunk in self._queries.chunks(ids) for row in self._run("relatives", ids=chunk)}
         return sorted(Relative(number, read_integer(kind), *facts) for number, kind, *facts in rows)
 
-    def redrive(self, ids: Sequence[int], types: Mapping[int, int]) -> int:
-        """Make failed rows new again, some of them as another type; how many."""
-        self._run("lock_state")
-        for kind in sorted(set(types.values())):
+    def redrive(self, types: Mapping[int, int]) -> int:
+        """Make failed rows new again, each as that type; 0 leaves its type. Return how many."""
+        self.keep_leader_out()
+        ids = list(types)
+        for kind in sorted(set(types.values()) - {0}):
             changed = [row for row, new in types.items() if new == kind]
             self._queries.run_by_ids(self._connection, "retype", changed, type=kind)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
@@ -203,7 +168,7 @@ class Upkeep:
         """Give rows up, with W and a notice with the reason. Return how many; rows that waited for one may
         go.
         """
-        self._run("lock_state")
+        self.keep_leader_out()
         skipped = self._queries.run_by_ids(self._connection, "skip", ids)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         for name, event_id in self.waiting_with(ids):
@@ -255,23 +220,9 @@ class Upkeep:
 
     def backlog(self) -> Unpublished:
         """Return how much waits."""
-        pending, oldest, unusable = self._run("oldest_pending").one()
+        pending, oldest = self._run("oldest_pending").one()
         next_retry, waiting = self._run("next_retry").one()
-        return Unpublished(pending, read_time(oldest), waiting, next_retry, unusable)
-
-    def unusable(self, limit: int = 1000, table: str | None = None, key: str | None = None) -> list[Unusable]:
-        """Return pending rows that cannot be finished, of a table, of an object; the publisher leaves them
-        alone.
-        """
-        filters = {"of_table": table, "of_key": key}
-        values = {name: value for name, value in filters.items() if value is not None}
-        holes = {"conditions": self._queries.pieces("excluded", *values)}
-        rows = self._run("unusable", holes, most=limit, **values)
-        number = self._queries.log.stored["record_id"]
-        return [
-            Unusable(row, read_integer(kind), name, object_key, column, number.why_unusable(row))
-            for row, kind, name, object_key, column in rows
-        ]
+        return Unpublished(pending, read_time(oldest), waiting, next_retry)
 
     def failed(self) -> int:
         """Return how many rows failed for reasons that are kept."""
@@ -288,12 +239,10 @@ class Upkeep:
 
         Return how many, and the record_id to go on after; None at the end.
         """
-        self._run("lock_state")  # so that no row fails meanwhile that these overtook
         holes = {"letters": ", ".join(literal(Letter(letter)) for letter in letters)}
         rows = self._run("handled_before", holes, before=before, after=after, most=limit)
         ids = [row[0] for row in rows]
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
-        OvertakenRows(self._connection, self._queries).leave(ids, "was_published")
         deleted = self._queries.run_by_ids(self._connection, "purge", ids, holes)
         return deleted, max(ids) if len(ids) == limit else None
 

@@ -14,8 +14,6 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import keepable
-from eventlog.sql.log.overtaken import OvertakenRows
-from eventlog.sql.log.position import CREDIBLE
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.queries import Queries
@@ -103,15 +101,9 @@ class Work:
         """Give rows their letters. With `delete`, delete those that did not fail."""
         for letter, ids in letters.items():
             if delete and letter not in (Letter.ERROR, Letter.FATAL):
-                self._remove(ids)
+                self._in_ranges("remove", ids)
             else:
                 self._in_ranges("finish", ids, letter=str(letter))
-
-    def _remove(self, ids: Ids) -> None:
-        """Delete rows that were published."""
-        rows = list(integers(ids))
-        OvertakenRows(self._connection, self._queries).leave(rows)
-        self._in_ranges("remove", rows)
 
     def _in_ranges(self, name: str, ids: Ids, **values: Any) -> None:
         """Run a statement at the end on rows by their ids, on long ranges of them at once."""
@@ -122,13 +114,16 @@ class Work:
         self._finishing += [call(name, ids=chunk, **values) for chunk in self._queries.chunks(rest)]
 
     def fail(self, failures: Iterable[Failure]) -> None:
-        """Keep why rows failed, in place of what was kept before; ahead of finishing rows, which may have
-        overtaken them."""
-        failed = list(failures)
+        """Keep why pending rows fail, in place of what was kept before."""
+        failures = list(failures)
+        pending = {
+            int(row)
+            for chunk in self._queries.chunks(failure.record_id for failure in failures)
+            for (row,) in self._queries.run(self._connection, "pending_among", ids=chunk)
+        }
+        failed = [failure for failure in failures if failure.record_id in pending]
         self._queries.run_by_ids(self._connection, "forget_failure", (f.record_id for f in failed))
-        objects = OvertakenRows(self._connection, self._queries).objects(f.record_id for f in failed)
-        rows = [self._storable(failure) | {"object_hash": objects[failure.record_id]} for failure in failed]
-        self._queries.run_all(self._connection, "fail", rows)
+        self._queries.run_all(self._connection, "fail", [self._storable(failure) for failure in failed])
 
     def _storable(self, failure: Failure) -> dict[str, Any]:
         """Return a failure in characters that the database can store."""
@@ -142,7 +137,7 @@ class Work:
 
     def note_highest(self, record_id: int, former: int = 0) -> None:
         """Keep the highest record_id that went out, in place of a former one."""
-        self._write_later("note_highest", highest=record_id, credible=CREDIBLE)
+        self._write_later("note_highest", highest=record_id)
         self._write_later("forget_lower", former=former, highest=record_id)
 
     def note(self, kind: str, words: str, table_name: str | None = None) -> None:

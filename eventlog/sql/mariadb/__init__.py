@@ -23,7 +23,6 @@ MARIADB = collated(
         expressions=MARIADB_EXPRESSIONS,
         triggers=MARIADB_TRIGGERS,
         capacity=replace(MYSQL.capacity, title="MariaDB"),
-        trigger_second_mark="",
         replaces_routines=True,
     ),
 )

@@ -9,8 +9,7 @@ from typing import Any
 from sqlalchemy.engine import Engine
 
 from eventlog.sql.common.capacity import Capacity
-from eventlog.sql.common.dialect import ISO_TIME, POSITIVE_INTEGER, Dialect
-from eventlog.sql.common.storage import Storage
+from eventlog.sql.common.dialect import Dialect, Storage
 from eventlog.sql.mysql.column_types import EXPRESSIONS, KEY_TYPES
 from eventlog.sql.mysql.ddl import conditional
 from eventlog.sql.mysql.triggers import TRIGGERS, USER
@@ -33,10 +32,6 @@ _CAPACITY = Capacity(
     twins=False,
     own_schemas=("mysql", "sys", "information_schema", "performance_schema"),
     unmade=frozenset(_UNMADE.split()),
-)
-
-_NUMBER_OF_TEXT = (
-    f"(case when {{column}} regexp {POSITIVE_INTEGER} then cast(trim({{column}}) as decimal(20)) end)"
 )
 
 # a row too large, a wrong moment, invalid characters, no default, no moment, no partition, a signal of a
@@ -89,7 +84,6 @@ _SCHEMA_WORDS = {
     "type_integer": "integer",
     "type_bigint": "bigint",
     "type_identity": "bigint not null auto_increment",
-    "type_flag": "smallint not null default 0",
     "type_text": "text",
     "type_long": "longtext",
     "type_key": "longtext",
@@ -118,7 +112,7 @@ MYSQL = collated(
         triggers=TRIGGERS,
         schema_words=_SCHEMA_WORDS,
         ddl=conditional,
-        storages={"timestamp": Storage.ZONED},
+        storages={r"timestamp(\(\d+\))?": Storage.ZONED},
         dial=_dial,
         cancel=_cancel,
         driver="mysql+pymysql",
@@ -128,9 +122,6 @@ MYSQL = collated(
         max_parameters=65_535,
         plain_names="exact",
         capacity=_CAPACITY,
-        # MySQL cannot keep the text of a trigger in which a name contains its own quotes: with letters
-        # beyond ASCII it fails (3507), else its catalogue has another text.
-        trigger_second_mark='"',
         quotes_by_session=True,
         session_name="program_name",
         compares_by_case=False,
@@ -146,12 +137,9 @@ MYSQL = collated(
         local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
         local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
         integer="signed",
-        timestamp="datetime(6)",
         time_text="cast({column} as char)",
-        plain_time=f"concat({{column}}, '|') regexp '^{ISO_TIME}[|]$'",  # $ alone lets a line end follow
         quotient="{column} div {by}",
         escaped="replace({x}, ',', ',.')",
-        number_of_text=_NUMBER_OF_TEXT,
         # a shared row that is written to later would deadlock with a session that waits for it
         share_lock="for update",
         replaces_routines=False,

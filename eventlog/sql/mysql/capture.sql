@@ -89,33 +89,6 @@ create trigger {schema}.{trigger} after {event} on {table} for each row
 unlock tables
 /
 
--- trigger_in_ansi_mode --
--- Makes a trigger in whose names double quotes must stand.
-set @eventlog_sql_mode = @@sql_mode
-/
-set sql_mode = concat(@@sql_mode, ',ANSI_QUOTES')
-/
-lock tables {table} write
-/
-drop trigger if exists {schema}.{trial}
-/
-create trigger {schema}.{trial} after {event} on {table} for each row
-if false then
-{body};
-end if
-/
-drop trigger {schema}.{trial}
-/
-drop trigger if exists {schema}.{trigger}
-/
-create trigger {schema}.{trigger} after {event} on {table} for each row
-{body}
-/
-unlock tables
-/
-set sql_mode = @eventlog_sql_mode
-/
-
 -- drop_trigger --
 -- Drops a trigger.
 drop trigger if exists {schema}.{trigger}

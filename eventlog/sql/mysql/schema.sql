@@ -21,7 +21,7 @@ create table if not exists {log} (
 
 -- create_pending --
 -- Makes the index of pending rows.
-create index if not exists {log_pending} on {log} ({indexed_status}, {indexed_record_id})
+create index if not exists {log_pending} on {log} ({indexed_status}, {record_id})
 
 -- create_tracked --
 -- Makes the record of what is tracked.
@@ -58,7 +58,7 @@ create table if not exists {known} (
 
 -- future --
 -- Makes the index of future events.
-create index if not exists {log_future} on {log} ({indexed_status}, {event_time}, {indexed_record_id})
+create index if not exists {log_future} on {log} ({indexed_status}, {event_time}, {record_id})
 
 -- default_record_id --
 -- Gives record_id its default in a log that has none.
@@ -71,18 +71,3 @@ alter table {log} alter column {status} set default 'N'
 -- default_event_time --
 -- Gives event_time its default in a log that has none.
 alter table {log} alter column {event_time} set default (utc_timestamp(6))
-
--- create_failed --
--- Makes the table of failed rows.
-create table if not exists {failed} (
-  record_id {type_bigint} not null,
-  event_id {type_text},
-  reason {type_long} not null,
-  document {type_long},
-  tries {type_integer} not null,
-  failed_at {type_written_at},
-  object_hash char(64), -- SHA-256 of table_name, a zero byte, table_key
-  overtaken {type_flag},
-  constraint {failed_key} primary key (record_id),
-  key {failed_way} (object_hash)
-){table_end}

@@ -3,8 +3,8 @@
 set transaction read only
 
 -- log_position --
--- The last record_id that the log's sequence gave, its end, and whether it gave any.
-select last_number - 1, max_value, 1 from all_sequences
+-- The last record_id that the log's sequence gave, and whether it gave any.
+select last_number - 1, 1 from all_sequences
 where sequence_owner = {schema_text} and sequence_name = {log_sequence_text}
 
 -- advance_position --

@@ -47,7 +47,7 @@ create table if not exists {log} (
 
 -- create_pending --
 -- Makes the index of pending rows.
-create index if not exists {log_pending} on {log} (decode({status}, 'N', {indexed_record_id}))
+create index if not exists {log_pending} on {log} (decode({status}, 'N', {record_id}))
 
 -- drop_log --
 -- Drops the log.
@@ -79,7 +79,7 @@ create index if not exists {known_way} on {known} (first_id)
 -- Makes the index of future events.
 create index if not exists {log_future} on {log} (
   decode({status}, 'N', {event_time}),
-  decode({status}, 'N', {indexed_record_id})
+  decode({status}, 'N', {record_id})
 )
 
 -- default_record_id --

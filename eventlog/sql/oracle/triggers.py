@@ -1,7 +1,5 @@
 """Oracle: a compound trigger a table, which hands each row to a package of the log's owner. Rows are logged
 as they change; what begins under a new key is logged at the end of the statement, after all deletes.
-
-A trigger has 32 K at most: of a wide table there are several, each for some of the columns.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ from eventlog.sql.relation import Child, qualified
 from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, Subject, Trigger, indent, object_name
 
 LARGEST = 30_000  # bytes of a trigger's text, with room to the limit of 32 K
-MOST = 250  # triggers of one table
 END = "\n"
 
 
@@ -34,7 +31,7 @@ class ColumnLines(NamedTuple):
 
 
 class TriggerShape(NamedTuple):
-    """The shared parts of the triggers of one table."""
+    """The facts from which the trigger of one table is written."""
 
     table: Table
     parent: str | None
@@ -43,21 +40,20 @@ class TriggerShape(NamedTuple):
 
 
 def write(subject: Subject) -> Iterator[Trigger]:
-    """Yield the triggers of a subject: one or several, and likewise for each child."""
+    """Yield the trigger of a subject, and one for each child."""
     own = TriggerShape(subject.table, None, subject.relation.key, subject.columns)
-    yield from _Parent(subject, own).triggers()
+    yield _Parent(subject, own).trigger()
     for child in subject.children:
-        yield from _Child(subject, child).triggers()
+        yield _Child(subject, child).trigger()
 
 
 def name_of(log: Log, table: str, event: str, parent: str | None) -> str:
-    """Return the name of a trigger for all events, unique in its schema; further triggers have a number."""
-    more = event if event.startswith("+") else None
-    return object_name(log.dialect, log.dialect.fold(log.table), table, parent, more)
+    """Return the name of a trigger for all events, unique in its schema."""
+    return object_name(log.dialect, log.dialect.fold(log.table), table, parent)
 
 
 class _Writer:
-    """Writes the triggers of one table."""
+    """Writes the trigger of one table."""
 
     def __init__(self, subject: Subject, shape: TriggerShape) -> None:
         self.subject = subject
@@ -66,22 +62,12 @@ class _Writer:
         self.expressions = self.log.dialect.expressions
         self.old, self.new = (":o", ":n") if shape.table.name in ("OLD", "NEW") else (":old", ":new")
 
-    def triggers(self) -> Iterator[Trigger]:
-        rest: Sequence[Column] = self.shape.columns
-        number = 1
-        while number == 1 or rest:
-            more = f"+{number}" if number > 1 else ""
-            name = name_of(self.log, self.shape.table.name, more, self.shape.parent)
-            fitting = self._fitting(self._package(name), rest, first=not more)
-            yield self._trigger(name, self._package(name), rest[:fitting], first=not more)
-            rest, number = rest[fitting:], number + 1
-
     @property
     def deletes(self) -> bool:
         """Return whether a deleted row is logged."""
         return True
 
-    def rows(self, package: Package, parts: Sequence[ColumnLines], *, first: bool) -> str:
+    def rows(self, package: Package, parts: Sequence[ColumnLines]) -> str:
         """Return what is done with a row."""
         raise NotImplementedError
 
@@ -105,18 +91,9 @@ class _Writer:
         package = package_of(self.log, self.shape.table.schema, name)
         return Package(self.log, package, self.subject.logged_as, self.shape.key)
 
-    def _fitting(self, package: Package, columns: Sequence[Column], *, first: bool) -> int:
-        """Return how many of the columns one trigger holds."""
-        size = len(self._body(package, (), first=first).encode())
-        for place, column in enumerate(columns):
-            size += sum(len(indent(text, 8).encode()) + 1 for text in self.part(package, column) if text)
-            if size > LARGEST:
-                return max(1, place)
-        return len(columns)
-
-    def _body(self, package: Package, columns: Sequence[Column], *, first: bool) -> str:
-        parts = [self.part(package, column) for column in columns]
-        rows = self.rows(package, parts, first=first)
+    def _body(self, package: Package) -> str:
+        parts = [self.part(package, column) for column in self.shape.columns]
+        rows = self.rows(package, parts)
         statements = "".join(package.statements())
         mark = self.subject.choice.mark()
         keys = {
@@ -134,9 +111,11 @@ class _Writer:
             rows=indent(rows.rstrip("\n"), 2),
         )
 
-    def _trigger(self, name: str, package: Package, columns: Sequence[Column], *, first: bool) -> Trigger:
+    def trigger(self) -> Trigger:
         table, dialect = self.shape.table, self.log.dialect
-        body = self._body(package, columns, first=first)
+        name = name_of(self.log, table.name, "", self.shape.parent)
+        package = self._package(name)
+        body = self._body(package)
         trigger = qualified(dialect, table.schema, name)
         events = ("insert", "update", "delete") if self.deletes else ("insert", "update")
         holes = {
@@ -159,7 +138,7 @@ class _Writer:
 
 
 class _Parent(_Writer):
-    """The triggers of the table itself."""
+    """The trigger of the table itself."""
 
     @property
     def deletes(self) -> bool:
@@ -180,18 +159,16 @@ class _Parent(_Writer):
             differs = f"{package.quoted}.differ{package.number(column)}({old}, {new})"
         return ColumnLines(given, changed, differs=differs)
 
-    def rows(self, package: Package, parts: Sequence[ColumnLines], *, first: bool) -> str:
+    def rows(self, package: Package, parts: Sequence[ColumnLines]) -> str:
         note, choice = f"{package.quoted}.note", self.subject.choice
         gone = f"{note}(arrived, false, {choice.delete}, old_key, null, null, null);\n"
-        come = "".join(part.given for part in parts)
-        if first:
-            come += self._whole(package)
+        come = "".join(part.given for part in parts) + self._whole(package)
         changed = "".join(part.changed for part in parts)
         if differing := "\nor ".join(part.differs for part in parts if part.differs):
             noted = f"{note}(arrived, false, {choice.update}, new_key, null, null, null);\n"
             changed += branches((differing, noted))
-        return (branches(("moved or new_key is null", gone)) if first and self.deletes else "") + branches(
-            ("moved or old_key is null", come or "null;\n"), ("new_key is not null", changed or "null;\n")
+        return (branches(("moved or new_key is null", gone)) if self.deletes else "") + branches(
+            ("moved or old_key is null", come), ("new_key is not null", changed or "null;\n")
         )
 
     def _whole(self, package: Package) -> str:
@@ -205,7 +182,7 @@ class _Parent(_Writer):
 
 
 class _Child(_Writer):
-    """The triggers of a child table, whose columns are values of the parent's row."""
+    """The trigger of a child table, whose columns are values of the parent's row."""
 
     def __init__(self, subject: Subject, child: Child) -> None:
         table = child.relation.table
@@ -223,7 +200,7 @@ class _Child(_Writer):
             taken=self.call(package, kind, "old_key", name, old, "null", "false"),
         )
 
-    def rows(self, package: Package, parts: Sequence[ColumnLines], *, first: bool) -> str:
+    def rows(self, package: Package, parts: Sequence[ColumnLines]) -> str:
         given, changed, taken = (
             "".join(texts) or "null;\n"
             for texts in ([p.given for p in parts], [p.changed for p in parts], [p.taken for p in parts])
@@ -272,6 +249,6 @@ TRIGGERS = TriggerWriter(
         ),
     ),
     reads_parent=False,
-    more=tuple(f"+{number}" for number in range(2, MOST + 1)),
+    largest=LARGEST,
     package=package_of,
 )

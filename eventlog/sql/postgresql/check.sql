@@ -17,11 +17,6 @@ join pg_catalog.pg_class c on c.oid = d.refobjid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where n.nspname = {schema_text} and c.relname = {log_text} and d.deptype in ('a', 'i') and q.seqcache > 1
 
--- check_encoding --
--- The server's encoding, where it is one in which texts are any bytes.
-select current_setting('server_encoding') as encoding
-where current_setting('server_encoding') = 'SQL_ASCII'
-
 -- check_unguarded --
 -- The published tables that are foreign, or views that call functions of users.
 with recursive part (table_name, oid, relkind) as (

@@ -63,11 +63,10 @@ end
 /
 
 -- log_position --
--- The last record_id that the log's sequence gave, its end, and whether it gave any.
+-- The last record_id that the log's sequence gave, and whether it gave any.
 select
   case when pg_catalog.has_sequence_privilege(s.oid, 'USAGE, SELECT')
     then coalesce(pg_catalog.pg_sequence_last_value(s.oid), q.seqstart - 1) end,
-  q.seqmax,
   case when pg_catalog.has_sequence_privilege(s.oid, 'USAGE, SELECT')
     then case when pg_catalog.pg_sequence_last_value(s.oid) is null then 0 else 1 end end
 from pg_catalog.pg_sequence q
@@ -80,14 +79,7 @@ where n.nspname = {schema_text} and c.relname = {log_text} and a.attname = {reco
 
 -- advance_position --
 -- Sets the log's sequence past a record_id.
-select pg_catalog.setval(s.oid, {past}, true)
-from pg_catalog.pg_class s
-join pg_catalog.pg_depend d on d.objid = s.oid and d.classid = cast('pg_catalog.pg_class' as regclass)
-join pg_catalog.pg_class c on c.oid = d.refobjid
-join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = d.refobjsubid
-where n.nspname = {schema_text} and c.relname = {log_text} and a.attname = {record_id_name}
-  and d.deptype in ('a', 'i') and s.relkind = 'S'
+select setval(pg_get_serial_sequence({log_name}, {record_id_name}), {past})
 
 -- packed --
 -- The result of another statement as one row, by column.

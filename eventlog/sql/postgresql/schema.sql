@@ -23,7 +23,7 @@ create table if not exists {log} (
 
 -- create_pending --
 -- Makes the index of pending rows.
-create index if not exists {log_pending} on {log} ({indexed_record_id}) where {status} = 'N'
+create index if not exists {log_pending} on {log} ({record_id}) where {status} = 'N'
 
 -- create_known --
 -- Makes the table of what the receiver is known to have, of logs that are filled by comparing.
@@ -46,7 +46,7 @@ create index if not exists {known_way} on {known} (first_id) where first_id is n
 
 -- future --
 -- Makes the index of future events.
-create index if not exists {log_future} on {log} ({event_time}, {indexed_record_id}) where {status} = 'N'
+create index if not exists {log_future} on {log} ({event_time}, {record_id}) where {status} = 'N'
 
 -- default_record_id --
 -- Gives record_id its default in a log that has none.

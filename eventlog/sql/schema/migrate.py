@@ -15,7 +15,6 @@ from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.names import Log
-from eventlog.sql.stored import demand_time
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -35,8 +34,6 @@ class LogInUse(EventlogError):
 
 def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
     """Bring the log to the newest revision; whether anything had to be done."""
-    if future_events:
-        demand_time(log.stored, "handle-future-events")
     with engine.connect() as connection:
         before = revision(connection, log)
         own = _own(connection, log)

@@ -1,7 +1,7 @@
-"""The progress of a source without states: which changes a repeat passes over.
+"""The progress of a source, as the target keeps it: which changes a repeat passes over.
 
-There are three ways. Positions ascend in each table. Names of events are noted one by one, because they have
-no order. Changes are counted for inputs that only grow.
+There are three ways. A source with states goes on from its own. Names of events are noted one by one, because
+they have no order. Changes are counted for other inputs, which only grow.
 """
 
 from __future__ import annotations
@@ -56,54 +56,35 @@ class ApplyProgress(Protocol):
     def check_end(self) -> None: ...  # an error where the input that ends here is another one
 
 
-class ByPosition:
-    """The progress by positions, which ascend in each table.
+class FullLoads:
+    """The tables that had changes, and those that are loaded anew after them."""
 
-    Rows of a full load have no position; they are counted after one.
-    """
+    def __init__(self, state: dict[str, Any] | None, *, placed: bool) -> None:
+        """Set whether rows of a full load may have a position; else those that have one are changes."""
+        self._placed = placed
+        found: dict[str, Any] = state or {"changed": [], "loading": []}
+        self._changed = {(schema, name) for schema, name in found["changed"]}
+        self._loading = {(schema, name) for schema, name in found["loading"]}
 
-    def __init__(self, state: dict[str, Any] | None) -> None:
-        found: dict[str, Any] = {} if state is None else state["tables"]
-        self._old = {name: (str(position), int(number)) for name, (position, number) in found.items()}
-        self._now: dict[str, tuple[str, int]] = {}
-        self._tables: dict[tuple[str | None, str], str] = {}
-
-    def fresh(self, changes: Sequence[Change]) -> Fresh:
-        """Return the changes after those that were applied of their tables."""
-        new = [change for change in changes if self._pass(change)]
+    def look(self, changes: Sequence[Change]) -> Fresh:
+        """Return all of the changes, with the tables that they load anew."""
         loaded, begun = dict[Named, None](), dict[Named, None]()
-        for change in new:
-            if change.op is Op.SNAPSHOT and change.position is None:
-                named = change.schema, change.table
-                position, number = self._now[self._tables[named]]
-                if position:
-                    loaded[named] = None
-                    if number == 1:
-                        begun[named] = None
-        return Fresh(new, tuple(loaded), tuple(begun))
+        for change in changes:
+            named = change.schema, change.table
+            if change.op is not Op.SNAPSHOT or (change.position is not None and not self._placed):
+                self._changed.add(named)
+                self._loading.discard(named)
+            elif named in self._changed:
+                loaded[named] = None
+                if named not in self._loading:
+                    begun[named] = None
+                    self._loading.add(named)
+        return Fresh(changes, tuple(loaded), tuple(begun))
 
-    def state(self, read: str | None) -> str:
-        tables = self._old | {
-            name: max(place, self._old.get(name, place)) for name, place in self._now.items()
-        }
-        return json.dumps({"by": "position", "tables": tables})
-
-    def marks(self, changes: Sequence[Change]) -> list[str]:
-        return []
-
-    def check_end(self) -> None:
-        """Accept any end of the input."""
-
-    def _pass(self, change: Change) -> bool:
-        named = change.schema, change.table
-        name = self._tables.get(named) or self._tables.setdefault(named, json.dumps(named))
-        position, number = self._now.get(name) or self._now.setdefault(name, ("", 0))
-        if change.position is not None:
-            position, number = max(position, change.position), 0
-        else:
-            number += 1
-        self._now[name] = position, number
-        return self._now[name] > self._old.get(name, ("", -1))
+    def dump(self) -> dict[str, Any]:
+        """Return the tables as JSON holds them."""
+        changed, loading = (sorted(some, key=str) for some in (self._changed, self._loading))
+        return {"changed": changed, "loading": loading}
 
 
 class ByName:
@@ -134,6 +115,7 @@ class ByCount:
     def __init__(self, state: dict[str, Any] | None) -> None:
         self._done = 0 if state is None else int(state["changes"])
         self._digest = "" if state is None else str(state["last"])
+        self._loads = FullLoads(state, placed=False)
         self._number = 0
         self._last: Change | None = None
 
@@ -145,12 +127,13 @@ class ByCount:
         self._number += len(changes)
         new = changes[passed:]
         self._last = new[-1] if new else self._last
-        return Fresh(new)
+        return self._loads.look(new)
 
     def state(self, read: str | None) -> str:
-        if self._last is None:
-            return json.dumps({"by": "number", "changes": self._done, "last": self._digest})
-        return json.dumps({"by": "number", "changes": self._number, "last": _digest(self._last)})
+        done, digest = self._done, self._digest
+        if self._last is not None:
+            done, digest = self._number, _digest(self._last)
+        return json.dumps({"by": "number", "changes": done, "last": digest, **self._loads.dump()})
 
     def marks(self, changes: Sequence[Change]) -> list[str]:
         return []
@@ -162,32 +145,18 @@ class ByCount:
 
 
 class ByStream:
-    """The progress by the source's own state; earlier changes show what is a full load."""
+    """The progress by the source's own state."""
 
     def __init__(self, state: dict[str, Any] | None) -> None:
-        found: dict[str, Any] = state or {"read": None, "changed": [], "loading": []}
-        self.read: str | None = found["read"]
-        self._changed = {(schema, name) for schema, name in found["changed"]}
-        self._loading = {(schema, name) for schema, name in found["loading"]}
+        self.read: str | None = None if state is None else state["read"]
+        self._loads = FullLoads(state, placed=True)
 
     def fresh(self, changes: Sequence[Change]) -> Fresh:
         """Return all of them."""
-        loaded, begun = dict[Named, None](), dict[Named, None]()
-        for change in changes:
-            named = change.schema, change.table
-            if change.op is not Op.SNAPSHOT:
-                self._changed.add(named)
-                self._loading.discard(named)
-            elif named in self._changed:
-                loaded[named] = None
-                if named not in self._loading:
-                    begun[named] = None
-                    self._loading.add(named)
-        return Fresh(changes, tuple(loaded), tuple(begun))
+        return self._loads.look(changes)
 
     def state(self, read: str | None) -> str:
-        changed, loading = (sorted(some, key=str) for some in (self._changed, self._loading))
-        return json.dumps({"by": "stream", "read": read, "changed": changed, "loading": loading})
+        return json.dumps({"by": "stream", "read": read, **self._loads.dump()})
 
     def marks(self, changes: Sequence[Change]) -> list[str]:
         return []
@@ -198,11 +167,10 @@ class ByStream:
 
 KINDS: dict[str, Callable[[dict[str, Any] | None], ApplyProgress]] = {
     "stream": ByStream,
-    "position": ByPosition,
     "event-id": ByName,
     "number": ByCount,
 }
-BY_FORMAT = {"log": "event-id", "xds": "event-id", "qlik-table": "position", "qlik-message": "position"}
+BY_FORMAT = {"log": "event-id", "xds": "event-id"}
 
 
 def progress_of(

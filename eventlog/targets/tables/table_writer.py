@@ -55,11 +55,6 @@ class TableWriter:
             self._end_group()
         self._progress.check_end()
 
-    def rest(self) -> None:
-        """Apply what was handed out, because nothing more comes for a moment."""
-        if self._held:
-            self._end_group()
-
     def _groups(self, deliveries: Iterable[Delivery]) -> Iterator[None]:
         """Hold whole deliveries, as many as may share a transaction; stop at the end of each group."""
         characters = 0
@@ -98,7 +93,7 @@ class TableWriter:
         changes = list(delivery.changes)
         new, loaded, begun = self._progress.fresh(changes)
         self.tally.skipped += len(changes) - len(new)
-        if delivery.late and (position := self._overtaking(delivery, new)) is not None:
+        if delivery.late and self._later and (position := self._later.overtaking(new)) is not None:
             self._refuse(new, Late(position or "an unknown place"))
             return ()
         if self._later is not None:
@@ -109,12 +104,6 @@ class TableWriter:
             if change.op is Op.SNAPSHOT:
                 self._refuse([change], Reload(change.table))
         return [change for change in new if change.op is not Op.SNAPSHOT]
-
-    def _overtaking(self, delivery: Delivery, changes: Sequence[Change]) -> str | None:
-        """Return where a later change of the rows of late changes was applied; None if there is none."""
-        if delivery.overtaken or self._later is None:
-            return delivery.overtaken
-        return self._later.overtaking(changes)
 
     def _is_full(self, characters: int, begun: float) -> bool:
         """Return whether a group ends here."""

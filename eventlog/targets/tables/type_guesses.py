@@ -1,12 +1,7 @@
-"""The types of columns that no source described, by their values.
-
-A text that is a number, a date or a time in its one plain form counts as such. Any other text, and values of
-different kinds in one column, make a column of texts.
-"""
+"""The types of columns that no source described, by the kinds of their values; texts make texts."""
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Iterable, Iterator
 
@@ -15,8 +10,6 @@ from eventlog.core.errors import NotExpressible
 from eventlog.qlik.sqltypes import spec_of_value
 from eventlog.qlik.types import NON_FINITE, Spec
 
-_NUMBER = re.compile(r"(0|-?[1-9]\d{0,400}|-?0(?=\.))(\.\d{1,400})?", re.ASCII)
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)?", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXT = Spec("CLOB")
 _WIDER = {frozenset(("INT8", "NUMERIC")): "NUMERIC", frozenset(("INT8", "REAL8")): "REAL8"}
@@ -37,7 +30,6 @@ def guessed(values: Iterable[Value], digits: int = 38) -> Spec:
     Integers of more digits count for nothing: the changes that have them are refused.
     """
     spec: Spec | None = None
-    textual = False
     for value in values:
         try:
             if value is None or (spec is not None and spec.name == "REAL8" and value in NON_FINITE):
@@ -47,14 +39,10 @@ def guessed(values: Iterable[Value], digits: int = 38) -> Spec:
             continue
         if guess.precision > digits:
             continue
-        if spec is not None and (guess.name == "CLOB" or textual != isinstance(value, str)):
-            return _TEXT
-        textual = isinstance(value, str)
         spec = guess if spec is None else _joined(spec, guess)
         if spec.name == "CLOB":
-            return spec
-    # a decimal guessed from texts takes more digits after the point than were seen
-    return spec._replace(precision=0) if spec is not None and textual else spec or _TEXT
+            break
+    return spec or _TEXT
 
 
 def _spec_of(value: Value) -> Spec:
@@ -63,21 +51,7 @@ def _spec_of(value: Value) -> Spec:
         return spec_of_value(value)
     if not value.isascii() and not value.isprintable() and _SURROGATE.search(value):
         raise NotExpressible("it is no text in UTF-8")
-    if number := _NUMBER.fullmatch(value):
-        wide = len(number[1]) > 18
-        return Spec("NUMERIC", 0, len(value), 0) if number[2] or wide else Spec("INT8", 19)
-    if (moment := _MOMENT.fullmatch(value)) and _exists(value):
-        return Spec("DATETIME", 0, 0, 6) if moment[2] else Spec("DATE")
     return _TEXT
-
-
-def _exists(moment: str) -> bool:
-    """Return whether a date or time is one of the calendar."""
-    try:
-        dt.datetime.fromisoformat(moment)
-    except ValueError:
-        return False
-    return True
 
 
 def _joined(spec: Spec, other: Spec) -> Spec:

@@ -16,7 +16,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.operate.explaining import explain_store, summarise
-from eventlog.operate.redriving import Redriven, how_to_redrive, redrive
+from eventlog.operate.redriving import Redriven, redrive_by
 from eventlog.operate.upkeep import Skipped, failures, skip
 from eventlog.publisher.config import Config
 from eventlog.publisher.log_status import LogStatus, read_log_status
@@ -201,7 +201,7 @@ class Board:
     def redrive(self, which: Which, token: str) -> Redriven:
         """Make failed events new again, for somebody who knows the token."""
         self._allow(token)
-        return redrive(self.store, which, how_to_redrive(self.config, self.store))
+        return redrive_by(self.config, self.store, which)
 
     def skip(self, which: Which, token: str, reason: str) -> Skipped:
         """Give failed events up, for somebody who knows the token."""

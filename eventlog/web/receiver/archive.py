@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from eventlog.core.errors import EventlogError
 from eventlog.web.receiver.incoming import Incoming, ReceivedEvent
-from eventlog.web.receiver.rules import Verdict
-from eventlog.xds.answers import Status
 
 PAGE = 50
-MOST_DELIVERIES = 100
 KEEP = 100_000  # documents; older ones make room
 
 
@@ -45,7 +40,7 @@ class EventLine(NamedTuple):
     association: str
     event_id: str | None
     level: str
-    text: str
+    fault: str
 
 
 class KeptDocument(NamedTuple):
@@ -89,17 +84,19 @@ class Archive:
         with self._lock:
             self._file.close()
 
-    @contextmanager
-    def writing(self) -> Iterator[DeliveryWriter]:
-        """One delivery: what it counts and what it keeps belong together."""
-        with self._lock:
+    def keep(self, at: str, body: bytes, incoming: Incoming, level: str, reply: bytes) -> None:
+        """Keep a document and what it was answered; the oldest make room."""
+        events = incoming.events or (
+            ReceivedEvent("unreadable" if incoming.fault else "empty", "", "", None),
+        )
+        sql = "insert into document (at, size, body, fault, level, reply) values (?, ?, ?, ?, ?, ?)"
+        with self._lock, self._file:
             self._file.execute("begin immediate")
-            try:
-                yield DeliveryWriter(self._file, self._keep)
-            except BaseException:
-                self._file.execute("rollback")
-                raise
-            self._file.execute("commit")
+            values = (at, len(body), body, incoming.fault, level, reply)
+            number = self._file.execute(sql, values).lastrowid or 0
+            rows = [(number, part, *_columns(event)) for part, event in enumerate(events, 1)]
+            self._file.executemany("insert into event values (?, ?, ?, ?, ?, ?, ?)", rows)
+            self._file.execute("delete from document where id <= ?", (number - self._keep,))
 
     def document(self, number: int) -> KeptDocument | None:
         found = self._rows("select * from document where id = ?", number)
@@ -108,11 +105,6 @@ class Archive:
     def events(self, number: int) -> list[EventLine]:
         """Return the events of a document, in its order."""
         return self._lines("event.document = ?", "event.part", number, limit=-1)
-
-    def deliveries(self, event_id: str) -> list[int]:
-        """Return the documents that brought an event, oldest first; the first hundred."""
-        sql = "select distinct document from event where event_id = ? order by document limit ?"
-        return [row[0] for row in self._rows(sql, event_id, MOST_DELIVERIES)]
 
     def history(self, association: str, limit: int) -> list[EventLine]:
         """Return the latest events of an object, oldest first."""
@@ -133,14 +125,15 @@ class Archive:
 
     def choices(self, column: Literal["class", "operation", "level"]) -> list[str]:
         """Return the values that a filter can have: a walk over an index, one step for each value."""
+        table = "document" if column == "level" else "event"
         sql = f"""
             with recursive known (name) as (
-                select min({column}) from event
+                select min({column}) from {table}
                 union all
-                select (select min({column}) from event where {column} > name)
+                select (select min({column}) from {table} where {column} > name)
                 from known where name is not null
             )
-            select name from known where name is not null limit 200"""  # noqa: S608 (a literal of ours)
+            select name from known where name is not null limit 200"""  # noqa: S608 (literals of ours)
         return [row[0] for row in self._rows(sql)]
 
     def total(self) -> int:
@@ -155,7 +148,7 @@ class Archive:
 
     def _lines(self, condition: str, order: str, *values: object, limit: int) -> list[EventLine]:
         sql = f"""
-            select event.document, part, at, operation, class, key, association, event_id, event.level, text
+            select event.document, part, at, operation, class, key, association, event_id, level, fault
             from event join document on document.id = event.document
             where {condition} order by {order} limit {limit:d}"""  # noqa: S608 (texts of ours)
         return [EventLine(*row) for row in self._rows(sql, *values)]
@@ -165,51 +158,14 @@ class Archive:
             return self._file.execute(sql, values).fetchall()
 
 
-class DeliveryWriter:
-    """One delivery's transaction."""
-
-    def __init__(self, file: sqlite3.Connection, keep: int) -> None:
-        self._file = file
-        self._keep = keep
-
-    def earlier(self, event: ReceivedEvent) -> int:
-        """Return how often an event was delivered before."""
-        found = self._file.execute("select count(*) from event where event_id = ?", (event.event_id,))
-        return int(found.fetchone()[0])
-
-    def keep(self, at: str, body: bytes, incoming: Incoming, verdict: Verdict) -> int:
-        """Keep a document and what it was answered; the oldest make room."""
-        sql = "insert into document (at, size, body, fault, level, reply) values (?, ?, ?, ?, ?, ?)"
-        reply = verdict.reply
-        written = self._file.execute(sql, (at, len(body), body, incoming.fault, verdict.level, reply))
-        number = int(written.lastrowid or 0)
-        events = incoming.events or (
-            ReceivedEvent("unreadable" if incoming.fault else "empty", "", "", None),
-        )
-        statuses = verdict.statuses * (len(events) if len(verdict.statuses) == 1 else 1)
-        self._file.executemany(
-            "insert into event values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (number, part, *_columns(event), _level(verdict, status), status.text)
-                for part, (event, status) in enumerate(zip(events, statuses, strict=True), 1)
-            ],
-        )
-        self._file.execute("delete from document where id <= ?", (number - self._keep,))
-        return number
-
-
 def _columns(event: ReceivedEvent) -> tuple[str | None, ...]:
     return event.operation, event.class_name, event.key, event.association, event.event_id
-
-
-def _level(verdict: Verdict, status: Status) -> str:
-    return verdict.level if verdict.spoiled else status.level.name.lower()
 
 
 def _conditions(wanted: Filter) -> tuple[list[str], list[object]]:
     conditions: list[str] = []
     values: list[object] = []
-    exact = {"class": wanted.class_name, "operation": wanted.operation, "event.level": wanted.level}
+    exact = {"class": wanted.class_name, "operation": wanted.operation, "level": wanted.level}
     for column, value in exact.items():
         if value:
             conditions.append(f"{column} = ?")

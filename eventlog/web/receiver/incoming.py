@@ -9,6 +9,7 @@ from lxml import etree
 
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
+from eventlog.core.xmlparser import parse
 from eventlog.xds import documents
 from eventlog.xds.split import Broken, split
 
@@ -49,7 +50,7 @@ class ReceivedEvent(NamedTuple):
 
 class Incoming(NamedTuple):
     events: tuple[ReceivedEvent, ...]
-    fault: str = ""  # empty for a valid document
+    fault: str = ""  # empty for a document that can be read
 
 
 def read(body: bytes) -> Incoming:
@@ -63,22 +64,19 @@ def read(body: bytes) -> Incoming:
         events.append(_event(found.element))
     if not body.strip():
         return Incoming((), "the body is empty")
-    return Incoming(tuple(events), _fault(body))
+    try:
+        parse(body)
+    except EventlogError as fault:
+        return Incoming(tuple(events), " ".join(str(fault).split()))
+    return Incoming(tuple(events))
 
 
 def pretty(body: bytes) -> str:
     """Return the document as people like to read it; as it came where it is no document."""
-    if read(body).fault:
-        return body.decode("utf-8", "replace")
-    return documents.indent(body)
-
-
-def _fault(body: bytes) -> str:
     try:
-        documents.validate(body)
-    except EventlogError as fault:
-        return " ".join(str(fault).split())
-    return ""
+        return documents.indent(body)
+    except EventlogError:
+        return body.decode("utf-8", "replace")
 
 
 def _event(element: etree._Element) -> ReceivedEvent:

@@ -20,7 +20,6 @@ from eventlog.web.layout import (
 from eventlog.web.markup import Markup, Node, link, tag
 from eventlog.web.receiver import incoming
 from eventlog.web.receiver.archive import (
-    MOST_DELIVERIES,
     PAGE,
     Archive,
     EventLine,
@@ -39,11 +38,10 @@ LONGEST_VALUE = 2_000  # characters of a value, and of a text of an answer
 LONGEST_BODY = 200_000  # characters of a document
 MOST_STEPS = 2_000  # attributes of a document
 TAKEN = ("success", "warning")  # what an engine has done after it answered so
-LEVELS = frozenset(known.name.lower() for known in Level)
 MOST_EVENTS = 200  # of a document's events, of an object's history, and of an attribute's values
 
 
-def listing(archive: Archive, wanted: Filter, cursor: ListPlace | None) -> str:
+def listing(archive: Archive, answered: Level, wanted: Filter, cursor: ListPlace | None) -> str:
     """Return the events that fit, newest first."""
     found = archive.lines(wanted, cursor)
     more = len(found) > PAGE
@@ -76,7 +74,8 @@ def listing(archive: Archive, wanted: Filter, cursor: ListPlace | None) -> str:
         table("Events, newest first", headings, rows, empty),
         turns,
     ]
-    return _page("Documents", _filter(archive, wanted), live("list", *content), here="/")
+    forms = (_filter(archive, wanted), _level_form(answered))
+    return _page("Documents", *forms, live("list", *content), here="/")
 
 
 def document(archive: Archive, kept: KeptDocument) -> str:
@@ -98,7 +97,7 @@ def document(archive: Archive, kept: KeptDocument) -> str:
         content.append(tag("p", f"Not valid: {read.fault[:LONGEST_VALUE]}", class_="notice"))
     steps = MOST_STEPS
     for event, line in list(zip(read.events, lines, strict=False))[:MOST_EVENTS]:
-        content += _event(archive, event, line, event.attributes[: max(steps, 0)])
+        content += _event(event, line, event.attributes[: max(steps, 0)])
         steps -= len(event.attributes)
     if len(read.events) > MOST_EVENTS:
         content.append(
@@ -108,7 +107,7 @@ def document(archive: Archive, kept: KeptDocument) -> str:
         tag("h2", "Document"),
         tag("pre", clipped(text, LONGEST_BODY), tabindex="0", aria_label="The document"),
         tag("h2", "Answer"),
-        tag("pre", _answer(kept), tabindex="0", aria_label="The answer"),
+        tag("pre", documents.indent(kept.reply), tabindex="0", aria_label="The answer"),
         tag(
             "p",
             _neighbour(archive, kept.id - 1, "Older"),
@@ -173,6 +172,16 @@ def _filter(archive: Archive, wanted: Filter) -> Markup:
     )
 
 
+def _level_form(answered: Level) -> Markup:
+    """Return the form that chooses how documents are answered from now on."""
+    options = [
+        tag("option", name, value=name, selected=name == answered.name.lower())
+        for name in (known.name.lower() for known in Level)
+    ]
+    select = tag("label", tag("span", "Answer by"), tag("select", options, name="level"))
+    return tag("form", select, tag("button", "Set"), method="post", action="/answer")
+
+
 def _turns(shown: Sequence[EventLine], wanted: Filter, *, older: bool, newer: bool) -> Markup | None:
     query = {
         "class": wanted.class_name,
@@ -193,18 +202,9 @@ def _turns(shown: Sequence[EventLine], wanted: Filter, *, older: bool, newer: bo
     return tag("p", ways, class_="turn") if ways else None
 
 
-def _event(
-    archive: Archive, event: ReceivedEvent, line: EventLine, shown: Sequence[AttributeStep]
-) -> Iterator[Node]:
+def _event(event: ReceivedEvent, line: EventLine, shown: Sequence[AttributeStep]) -> Iterator[Node]:
     yield tag("h2", f"{event.operation} {event.class_name} ", _object(line))
-    documents_of = archive.deliveries(event.event_id) if event.event_id else [line.document]
-    yield facts(
-        [
-            ("Event", event.event_id),
-            ("Answer", _answered(line)),
-            ("Delivered", _deliveries(documents_of)),
-        ]
-    )
+    yield facts([("Event", event.event_id), ("Answer", _answered(line))])
     if event.attributes:
         rows = [(a.name, a.change, a.type, _value(a)) for a in shown]
         yield table(
@@ -214,15 +214,6 @@ def _event(
         )
     if len(shown) < len(event.attributes):
         yield tag("p", f"… and {count(len(event.attributes) - len(shown))} more.", class_="quiet")
-
-
-def _deliveries(numbers: Sequence[int]) -> Node:
-    """Return how often an event came, and in which documents."""
-    links = [[", " if at else "", link(f"{n}", f"/document/{n}")] for at, n in enumerate(numbers)]
-    if len(numbers) == 1:
-        return ["once, in document ", links]
-    more = " or more" if len(numbers) == MOST_DELIVERIES else ""
-    return [f"{count(len(numbers))} times{more}, in documents ", links]
 
 
 def _events(archive: Archive, lines: Iterable[EventLine]) -> Iterator[tuple[EventLine, ReceivedEvent]]:
@@ -241,12 +232,7 @@ def _object(line: EventLine) -> Node:
 
 
 def _answered(line: EventLine) -> Node:
-    return [level(line.level), f" {line.text[:LONGEST_VALUE]}"]
-
-
-def _answer(kept: KeptDocument) -> str:
-    text = documents.indent(kept.reply)
-    return text if kept.level in LEVELS else f"{kept.level}, instead of\n{text}"
+    return [level(line.level), f" {line.fault[:LONGEST_VALUE]}"]
 
 
 def _value(attribute: AttributeStep) -> Node:

@@ -1,80 +1,78 @@
-"""The receiver: a document comes, is kept and is answered; everything else is a page."""
+"""The receiver: a document comes, is kept and is answered by one level; everything else is a page."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from http import HTTPStatus
 
 from eventlog.web.receiver import incoming, pages
 from eventlog.web.receiver.archive import Archive, Filter, ListPlace
 from eventlog.web.receiver.incoming import Incoming
-from eventlog.web.receiver.rules import Rule, Spoiled, Verdict, decide
-from eventlog.web.server import PLAIN, Answerer, HttpReply, Request, asset, sorry
+from eventlog.web.server import PLAIN, HttpReply, Request, asset, read_fields, sorry
+from eventlog.xds import answers
+from eventlog.xds.answers import Level, Status
 
 LARGEST = 64 << 20  # bytes of one document
 XML = "application/xml; charset=utf-8"
-GARBAGE = b"\x00\xff<nds><output>this is no answer"
-
-_REPLIES: dict[Spoiled | None, Callable[[bytes], HttpReply | None]] = {
-    None: lambda answer: HttpReply(answer, XML),
-    Spoiled.GARBAGE: lambda answer: HttpReply(GARBAGE, XML),
-    Spoiled.CUT: lambda answer: HttpReply(answer[: len(answer) // 2], XML),
-    Spoiled.EMPTY: lambda answer: HttpReply(b"", XML),
-    Spoiled.REFUSED: lambda answer: sorry(HTTPStatus.SERVICE_UNAVAILABLE, "a rule answers so"),
-    Spoiled.SILENCE: lambda answer: None,
-}
 
 
-def receiver(
-    archive: Archive,
-    rules: Sequence[Rule],
-    clock: Callable[[], str],
-    rest: Callable[[float], None] = time.sleep,
-) -> Answerer:
-    """Return what answers the requests for documents and pages."""
+class Receiver:
+    """The answers to the requests for documents and pages."""
 
-    def answer(request: Request) -> HttpReply | None:
+    def __init__(self, archive: Archive, clock: Callable[[], str], level: Level = Level.SUCCESS) -> None:
+        self._archive = archive
+        self._clock = clock
+        self._level = level  # by which documents are answered
+
+    def __call__(self, request: Request) -> HttpReply:
         if request.method == "POST":
-            read = incoming.read(request.body)
-            verdict = _receive(archive, rules, clock(), request.body, read)
-            rest(verdict.delay)
-            return _REPLIES[verdict.spoiled](verdict.reply)
-        return asset(request) or _page(archive, request)
+            return self._choose(request) if request.path == "/answer" else self._receive(request.body)
+        return asset(request) or self._page(request)
 
-    return answer
+    def _receive(self, body: bytes) -> HttpReply:
+        read = incoming.read(body)
+        level = Level.ERROR if read.fault else self._level
+        reply = answers.write(_statuses(read, level)).encode()
+        self._archive.keep(self._clock(), body, read, level.name.lower(), reply)
+        return HttpReply(reply, XML)
+
+    def _choose(self, request: Request) -> HttpReply:
+        """Answer by the level of a form from now on."""
+        name = read_fields(request.body.decode("utf-8", "replace"), 10).get("level", "").upper()
+        if name not in Level.__members__:
+            return sorry(HTTPStatus.BAD_REQUEST, f"there is no level {name[:40]}")
+        self._level = Level[name]
+        return HttpReply(status=HTTPStatus.SEE_OTHER, headers={"Location": "/"})
+
+    def _page(self, request: Request) -> HttpReply:
+        if request.path == "/":
+            return HttpReply(pages.listing(self._archive, self._level, _filter(request), _cursor(request)))
+        if request.path == "/object":
+            return HttpReply(pages.history(self._archive, request.query.get("association", "")))
+        if request.path == "/healthz":
+            return HttpReply("ready\n", PLAIN)
+        return self._document(request.path)
+
+    def _document(self, path: str) -> HttpReply:
+        name = path.removeprefix("/document/")
+        number = name.removesuffix(".xml")
+        known = path.startswith("/document/") and number.isascii() and number.isdigit() and len(number) < 16
+        kept = self._archive.document(int(number)) if known else None
+        if kept is None:
+            return sorry(
+                HTTPStatus.NOT_FOUND, "there is nothing here; documents are posted to /, and listed there"
+            )
+        if name.endswith(".xml"):
+            attached = {"Content-Disposition": f'attachment; filename="document-{kept.id}.xml"'}
+            return HttpReply(kept.body, "application/octet-stream", headers=attached)
+        return HttpReply(pages.document(self._archive, kept))
 
 
-def _receive(archive: Archive, rules: Sequence[Rule], at: str, body: bytes, read: Incoming) -> Verdict:
-    with archive.writing() as writer:
-        verdict = decide(rules, read, writer.earlier)
-        writer.keep(at, body, read, verdict)
-        return verdict
-
-
-def _page(archive: Archive, request: Request) -> HttpReply:
-    if request.path == "/":
-        return HttpReply(pages.listing(archive, _filter(request), _cursor(request)))
-    if request.path == "/object":
-        return HttpReply(pages.history(archive, request.query.get("association", "")))
-    if request.path == "/healthz":
-        return HttpReply("ready\n", PLAIN)
-    return _document(archive, request.path)
-
-
-def _document(archive: Archive, path: str) -> HttpReply:
-    name = path.removeprefix("/document/")
-    number = name.removesuffix(".xml")
-    known = path.startswith("/document/") and number.isascii() and number.isdigit() and len(number) < 16
-    kept = archive.document(int(number)) if known else None
-    if kept is None:
-        return sorry(
-            HTTPStatus.NOT_FOUND, "there is nothing here; documents are posted to /, and listed there"
-        )
-    if name.endswith(".xml"):
-        attached = {"Content-Disposition": f'attachment; filename="document-{kept.id}.xml"'}
-        return HttpReply(kept.body, "application/octet-stream", headers=attached)
-    return HttpReply(pages.document(archive, kept))
+def _statuses(read: Incoming, level: Level) -> list[Status]:
+    """Return the answer to a document: a status for each event; an error if it could not be read."""
+    if read.fault:
+        return [Status(level, None, read.fault, "invalid-document")]
+    return [Status(level, event.event_id) for event in read.events] or [Status(level)]
 
 
 def _filter(request: Request) -> Filter:

@@ -16,14 +16,11 @@ create table if not exists event (
     key text not null,
     association text not null,
     event_id text,
-    level text not null,
-    text text not null,
     primary key (document, part)
 ) without rowid;
 
+create index if not exists document_of_level on document (level);
 create index if not exists event_of_class on event (class, document);
 create index if not exists event_of_operation on event (operation, document);
-create index if not exists event_of_level on event (level, document);
 create index if not exists event_of_key on event (key, document);
 create index if not exists event_of_object on event (association, document);
-create index if not exists event_of_id on event (event_id);

@@ -55,10 +55,7 @@ create table if not exists `eventlog_failed` (
   document longtext,
   tries integer not null,
   failed_at datetime(6) not null default (utc_timestamp(6)),
-  object_hash char(64), -- SHA-256 of table_name, a zero byte, table_key
-  overtaken smallint not null default 0,
-  constraint `eventlog_failed_key` primary key (record_id),
-  key `eventlog_failed_way` (object_hash)
+  constraint `eventlog_failed_key` primary key (record_id)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
 
 create table if not exists `eventlog_sent` (

@@ -109,20 +109,8 @@ create table "EVENTLOG_FAILED" (
   document clob,
   tries number(10) not null,
   failed_at timestamp(6) default sys_extract_utc(systimestamp) not null,
-  object_hash char(64), -- SHA-256 of table_name, a zero byte, table_key
-  overtaken number(1) default 0 not null,
   constraint "EVENTLOG_FAILED_KEY" primary key (record_id)
 )
-  ]';
-exception
-  when others then
-    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
-end;
-/
-
-begin
-  execute immediate q'[
-create index "EVENTLOG_FAILED_WAY" on "EVENTLOG_FAILED" (object_hash)
   ]';
 exception
   when others then

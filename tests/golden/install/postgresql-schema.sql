@@ -58,12 +58,8 @@ create table if not exists "eventlog_failed" (
   document text,
   tries integer not null,
   failed_at timestamp(6) not null default (clock_timestamp() at time zone 'UTC'),
-  object_hash char(64), -- SHA-256 of table_name, a zero byte, table_key
-  overtaken smallint not null default 0,
   constraint "eventlog_failed_key" primary key (record_id)
 );
-
-create index if not exists "eventlog_failed_way" on "eventlog_failed" (object_hash);
 
 create table if not exists "eventlog_sent" (
   record_id bigint not null, -- the highest that went out

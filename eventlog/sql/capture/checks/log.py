@@ -9,7 +9,7 @@ from eventlog.sql.capture.checks.finding import Checked, Finding
 from eventlog.sql.capture.record import Recorded
 from eventlog.sql.common import templates
 from eventlog.sql.log.leader import holder_of
-from eventlog.sql.log.position import IdPosition, read_position
+from eventlog.sql.log.position import advancing, read_position
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Identity, place_of
 
@@ -55,6 +55,24 @@ def _unguarded(checked: Checked) -> Iterator[Finding]:
         )
 
 
+def _composite(checked: Checked) -> Iterator[Finding]:
+    """Yield the references of several columns to published tables, as a note."""
+    published = {place_of(table): table for table in checked.tables}
+    for place, table in published.items():
+        relation = checked.catalogue.at(place)
+        for foreign in relation.foreign_keys if relation is not None else ():
+            target = published.get((foreign.target_schema or "", foreign.target))
+            if len(foreign.columns) > 1 and target is not None:
+                yield Finding(
+                    str(table),
+                    f"{', '.join(foreign.columns)} refer together to {target}: they are published as plain"
+                    " values, without an association",
+                    "let the receiver put them together, or refer by one column",
+                    fault=False,
+                    shown=True,
+                )
+
+
 def _sequence(checked: Checked) -> Iterator[Finding]:
     for name, cached, *mended in checked.ask("check_sequence"):
         yield checked.of_log(
@@ -67,43 +85,12 @@ def _sequence(checked: Checked) -> Iterator[Finding]:
 
 def _position(checked: Checked) -> Iterator[Finding]:
     position = read_position(checked.connection, checked.log)
-    yield from _beyond(checked, position)
-    if position.last is not None and position.comes_again:
+    if position.last is not None and position.last < position.highest:
         yield checked.of_log(
             f"record ids come again: the next one is {position.last + 1}, and rows up to {position.highest}"
             " went out before; no publisher starts",
-            checked.command("check --advance-sequence"),
-        )
-
-
-def _beyond(checked: Checked, position: IdPosition) -> Iterator[Finding]:
-    """Report rows that the sequence has not given, and a sequence that can give few more."""
-    newest = int(Queries(checked.log).run(checked.connection, "newest_usable").scalar() or 0)
-    if newest > position.bound:
-        yield checked.of_log(
-            f"rows up to {newest} have record ids beyond {position.bound}, the last that its sequence can"
-            " have given: they are refused, and a change whose row gets such a number fails",
-            "insert them again without a record_id, and delete the rows above that number",
-        )
-    if position.at_end:
-        yield checked.of_log(
-            f"its sequence is at the end of its type: {position.last} of {position.end}; then every write to"
-            " a tracked table fails",
-            "delete rows with record ids that it never gave, and set it back to the others; where there are"
-            " none, record_id needs a larger type:",
-            checked.command("check --advance-sequence"),
-        )
-
-
-def _encoding(checked: Checked) -> Iterator[Finding]:
-    for (encoding,) in checked.ask("check_encoding"):
-        yield Finding(
-            checked.log.table,
-            f"its database's encoding is {encoding}, which stores any bytes: a row with bytes that are not"
-            " UTF-8 gets E, for no document can carry them",
-            "mend the values that eventlog errors lists, or move to a database in UTF8",
-            fault=False,
-            shown=True,
+            "set its sequence past them:",
+            *_one_line([advancing(checked.log, position.highest)]),
         )
 
 
@@ -148,9 +135,9 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _lock,
     _index,
     _unguarded,
+    _composite,
     _sequence,
     _position,
-    _encoding,
     _made_anew,
     _not_on_record,
 )

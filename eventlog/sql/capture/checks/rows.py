@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from eventlog.core import tablekey
-from eventlog.core.entry import EVENT_TYPES, Letter, read_event_type, read_integer
+from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Letter, read_event_type, read_integer
 from eventlog.core.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
 from eventlog.core.identity import object_of
 from eventlog.core.plurals import quantity
@@ -66,15 +66,13 @@ def _types(checked: Checked) -> Iterator[Finding]:
 
 
 def _unusable(checked: Checked) -> Iterator[Finding]:
-    count = checked.backlog().unusable
-    if count:
-        most = checked.log.stored["record_id"].most
-        yield checked.of_log(
-            f"{count} pending rows have no usable record_id, a whole number from 1 to {most}: no publisher"
-            " can finish them, and none picks them up",
-            "give each a record_id, or delete it; they are listed by:",
-            checked.command("errors"),
-        )
+    for (count,) in checked.ask("check_ids"):
+        if count:
+            yield checked.of_log(
+                f"{count} pending rows have no usable record_id, a whole number from 1 to {MAX_RECORD_ID}: no"
+                " publisher can finish them, and none picks them up",
+                "give each a record_id, or delete it",
+            )
 
 
 def _pending(checked: Checked) -> Iterator[Finding]:

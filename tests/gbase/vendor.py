@@ -1,6 +1,6 @@
 """Our decoder of capture streams compared with the vendor's own, on the same bytes.
 
-    eventlog bench vendor [--seed 1] [--rows 400]
+    python -m tests.gbase.vendor [--seed 1] [--rows 400]
 
 IBM publishes its JDBC driver and its client of change streams on Maven Central; they are fetched into the
 folder that EVENTLOG_PEERS names. Each value that the tests know, the records that were captured from a
@@ -48,7 +48,7 @@ KNOWN = {
     "varchar": "it reads the driver's default code set, for the connection here has none",
     "datetime": "it fills the units that a partial DATETIME lacks",
 }
-TESTED = Path(__file__).parents[1] / "tests" / "gbase"
+TESTED = Path(__file__).parent
 FACTS, CAPTURED = TESTED / "values.json", TESTED / "captured.json"
 WIDE = {
     "a": "integer",
@@ -258,7 +258,7 @@ def _cause(fault: Any) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="eventlog bench vendor", description="The vendor beside us.")
+    parser = argparse.ArgumentParser(prog="tests.gbase.vendor", description="The vendor beside us.")
     parser.add_argument("--seed", type=int, default=1, help="of the random rows (1)")
     parser.add_argument("--rows", type=int, default=400, help="how many of them (400)")
     given = parser.parse_args()

@@ -1,11 +1,17 @@
-"""Qlik's formats compared with the JSON or Avro library alone, on the same bytes, on one core."""
+"""The formats of changes on one core, each compared with the least that any reader or writer must do.
+
+For Qlik that is the JSON or Avro library alone, on the same bytes. For GBase the floor unpacks the same
+headers and cuts out each payload, and does nothing with them.
+"""
 
 from __future__ import annotations
 
 import gc
 import json
+import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -13,12 +19,22 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Row, SheetRow, Source
+from eventlog.core.tables import Tables
+from eventlog.gbase.columns import Text
+from eventlog.gbase.format import FORMAT as GBASE
+from eventlog.gbase.records import COMMON, LAYOUTS, ROW_HEAD, ROW_SIZE, ROWS, BeginTx, CommTx, Number, RowHead
+from eventlog.gbase.schema import read_schema
+from eventlog.gbase.settings import GbaseSettings
+from eventlog.gbase.writer import write_head, write_row, write_schema
 from eventlog.qlik import avro, messages, tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.tables import TableSettings
 
 COUNT = 20_000
 ROUNDS = 3
+TRANSACTIONS = 400  # of a stream
+ROWS_EACH = 50
+CHUNK = 1 << 20
 KNOWN = tablesfile.read(
     """
     [tables.usr]
@@ -84,7 +100,7 @@ def _change(i: int) -> Change:
 def main() -> None:
     """Print one line for each direction of each form."""
     made = changes(COUNT)
-    for name, floor, ours, records in (*_json(made), *_avro(made), *_rows(made)):
+    for name, floor, ours, records in (*_json(made), *_avro(made), *_rows(made), *_streams()):
         print(Result(name, records / _best(ours), records / _best(floor)))
 
 
@@ -160,6 +176,79 @@ def _rows(made: list[Change]) -> Iterator[Case]:
         lambda: _drain(write()),
         len(lines),
     )
+
+
+# --- streams of GBase
+
+MIXED = (
+    "id serial, qty integer, price decimal(10,2), sold date, at datetime year to second, ok boolean, "
+    "name varchar(40,0), memo lvarchar(200)"
+)
+
+
+def mixed_row(at: int) -> tuple[object, ...]:
+    """Return a row of the first table; values vary, so that no cache flatters."""
+    minute, second = at // 60 % 60, at % 60
+    moment = f"2025-{at % 12 + 1:02}-{at % 28 + 1:02}T10:{minute:02}:{second:02}"
+    price = f"{at * 7919 % 10_000_000 / 100:.2f}"
+    return at, at % 97, price, moment[:10], moment, at % 2 == 0, f"Beethoven, Ludwig {at}", f"edition {at}"
+
+
+STREAMS: dict[str, tuple[str, Callable[[int], tuple[object, ...]]]] = {
+    "stream, eight columns": (MIXED, mixed_row),
+    "stream, two columns": ("c1 integer, c2 varchar(20,0)", lambda at: (at, "abcabcabc")),
+}
+
+
+def make_stream(text: str, values: Callable[[int], tuple[object, ...]]) -> bytes:
+    """Return transactions of inserts into one table."""
+    schema = read_schema(text, Text())
+    parts = [write_schema(1, schema)]
+    for transaction in range(TRANSACTIONS):
+        first = transaction * 64 * (ROWS_EACH + 1)
+        parts.append(write_head(BeginTx(first, transaction, 1_750_000_000, 1001)))
+        for row in range(1, ROWS_EACH + 1):
+            image = schema.write(values(transaction * ROWS_EACH + row - 1))  # type: ignore[arg-type]
+            parts.append(write_row(Number.INSERT, RowHead(first + 64 * row, transaction, 1, 0), image))
+        parts.append(write_head(CommTx(first + 64 * ROWS_EACH + 1, transaction, 1_750_000_001)))
+    return b"".join(parts)
+
+
+def _streams() -> Iterator[Case]:
+    for name, (text, values) in STREAMS.items():
+        stream = make_stream(text, values)
+        variable = read_schema(text, Text()).shape[2]
+        yield (
+            name,
+            partial(_unpacked, stream, variable),
+            partial(_read_stream, stream),
+            TRANSACTIONS * ROWS_EACH,
+        )
+
+
+def _read_stream(stream: bytes) -> None:
+    _drain(GBASE.read([_cut(stream)], Tables(), GbaseSettings()))
+
+
+def _cut(stream: bytes) -> Source[bytes]:
+    pieces = (stream[at : at + CHUNK] for at in range(0, len(stream), CHUNK))
+    return Source("bench", "bench", (), pieces)
+
+
+def _unpacked(stream: bytes, variable: int) -> None:
+    """Unpack every header and slice every payload."""
+    at = 0
+    heads = {int(number): layout.struct for number, layout in LAYOUTS.items()}
+    sizes = struct.Struct(f">{variable}I")
+    while at < len(stream):
+        header, payload, _, number = COMMON.unpack_from(stream, at)
+        if number in ROWS:
+            ROW_HEAD.unpack_from(stream, at + 16)
+            sizes.unpack_from(stream, at + ROW_SIZE)
+        else:
+            heads[number].unpack_from(stream, at + 16)
+        stream[at + header : at + header + payload]
+        at += header + payload
 
 
 def _object(names: tuple[str, ...], cells: tuple[Any, ...]) -> dict[str, Any]:

@@ -1,0 +1,139 @@
+"""A capture or a queue as a feed: its transactions come whole already, in the order of their commits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, InvalidValue, Refused
+from eventlog.core.formats import Placed
+from eventlog.files.keyed_store import KeyedStore
+from eventlog.sequence.commits import commit_of, number_of
+from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
+from eventlog.sequence.transactions import size_of
+
+Last = tuple[int, str]  # the position of a commit, and its transaction
+
+
+class BehindOthers(EventlogError):
+    """{0}: it is not in the state, and its commit {1} is not after {2}, up to which another stream was \
+delivered. Give --since {2} to skip everything up to there, or --since 0 to take all of it"""
+
+
+class StreamReading(Protocol):
+    """The stream or queue as it is read in one round."""
+
+    @property
+    def position(self) -> Callable[[], Any]:
+        """Return a function for the position, as JSON, after everything that was taken.
+
+        It is asked for at each change and rarely called.
+        """
+
+    @property
+    def ended(self) -> bool:
+        """Return whether nothing can come any more."""
+
+    @property
+    def over(self) -> EventlogError | None:
+        """Return why the reading ended, if an error ended it."""
+
+    def answers(self, growing: bool, /) -> Iterator[Change | Refused | None]:
+        """Yield its changes; a growing stream may end in the middle of a transaction.
+
+        None means that the transactions of all changes before it are whole.
+        """
+
+    def close(self) -> None: ...
+
+
+class StreamFeed:
+    """A source of one stream by its name, which is opened again in every round, after its position."""
+
+    waits, tables = False, None
+
+    def __init__(
+        self, name: str, opened: Callable[[Any], StreamReading], fact: str, since: str, state: str | None
+    ) -> None:
+        self._name = name
+        self._opened = opened
+        self._fact = fact
+        self._since = number_of(since)
+        stream, position, self._last = _load(state)
+        self._new_after = None if since or stream in (None, name) else self._last
+        self._position: Callable[[], Any] = lambda: position if stream == name else None
+        self._reading: StreamReading | None = None
+        self._held: KeyedStore[Placed] = KeyedStore()
+        self._turns = 0
+
+    @property
+    def ended(self) -> bool:
+        """Return whether nothing can come any more."""
+        return self._reading is not None and self._reading.ended
+
+    @property
+    def state(self) -> str | None:
+        """Return the state after everything that was handed out."""
+        return json.dumps({"stream": self._name, "position": self._position(), "last": self._last})
+
+    def kept(self) -> None:
+        """Do nothing, because no one else keeps a copy of the state."""
+
+    def close(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+        self._held.close()
+
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
+        """Yield the transactions after the position, each with the state after its last change."""
+        reading = self._reading = self._opened(self._position())
+        last: Change | None = None
+        position = self._position
+        for item in reading.answers(follow):
+            if isinstance(item, Refused):
+                yield item
+                continue
+            if last is not None and (item is None or item.transaction != last.transaction):
+                yield from self._deliveries(last, position)
+                last = None
+            if item is not None:
+                placed = Placed(item, self._name)
+                self._held.add(self._name, placed, size_of(placed))
+                last, position = item, reading.position
+        if last is not None:
+            yield from self._deliveries(last, position)
+        self._position, self._new_after = reading.position, None
+        if reading.over is not None:
+            raise reading.over
+
+    def _deliveries(self, change: Change, position: Callable[[], Any]) -> Iterator[Delivery]:
+        """Yield the transaction of a change, unless it is not wanted."""
+        commit = commit_of(change, self._fact), change.transaction or ""
+        if self._new_after is not None and commit <= self._new_after:
+            raise BehindOthers(self._name, commit[0], self._new_after[0])
+        changes = self._held.take(self._name)
+        self._position, self._last = position, max(self._last, commit)
+        self._turns += 1
+        turn = self._turns
+        if commit[0] > self._since:
+            yield Delivery(ChangesOf(changes), lambda: self._state_at(turn))
+        changes.close()
+
+    def _state_at(self, turn: int) -> str | None:
+        if turn != self._turns:
+            raise Stale
+        return self.state
+
+
+def _load(state: str | None) -> tuple[str | None, Any, Last]:
+    """Return the stream of a state, its position, and the last transaction that was delivered."""
+    if state is None:
+        return None, None, (-1, "")
+    try:
+        found = json.loads(state)
+        commit, transaction = found["last"]
+        return str(found["stream"]), found["position"], (int(commit), str(transaction))
+    except (ValueError, KeyError, TypeError):
+        raise InvalidValue(state[:40], "the state of a stream") from None

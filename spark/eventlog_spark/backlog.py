@@ -83,6 +83,11 @@ class Backlog:
             return Changes.of(self.job.tables, None)
         return Documents(self.job.tables, self.xds)
 
+    @property
+    def brief(self) -> bool:
+        """Return whether nothing but the texts of documents is written, in any order."""
+        return self.order != "log" and self.job.output_container is None
+
     def reading(self, answerable: Sequence[Table]) -> LogReading:
         """Return the rules by which rows of a log are read."""
         now = self.job.given.get("now")
@@ -166,7 +171,7 @@ def read_log(spark: Any, backlog: Backlog) -> Any:
     if streams or _repeated(frames):
         read = log_rows.once(read)
     answering = [_current(spark, table, named, job) for table, named in current.items()]
-    return folded(read, answering, reading, backlog.form, backlog.partitions)
+    return folded(read, answering, reading, backlog.form, backlog.partitions, brief=backlog.brief)
 
 
 def _repeated(frames: Sequence[Any]) -> bool:

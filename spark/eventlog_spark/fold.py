@@ -30,16 +30,25 @@ from eventlog_spark.shuffle import (
     unpack_name,
 )
 
+BRIEF = ("document", "op", "record_ids", "refused", "record")
+
 
 class FoldToDocuments:
     """A task that folds sorted rows of whole objects, with the current rows among them."""
 
-    def __init__(self, reading: LogReading, form: Documents) -> None:
+    def __init__(self, reading: LogReading, form: Documents, *, brief: bool = False) -> None:
         self._reading = reading
         self._form = form
+        self._brief = brief  # of good documents only the text and the operation are wanted
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the columns that it gives."""
+        whole = self._form.schema
+        return pa.schema([whole.field(name) for name in BRIEF]) if self._brief else whole
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fold = _Fold(self._reading, self._form)
+        fold = _Fold(self._reading, self._form, self.schema)
         for rows in whole_groups(map(narrowed, batches)):
             yield from fold.documents(rows)
 
@@ -54,7 +63,8 @@ def whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if pending and hashes[0] != pending[-1].column("h")[-1].as_py():
             yield pa.concat_batches(pending)
             pending = []
-        begin = int(np.searchsorted(hashes != hashes[-1], False)) if len(hashes) else 0
+        before = np.flatnonzero(hashes != hashes[-1])
+        begin = int(before[-1]) + 1 if len(before) else 0
         if begin:
             yield pa.concat_batches([*pending, batch.slice(0, begin)])
             pending = []
@@ -69,8 +79,9 @@ def whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class _Fold:
     """The fold of one batch after another; what it has learnt of one, it keeps for the next."""
 
-    def __init__(self, reading: LogReading, form: Documents) -> None:
-        self._form = form
+    def __init__(self, reading: LogReading, form: Documents, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._brief = schema != form.schema
         self._tables = reading.tables
         self._plain = FoldToRows(reading, form)
         self._engine = Engine(
@@ -96,16 +107,21 @@ class _Fold:
             yield self._rows(events)
             refused |= self._troubled(events, kinds)
         if refused.any():
-            yield from self._plain.refused(shuffled_rows([batch.filter(pa.array(refused))]))
+            rows = shuffled_rows([batch.filter(pa.array(refused))])
+            yield from (bad.select(self._schema.names) for bad in self._plain.refused(rows))
 
     def _rows(self, events: Events) -> pa.RecordBatch:
         """Return the rows of events."""
+        if self._brief:
+            made = {"document": events.texts, "op": _ops(events)}
+            none = pa.nulls(len(events.texts))
+            columns = [made.get(field.name, none).cast(field.type) for field in self._schema]
+            return pa.record_batch(columns, schema=self._schema)
         places = pa.array(events.places)
         tables, _ = named(self._log.column("name"))
         sizes = events.sizes
         ids = events.settled_by(slice(None))
         ends = np.cumsum(sizes)
-        ops = pa.DictionaryArray.from_arrays(pa.array(events.ops()), pa.array([str(op) for op in OPS]))
         numbers_of_rows = self._log.column("record_id").to_numpy()[events.places]
         return pa.record_batch(
             [
@@ -113,13 +129,13 @@ class _Fold:
                 events.event_ids(),
                 tables.take(places).cast(pa.string()),
                 self._log.column("table_key").take(places),
-                ops.cast(pa.string()),
+                _ops(events),
                 pa.array(ids[ends - sizes]),
                 pa.array(ids[ends - 1]),
                 pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), pa.array(ids)),
                 *document_columns(numbers_of_rows, events.parts),
             ],
-            schema=self._form.schema,
+            schema=self._schema,
         )
 
     def _troubled(self, events: Events, kinds: Ints) -> Flags:
@@ -191,6 +207,12 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
             for at, side in enumerate((tables, keys))
         )
     return Rows(ids, kinds, tables, keys, columns, column("old_value"), column("new_value"))
+
+
+def _ops(events: Events) -> pa.Array:
+    """Return the operation of each event."""
+    numbered = pa.array(events.ops())
+    return pa.DictionaryArray.from_arrays(numbered, pa.array([str(op) for op in OPS])).cast(pa.string())
 
 
 def numbers_of(batch: pa.RecordBatch) -> Ints:

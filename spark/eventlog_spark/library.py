@@ -180,19 +180,26 @@ def _folded(
 
 
 def folded(
-    read: Any, answering: Sequence[Any], reading: LogReading, form: FrameForm, partitions: int | None
+    read: Any,
+    answering: Sequence[Any],
+    reading: LogReading,
+    form: FrameForm,
+    partitions: int | None,
+    *,
+    brief: bool = False,
 ) -> Any:
     """Return rows of a log that were read, folded with the current rows that they meet."""
-    rows = log_rows.together([read.where(f.col("kind") <= 8), *answering])
-    return group_rows(rows, partitions).mapInArrow(_fold(reading, form), from_arrow_schema(form.schema))
+    rows = log_rows.together([read.where(f.col("kind") <= 8), *answering]).drop("event_type")
+    task = _fold(reading, form, brief)
+    return group_rows(rows, partitions).mapInArrow(task, from_arrow_schema(task.schema))
 
 
-def _fold(reading: LogReading, form: FrameForm) -> FoldToRows | FoldToDocuments:
+def _fold(reading: LogReading, form: FrameForm, brief: bool) -> FoldToRows | FoldToDocuments:
     """Return the task that folds: by column, unless times order the events or documents are indented."""
     if not isinstance(form, Documents) or reading.rules.handle_future_events:
         return FoldToRows(reading, form)
     plain = form.settings.pretty
-    return FoldToRows(reading, form) if plain else FoldToDocuments(reading, form)
+    return FoldToRows(reading, form) if plain else FoldToDocuments(reading, form, brief=brief)
 
 
 def reading_of(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Table] = ()) -> LogReading:

@@ -48,6 +48,11 @@ class FoldToRows:
         self._reading = reading
         self._form = form
 
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the columns that it gives."""
+        return self._form.schema
+
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return bounded(self._rows(batches), self._form.schema)
 

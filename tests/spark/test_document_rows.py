@@ -159,3 +159,14 @@ def test_rows_that_memory_cannot_hold_together_are_reported(monkeypatch: pytest.
     reading = LogReading(KNOWN, Rules(), TIME, None, frozenset())
     with pytest.raises(ObjectTooLarge, match="rows that belong together"):
         made(FoldToDocuments(reading, Documents(KNOWN, XdsSettings())), rows, 10)
+
+
+def test_no_more_rows_are_held_than_the_last_group() -> None:
+    groups = [(n // 3, n) for n in range(90)]
+    whole = list(
+        fold.whole_groups(pa.table(list(zip(*groups, strict=True)), names=["h", "n"]).to_batches(10))
+    )
+    assert [row for batch in whole for row in batch.column("n").to_pylist()] == list(range(90))
+    assert max(batch.num_rows for batch in whole) <= 12
+    assert len({h for batch in whole for h in set(batch.column("h").to_pylist())}) == 30
+    assert sum(len(set(batch.column("h").to_pylist())) for batch in whole) == 30

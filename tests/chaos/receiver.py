@@ -80,6 +80,7 @@ class Witness(Replica):
         self._table = table
         self.reported: list[tuple[str, tuple[int, int], str]] = []  # what did not fit: object, rows, words
         self._came: dict[str, list[str]] = {}  # what came of each object, and whether it was refused
+        self._refused: set[str] = set()  # event-ids; what is redriven is read back each time that it goes
         self._folder = folder
         self._lines: list[str] = []
         self._files = 0
@@ -92,6 +93,8 @@ class Witness(Replica):
         key, row = object_of(event), first_row(event)
         if event.tag == "delete" and self._is_unsure(key):
             self.rows.setdefault(key, {})
+        if str(event.get("event-id")) in self._refused and self.has_taken(event):
+            self._seen[str(event.get("event-id"))] = etree.tostring(event, encoding="unicode")
         super().take(event)
         came = self._note(event, "again" if self.counts["again"] > again else "")
         rows = row, last_row(event)
@@ -118,6 +121,7 @@ class Witness(Replica):
         If the event was taken before, a later repeat of its rows changes nothing.
         """
         self._note(event, "refused")
+        self._refused.add(str(event.get("event-id")))
         if not self._table.is_compared:
             self.holes.tear(object_of(event), first_row(event))
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from eventlog.cli.convert import clock
-from eventlog.cli.explain_live import configured, explain_log
-from eventlog.cli.explain_sequence import WantedChanges
-from eventlog.cli.explain_sequence import tell as tell_sequence
 from eventlog.cli.format_names import refuse_flags
+from eventlog.cli.log_options import ALL
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.setting_hints import with_hints
 from eventlog.cli.terminal import Shade, print_sentence, show
 from eventlog.core import tablekey
+from eventlog.core.change import Change
 from eventlog.core.errors import Refused
+from eventlog.core.formats import Placed
 from eventlog.core.identity import names_object
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
@@ -31,9 +32,96 @@ from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
 from eventlog.log import LogSettings
 from eventlog.log_files.by_row import PlacedEntry
+from eventlog.operate.explaining import Explained, explain_store, summarise
+from eventlog.publisher.config import read_config, read_file
+from eventlog.publisher.open_log import opened
 from eventlog.sequence.ordered import SEQUENCERS
 from eventlog.transfer.explain import explain as run_explain
 from eventlog.transfer.explain import placed
+
+_COLOURS = {"sent": "green", "repeated": "bright_black", "refused": "red"}
+
+
+class WantedChanges(NamedTuple):
+    """The changes that are explained."""
+
+    table: str | None
+    key: str | None
+
+    def speaks_of(self, change: Change) -> bool:
+        """Return whether a change is one of these."""
+        names = {change.table.lower(), f"{change.schema}.{change.table}".lower()}
+        if self.table is not None and self.table.lower() not in names:
+            return False
+        if self.key is None:
+            return True
+        wanted = {column.lower(): value for column, value in tablekey.read(self.key)}
+        return wanted == {column.lower(): str(value) for column, value in change.key}
+
+    @property
+    def everything(self) -> bool:
+        return self.table is None and self.key is None
+
+
+def _tell_changes(items: Iterable[Placed | Refused], wanted: WantedChanges, as_json: bool) -> int:
+    """Show the outcome of every record in the order of the changes; how many are refused."""
+    count = 0
+    for item in items:
+        if isinstance(item, Placed):
+            if wanted.speaks_of(item.change):
+                _sent(item, as_json)
+            continue
+        count += item.fault
+        if not item.fault and not item.grouped:
+            print_sentence(f"{item.where}: {item.reason}")
+        elif wanted.everything:
+            _left_out(item, as_json)
+    return count
+
+
+def _sent(placed: Placed, as_json: bool) -> None:
+    change, beside = placed.change, placed.beside
+    if as_json:
+        known = {"op": str(change.op), "table": change.table, "position": change.position}
+        show(json.dumps({"where": placed.where, "outcome": "sent", **known, "before": beside or None}))
+        return
+    key = tablekey.write((column, str(value)) for column, value in change.key) if change.key else ""
+    with_image = f", with its before row at {beside}" if beside else ""
+    description = f": {change.op} {change.table} {key} at {change.position or 'no position'}{with_image}"
+    show(f"{placed.where:<30}  ", Shade("sent", _COLOURS["sent"]), description)
+
+
+def _left_out(refused: Refused, as_json: bool) -> None:
+    outcome = "refused" if refused.fault else "repeated"
+    if as_json:
+        show(json.dumps({"where": refused.where, "outcome": outcome, "reason": refused.reason}))
+    else:
+        show(f"{refused.where:<30}  ", Shade(outcome, _COLOURS[outcome]), f": {with_hints(refused.reason)}")
+
+
+def configured(flags: Mapping[str, Any], file: Path | None) -> bool:
+    """Return whether a database is named by flag, environment or file."""
+    return bool(flags.get("url") or os.environ.get("EVENTLOG_URL") or "url" in read_file(file))
+
+
+def explain_log(
+    flags: Mapping[str, Any],
+    file: Path | None,
+    table: str | None,
+    key: str | None,
+    everything: bool,
+    say: Callable[[str], None],
+) -> Iterator[Explained]:
+    """Yield the rows of the next cycle, then sentences about the others; with a key every row of that object,
+    with `everything` every pending row.
+    """
+    config = read_config((settings for _, settings in ALL), flags, os.environ, file)
+    with opened(config) as store:
+        yield from explain_store(config, store, table, key, everything=everything)
+        if key is None and not everything:
+            for sentence in summarise(config, store):
+                say(f"{sentence} (row by row with --all)")
+
 
 _LIMITS = tuple(field.name for field in declared(Limits))
 _OF_FILES = ("container", "tables_file", "current", "now", "status", *_LIMITS)
@@ -105,7 +193,7 @@ def explain(
             tables=read_tables(tables_file),
             given=given | {"order": order},
         )
-        if count := tell_sequence(placed(shown, clock()), WantedChanges(table, key), as_json):
+        if count := _tell_changes(placed(shown, clock()), WantedChanges(table, key), as_json):
             print_sentence(f"{quantity(count, 'record is', 'records are')} refused")
             sys.exit(1)
         return

@@ -18,7 +18,7 @@ from eventlog.core.errors import InvalidTables, Misuse, Refused
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, check_inputs
 from eventlog.files.limits import Limits
-from eventlog.publisher.references import among
+from eventlog.publisher.published import among
 from eventlog.sql.connect import connect
 
 Found = tuple[Tables, Iterator[str | Refused]]  # the tables, and what changed as lines of `changes`, in order

@@ -15,7 +15,7 @@ from eventlog.original.parameters import PARAMETERS, Parameter, Setting
 from eventlog.original.secrets import looks_secret
 from eventlog.original.unneeded import Unneeded
 from eventlog.publisher.config import statements
-from eventlog.publisher.postpoll import naming_log
+from eventlog.publisher.settings import naming_log
 from eventlog.sql.dialects import DIALECTS, check_log_name
 from eventlog.sql.names import log_named
 

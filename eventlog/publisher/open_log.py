@@ -16,11 +16,9 @@ from eventlog.core.publish_lists import read_lists, restrict
 from eventlog.core.settings import setting
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.values import Kind
-from eventlog.publisher.children import with_places
 from eventlog.publisher.config import Config, names, statements
 from eventlog.publisher.former_tables import former_tables, with_former
-from eventlog.publisher.published import Absent, published
-from eventlog.publisher.references import refer
+from eventlog.publisher.published import Absent, published, refer, with_places
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect

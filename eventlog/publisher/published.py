@@ -9,14 +9,110 @@ from dataclasses import replace
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.tables import Table
+from eventlog.core.meta_identifiers import MetaName, read_name
+from eventlog.core.tables import GONE, Column, Table
 from eventlog.sql.capture.record import Recorded, TrackRecord, read_record
-from eventlog.sql.capture.subject import children_of, is_child
+from eventlog.sql.capture.subject import children_of, is_child, linked, split
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
+from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.names import COMPANIONS, Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.readable import with_children
-from eventlog.sql.relation import Child, Relation
+from eventlog.sql.relation import Child, Relation, qualified
+
+
+def refer(column: Column, table: Table, targets: Sequence[Table], *, meta: bool) -> Column:
+    """Return the column of a table as a reference to one of the targets, by exactly that one's key; or as
+    none.
+    """
+    if table.view and meta and column.of_child is None:
+        return _in_view(column, table, targets)
+    target = next((target for target in targets if str(target) == column.reference), None)
+    if target is None or (column.referred or target.key[0]) not in target.key or len(target.key) > 1:
+        return replace(column, reference=None, referred=None)
+    return replace(column, referred=None)
+
+
+def among(tables: Sequence[Table]) -> list[Table]:
+    """Return the tables with the references that they have to each other, and no others."""
+    return [
+        replace(
+            table, columns={name: refer(one, table, tables, meta=True) for name, one in table.columns.items()}
+        )
+        for table in tables
+    ]
+
+
+def _in_view(column: Column, table: Table, targets: Sequence[Table]) -> Column:
+    """Return a column fk__idg__name as a reference to what has the key idg: a view, if there is one, else a
+    table. Where several could be meant none is, and columns of one group are plain values.
+    """
+    own = read_name(column.name)
+    group = [name for name in table.columns if _together(own, read_name(name))]
+    if not own.is_foreign or own.column is None or len(group) > 1:
+        return replace(column, reference=None, referred=None)
+    found = [target for target in targets if _key_of(target) == [own.column.lower()]]
+    meant = [target for target in found if target.view] or found
+    return replace(column, reference=str(meant[0]) if len(meant) == 1 else None, referred=None)
+
+
+def _together(own: MetaName, other: MetaName) -> bool:
+    return other.is_foreign and other.group is not None and other.group == own.group
+
+
+def _key_of(table: Table) -> list[str]:
+    """Return the effective names of the key's columns."""
+    return [(read_name(name).name if table.view else name).lower() for name in table.key]
+
+
+class UnreadableChild(EventlogError):
+    """{0} cannot be read ({2}), but query-backs of its parent {1} read its values: grant select on it, \
+remove it from sync-tables or sync-schema, or track {1} without it"""
+
+
+def with_places(catalogue: Catalogue, table: Table) -> tuple[Table, tuple[Child, ...]]:
+    """Return the table with the place of each column of a child, and these children; UnreadableChild for one
+    that may not be read.
+    """
+    if not any("." in name for name in table.columns):
+        return table, ()
+    parent = catalogue.relation(table.schema or "", table.name)
+    columns = {name: _placed(catalogue, parent, column) for name, column in table.columns.items()}
+    held: dict[tuple[str, str], list[str]] = {}
+    for column in columns.values():
+        if column.of_child is not None:
+            held.setdefault(column.of_child[:2], []).append(column.of_child[2])
+    children = tuple(linked(parent, catalogue.relation(*place), names) for place, names in held.items())
+    for child in children:
+        _try_to_read(catalogue, child, table)
+    return replace(table, columns=columns), children
+
+
+def describe_children(tables: Iterable[Table]) -> Iterator[str]:
+    """Yield a sentence for each table whose query-backs read children."""
+    for table in tables:
+        names = [column.name for column in table.data if column.of_child is not None]
+        if names:
+            yield f"query-backs of {table} read the rows of its children too: {', '.join(names)}"
+
+
+def _placed(catalogue: Catalogue, parent: Relation, column: Column) -> Column:
+    """Return the column with its place; a tables file has only the names of children."""
+    if column.of_child is not None or column.unread == GONE or column.name in parent.table.columns:
+        return column
+    name, own = split(catalogue, column.name)
+    return replace(column, of_child=(*catalogue.find(name).place, own))
+
+
+def _try_to_read(catalogue: Catalogue, child: Child, parent: Table) -> None:
+    own, quote = child.relation.table, catalogue.dialect.quote
+    columns = ", ".join(quote(name) for name in (*child.link.columns, *(c.name for c in child.columns)))
+    source = qualified(catalogue.dialect, own.schema, own.name)
+    try:
+        execute_plain(catalogue.connection, f"select {columns} from {source} where 1 = 0")  # noqa: S608 - quoted names of the catalogue
+    except DatabaseFailed as fault:
+        raise UnreadableChild(own, parent, fault) from fault
+
 
 logger = logging.getLogger("eventlog.publishing")
 

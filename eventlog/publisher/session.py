@@ -16,7 +16,6 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.jobs.signals import Signals
-from eventlog.publisher.children import describe_children
 from eventlog.publisher.comparing import ComparingSettings, SourceOfTriggers
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
@@ -24,8 +23,8 @@ from eventlog.publisher.fold import Reader
 from eventlog.publisher.former_tables import former_tables, read_bases
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.open_log import driver_user, read_tables, readable_of
-from eventlog.publisher.postpoll import naming_log, run_statements, why_warned
-from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.published import describe_children
+from eventlog.publisher.settings import PublisherSettings, naming_log, run_statements, why_warned
 from eventlog.publisher.sleep import Sleeper, make_sleeper
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks import open_sink, sink_kind

@@ -14,8 +14,7 @@ from eventlog.compare import rows, tables
 from eventlog.compare.tables import TableSnapshot
 from eventlog.core.tables import Table
 from eventlog.log_files.current import cell_text
-from eventlog.publisher.children import with_places
-from eventlog.publisher.published import Absent, published_elsewhere
+from eventlog.publisher.published import Absent, published_elsewhere, with_places
 from eventlog.sql import any_database, current
 from eventlog.sql.any_database import AnyCatalogue, AnyTable
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from eventlog.core.change import Change
@@ -16,9 +17,58 @@ from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.records import RecordReader
-from eventlog.qlik.registered_schemas import RegisteredSchemas
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.tables import read_structure, table_name
+
+
+def with_key(known: Metadata, schema: str) -> Metadata:
+    """Return the metadata of a table, its key that of this schema of keys; unchanged if that names other
+    columns.
+    """
+    names = metadata.names_of(schema)
+    if not names or not set(names) <= set(known.structure.names):
+        return known
+    columns = tuple(
+        replace(column, key_position=names.index(column.name) + 1 if column.name in names else 0)
+        for column in known.structure.columns
+    )
+    return replace(known, structure=Structure(known.structure.schema, known.structure.table, columns))
+
+
+class RegisteredSchemas:
+    """The metadata by the ids of schemas."""
+
+    def __init__(self, schema_of: Callable[[int], str] | None, known: Iterable[Metadata] = ()) -> None:
+        self._ask = schema_of
+        self._known = {
+            number: one for one in known if (number := metadata.number_of(one.schema_id)) is not None
+        }
+        self._keys: set[tuple[int, int]] = set()  # schemas of messages and of keys that belong together
+
+    def of(self, number: int) -> Metadata:
+        """Return the metadata in the schema of a message."""
+        known = self._known.get(number)
+        if known is None:
+            known = self._known[number] = metadata.registered(number, self._schema(number))
+        return known
+
+    def learn_key(self, message: bytes, key: bytes) -> bool:
+        """Take the key of a table from the key of its message, for no schema of messages has it; whether that
+        was new."""
+        if not (avro.is_framed(message) and avro.is_framed(key)):
+            return False
+        numbers = avro.unframe(message)[0], avro.unframe(key)[0]
+        if numbers in self._keys:
+            return False
+        self._known[numbers[0]] = with_key(self.of(numbers[0]), self._schema(numbers[1]))
+        self._keys.add(numbers)
+        return True
+
+    def _schema(self, number: int) -> str:
+        if self._ask is None:
+            raise InvalidMessage(f"schema {number} is in a registry: name it with schema-registry")
+        return self._ask(number)
+
 
 _MAX_READERS = 1_000
 _MAX_KNOWN = 10_000

@@ -21,13 +21,36 @@ from eventlog.gbase import snapshot
 from eventlog.gbase.address import Address
 from eventlog.gbase.catalogue import CapturableTable, describe, read_wanted
 from eventlog.gbase.changes import Answer, StreamReader
+from eventlog.gbase.records import seconds_of
 from eventlog.gbase.session import Captured, MissingCatalogue, ServerError, Session
 from eventlog.gbase.settings import GbaseSettings, Lock
 from eventlog.gbase.snapshot import CapturedDatabase, ServerMoment
 from eventlog.gbase.stream_sources import reader
 from eventlog.gbase.transactions import Position, Unseen
 from eventlog.sources.capture_settings import CaptureSettings
-from eventlog.sources.overlap import marked
+
+_MARK = (("overlap", True),)
+
+
+def marked(change: Change, shown: Mapping[int, ServerMoment]) -> Change:
+    """Return a change, with the mark if the snapshot of its table may show it.
+
+    `shown` has the moment when each table had been read, by its number.
+    """
+    number = change.fact("number")
+    read = shown.get(number) if isinstance(number, int) else None
+    if read is None or not _within(change, read):
+        return change
+    return change._replace(extra=change.extra + _MARK)
+
+
+def _within(change: Change, read: ServerMoment) -> bool:
+    """Return whether a change was committed before its table had been read."""
+    commit = change.fact("commit")
+    if not isinstance(commit, int) or commit <= read.sequence:
+        return True
+    return change.time is not None and seconds_of(change.time) <= read.seconds
+
 
 CATALOGUE: Final = "syscdcv1"
 _ROWS: Final = 1000  # of a snapshot that are handed out together

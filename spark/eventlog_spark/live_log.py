@@ -42,7 +42,7 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import letters_of
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.current import NO_BOUND, TooMuch
-from eventlog.sql.log.leader import Leader, backlog_name
+from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import OBJECT, Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
@@ -94,7 +94,7 @@ def run_live(spark: Any, backlog: Backlog, live: Live, say: Say = lambda sentenc
     backlog.check()
     if backlog.job.target_format != "xds":
         raise Misuse("a log in a database becomes what its publisher sends: --to xds")
-    leader = live.store.lead(backlog_name(os.getpid()))
+    leader = live.store.lead(f"backlog {os.getpid()}")
     if leader is None:
         raise PublisherLeads
     with leader:
@@ -152,14 +152,7 @@ class _Run:
             self._say("finish")
             rows = self._finish(covered)
             self._say(f"{quantity(rows, 'row')} finished in the log")
-        if self._live.finish or not covered:
-            self._read_nothing_ahead()
         return Finished(documents, refused, rows)
-
-    def _read_nothing_ahead(self) -> None:
-        """Put on record that no rows but finished ones were read, so that `redrive` does not wait."""
-        with self._live.store.work(self._leader.epoch) as work:
-            work.name_leader(backlog_name(os.getpid(), finished=True))
 
     # --- documents
 

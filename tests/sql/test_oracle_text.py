@@ -92,7 +92,7 @@ STATEMENTS = (
         "relatives",
         "retype",
     ),
-    *("name_leader", "lock_state", "finish_range", "remove_range", "held"),
+    *("lock_state", "finish_range", "remove_range", "held"),
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_forget", "resync_found", "rows_by_id"),
     *(

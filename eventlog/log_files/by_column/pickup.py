@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 
 import numpy as np
@@ -18,22 +18,108 @@ from eventlog.columnar.vectors import Ints
 from eventlog.core import tablekey
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.core.formats import Row, Source
+from eventlog.core.formats import Row, Shape, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.files.arrow_stores import SortedBatches
-from eventlog.files.inputs import Advance, open_input, stem_of
+from eventlog.files.inputs import Advance, open_input, open_sources, stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import CurrentRow, Fate, Rules, query_key
 from eventlog.fold.understand import why_unknown
 from eventlog.log_files.by_column import row_batches
 from eventlog.log_files.by_column.checked_rows import TAKES_NO_PART, Checker
 from eventlog.log_files.by_column.object_spool import RowSpool
-from eventlog.log_files.by_column.refusals import Refusals
-from eventlog.log_files.by_column.repeats import RecordIds
 from eventlog.log_files.current import CurrentFiles
 from eventlog.neutral import refuse
 from eventlog.xds.documents import finish
 from eventlog.xds.settings import XdsSettings
+
+_AT_ONCE = 1 << 20  # record_ids in memory
+
+
+class RecordIds:
+    """The record_ids of a log, on disk; those that ascend all the way repeat nothing."""
+
+    def __init__(self) -> None:
+        self._runs = SortedBatches(pa.schema([("record_id", pa.int64())]))
+        self._last = 0
+        self._ascend = True
+
+    def close(self) -> None:
+        """Drop all record_ids and the file."""
+        self._runs.close()
+
+    def add(self, ids: Ints) -> None:
+        """Take the record_ids of some rows."""
+        if not len(ids):
+            return
+        ascend = bool((ids[1:] > ids[:-1]).all())
+        self._ascend = self._ascend and ascend and bool(ids[0] > self._last)
+        self._last = int(ids[-1])
+        self._runs.add(pa.record_batch([ids if ascend else np.sort(ids)], names=["record_id"]))
+
+    def repeated(self) -> tuple[Ints, Ints]:
+        """Return the repeated record_ids in ascending order, and how often each occurs."""
+        rest = np.empty(0, np.int64)
+        found = [_repeated(rest)]
+        for rows in () if self._ascend else self._runs.in_order(_AT_ONCE):
+            ids = np.concatenate([rest, rows.column(0).to_numpy()])
+            end = int(np.searchsorted(ids, ids[-1]))  # the last record_id may come again
+            found.append(_repeated(ids[:end]))
+            rest = ids[end:]
+        found.append(_repeated(rest))
+        ids, times = (np.concatenate(some) for some in zip(*found, strict=True))
+        return ids, times
+
+
+def _repeated(ids: Ints) -> tuple[Ints, Ints]:
+    values, counts = np.unique(ids, return_counts=True)
+    return values[counts > 1], counts[counts > 1]
+
+
+class Refusals:
+    """The places of refused rows in these files, and the reasons."""
+
+    def __init__(self, inputs: Sequence[tuple[str, str]], limits: Limits) -> None:
+        self._inputs = inputs
+        self._limits = limits
+        self._reasons: dict[str, int] = {}  # most rows are refused for one of a few
+        self._found: list[list[tuple[Ints, Ints]]] = [[] for _ in inputs]
+
+    def add(self, source: int, found: Iterable[tuple[int, str]]) -> None:
+        """Remember rows of one file, and why they were refused."""
+        refused = list(found)
+        if not refused:
+            return
+        where, reasons = zip(*refused, strict=True)
+        codes = [self._reasons.setdefault(reason, len(self._reasons)) for reason in reasons]
+        self._found[source].append((np.array(where, np.int64), np.array(codes, np.int64)))
+
+    def records(self) -> Iterator[Refused]:
+        """Yield each with the record as it came, file by file."""
+        reasons = list(self._reasons)
+        for (name, container), found in zip(self._inputs, self._found, strict=True):
+            if found:
+                where, codes = (np.concatenate(some) for some in zip(*found, strict=True))
+                order = np.argsort(where)
+                wanted = zip(where[order].tolist(), codes[order].tolist(), strict=True)
+                yield from _records(
+                    name, container, self._limits, ((at, reasons[code]) for at, code in wanted)
+                )
+
+
+def _records(
+    name: str, container: str, limits: Limits, wanted: Iterator[tuple[int, str]]
+) -> Iterator[Refused]:
+    """Yield the rows at these places, which ascend."""
+    place, reason = next(wanted)
+    for source in open_sources([name], Shape.ROWS, container, limits=limits):
+        if isinstance(source, Refused):
+            continue
+        for row in source.records:
+            if not isinstance(row, Refused) and row.where == place:
+                yield source.refuse(row, reason)
+                place, reason = next(wanted, (-1, ""))
+
 
 _MEMORY = 16 << 20  # bytes of rows
 _EVENTS = pa.schema([("place", pa.int64()), ("object", pa.int64()), ("text", pa.large_string())])

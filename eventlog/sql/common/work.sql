@@ -6,10 +6,6 @@ set transaction isolation level read committed
 -- The epoch of the leader, kept from changing until our transaction ends.
 select epoch from {state} where one = 1 {share_lock}
 
--- name_leader --
--- Puts another name of the leader on record.
-update {state} set leader = :leader where one = 1
-
 -- finish --
 -- Gives new rows their letter.
 update {log} r set {raw_status} = :letter

@@ -17,13 +17,6 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.sql.queries import Queries
 
-_AHEAD = "backlog "
-
-
-def backlog_name(process: int, *, finished: bool = False) -> str:
-    """Return the name of a backlog that leads a log; it reads all pending rows before it finishes any."""
-    return f"finished {_AHEAD}{process}" if finished else f"{_AHEAD}{process}"
-
 
 @dataclass(frozen=True, slots=True)
 class Holder:

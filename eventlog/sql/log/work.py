@@ -89,10 +89,6 @@ class Work:
         """Run a statement at the end of the transaction, because nothing in it depends on the result."""
         self._later.append(self._queries.call(name, **values))
 
-    def name_leader(self, name: str) -> None:
-        """Put another name of the leader on record."""
-        self._queries.run(self._connection, "name_leader", leader=name)
-
     def known(self) -> ReceiverState:
         """Return the state of the receiver, if the log is filled by comparing."""
         return ReceiverState(self._connection, self._queries)

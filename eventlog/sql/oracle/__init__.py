@@ -2,16 +2,108 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
+from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from eventlog.sql.common.capacity import Capacity
 from eventlog.sql.common.dialect import Dialect, Storage
-from eventlog.sql.oracle.binds import listen
 from eventlog.sql.oracle.column_types import EXPRESSIONS, KEY_TYPES
-from eventlog.sql.oracle.ddl import conditional
 from eventlog.sql.oracle.triggers import TRIGGERS
+
+LONGEST = 4000  # bytes of a text that is bound as varchar2; statements take no more
+FETCHED = 1000  # rows of one round trip
+
+
+def listen(engine: Engine) -> None:
+    """Make each statement of the engine declare the types of its values to the driver."""
+    event.listen(engine, "before_cursor_execute", _prepare)
+
+
+def types_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the parameters whose type the driver needs, with its name of that type."""
+    types: dict[str, str] = {}
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, datetime):
+                types[name] = "DB_TYPE_TIMESTAMP"
+            elif isinstance(value, str) and _is_long(value):
+                types[name] = "DB_TYPE_CLOB"
+    return types
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > LONGEST or len(text) * 4 > LONGEST < len(text.encode())
+
+
+def _prepare(
+    connection: object,
+    cursor: Any,
+    statement: str,
+    parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    context: Any,
+    many: bool,
+) -> None:
+    cursor.arraysize = FETCHED
+    cursor.prefetchrows = FETCHED + 1  # one more shows the driver that there are no others
+    rows = parameters if many else [parameters]
+    types = types_of(row for row in rows if isinstance(row, Mapping))
+    if types:
+        driver = context.dialect.dbapi
+        cursor.setinputsizes(**{name: getattr(driver, kind) for name, kind in types.items()})
+
+
+class _Condition(NamedTuple):
+    """A statement with a condition, the same without it, and the error that is then forgiven."""
+
+    pattern: re.Pattern[str]
+    plain: str
+    error: int
+    reason: str
+
+
+def _condition(pattern: str, plain: str, error: int, reason: str = "it is there already") -> _Condition:
+    return _Condition(re.compile(pattern), plain, error, reason)
+
+
+_GONE = "it is gone already"
+_CONDITIONS = (
+    _condition(r"create (table|sequence) if not exists ", r"create \1 ", 955),
+    _condition(r"create index if not exists ", "create index {place}", 955),
+    _condition(r"alter table (\{\w+\}) add column if not exists ", r"alter table \1 add ", 1430),
+    _condition(
+        r"alter table (\{\w+\}) add constraint if not exists ", r"alter table \1 add constraint ", 2264
+    ),
+    _condition(r"drop table if exists (.*)", r"drop table \1 purge", 942, _GONE),
+    _condition(r"drop view if exists ", "drop view ", 942, _GONE),
+    _condition(r"drop sequence if exists ", "drop sequence ", 2289, _GONE),
+)
+_COMMENTS = re.compile(r"\A(?:--.*\n)+")
+_TABLE = re.compile(r"drop table \{\w+\}")
+
+
+def conditional(statement: str) -> tuple[str, ...]:
+    """Return a statement of the schema as a block that forgives the error which its condition avoids."""
+    text = _COMMENTS.sub("", statement, count=1)
+    comments = statement.removesuffix(text)
+    for condition in _CONDITIONS:
+        if condition.pattern.match(text):
+            plain = condition.pattern.sub(condition.plain, text, count=1)
+            return (comments + _forgiving(plain, condition),)
+    return (f"{statement} purge" if _TABLE.fullmatch(text) else statement,)
+
+
+def _forgiving(statement: str, condition: _Condition) -> str:
+    return (
+        f"begin\n  execute immediate q'[\n{statement}\n  ]';\nexception\n  when others then\n"
+        f"    if sqlcode <> -{condition.error} then raise; end if;"
+        f" -- ORA-{condition.error:05}: {condition.reason}\nend;"
+    )
+
 
 # names: invalid, too long, twice; definitions: a size, an invalid type, too many columns, a key of a LOB
 _UNMADE = "902 903 904 907 910 911 955 957 972 1450 1727 1728 1792 2327 2329 3001"

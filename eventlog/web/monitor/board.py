@@ -7,8 +7,8 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice, pairwise
 from typing import Any, NamedTuple, Protocol
 
 from eventlog.core.entry import MAX_RECORD_ID
@@ -24,7 +24,36 @@ from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Which
 from eventlog.web.monitor import MonitorSettings
-from eventlog.web.monitor.reasons import FailureReason, grouped
+
+_NUMBER = re.compile(r"[0-9]+")
+MASK = "#"
+
+
+class FailureReason(NamedTuple):
+    """A reason, how many rows have it, and a text that all of these reasons contain."""
+
+    text: str | None  # None: none is kept
+    rows: int
+    common: str
+
+
+def grouped(counts: Iterable[tuple[str | None, int]]) -> list[FailureReason]:
+    """Return the reasons, most rows first. Numbers are masked in those that differ only by them."""
+    ordered = sorted(counts, key=lambda count: _masked(count[0]))
+    groups = [_reason(list(same)) for _, same in groupby(ordered, key=lambda count: _masked(count[0]))]
+    return sorted(groups, key=lambda group: (-group.rows, group.text or ""))
+
+
+def _reason(same: Sequence[tuple[str | None, int]]) -> FailureReason:
+    (text, _), rows = same[0], sum(number for _, number in same)
+    if text is None or len(same) == 1:
+        return FailureReason(text, rows, text or "")
+    return FailureReason(_masked(text), rows, max(_NUMBER.split(text), key=len))
+
+
+def _masked(text: str | None) -> str:
+    return "" if text is None else _NUMBER.sub(MASK, text)
+
 
 EVERY = 5.0  # seconds between two samples
 ALL = Which()

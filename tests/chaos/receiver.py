@@ -80,7 +80,7 @@ class Witness(Replica):
         self._table = table
         self.reported: list[tuple[str, tuple[int, int], str]] = []  # what did not fit: object, rows, words
         self._came: dict[str, list[str]] = {}  # what came of each object, and whether it was refused
-        self._refused: set[str] = set()  # event-ids; what is redriven is read back each time that it goes
+        self._refused: dict[str, set[int]] = {}  # the rows of refused events, by object
         self._folder = folder
         self._lines: list[str] = []
         self._files = 0
@@ -93,7 +93,7 @@ class Witness(Replica):
         key, row = object_of(event), first_row(event)
         if event.tag == "delete" and self._is_unsure(key):
             self.rows.setdefault(key, {})
-        if str(event.get("event-id")) in self._refused and self.has_taken(event):
+        if self._is_redriven(event) and self.has_taken(event):  # it is read back each time that it goes
             self._seen[str(event.get("event-id"))] = etree.tostring(event, encoding="unicode")
         super().take(event)
         came = self._note(event, "again" if self.counts["again"] > again else "")
@@ -105,6 +105,11 @@ class Witness(Replica):
                 self.reported.append((key, rows, f"no writer deleted {key}; came of it: {came}"))
         if self.counts["again"] == again:
             self._keep(event)
+
+    def _is_redriven(self, event: Any) -> bool:
+        """Return whether an event has rows of one that was refused."""
+        rows = range(first_row(event), last_row(event) + 1)
+        return not self._refused.get(object_of(event), set()).isdisjoint(rows)
 
     def _is_unsure(self, key: str) -> bool:
         """Return whether a publisher that compares cannot know if the object is there: its last event was
@@ -121,7 +126,8 @@ class Witness(Replica):
         If the event was taken before, a later repeat of its rows changes nothing.
         """
         self._note(event, "refused")
-        self._refused.add(str(event.get("event-id")))
+        refused = self._refused.setdefault(object_of(event), set())
+        refused.update(range(first_row(event), last_row(event) + 1))
         if not self._table.is_compared:
             self.holes.tear(object_of(event), first_row(event))
 

@@ -376,7 +376,11 @@ def _swallowed_inserts(planned: Plan, reading: Reading) -> Iterator[int]:
     """Yield rows of inserts whose columns a modify reads back. Such a row could become a second add."""
     if all(entry.event_type < 5 for entry in reading.entries):
         return
-    modifies = {sending.run_id for sending in reading.sendings if sending.text.startswith("<m")}
+    modifies = {
+        sending.run_id  # of its first part, because the further parts of a cut add are modifies
+        for sending in reading.sendings
+        if sending.part == 1 and sending.text.startswith("<m")
+    }
     for entry in reading.entries:
         if entry.event_type == 1 and planned.outcomes[entry.record_id].event_id in modifies:
             yield entry.record_id

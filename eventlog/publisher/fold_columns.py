@@ -272,6 +272,9 @@ def _swallowed_inserts(rows: PickedColumns, packed: PackedEvents) -> list[int]:
     """Return rows of inserts whose columns a modify reads back. Such a row could become a second add."""
     if not (rows.kinds > 4).any():
         return []
-    settled = packed.events.settled_by(np.flatnonzero(packed.operations == ord("m")))
+    modifies = (packed.operations == ord("m")) & (
+        packed.events.parts == 1
+    )  # further parts of an add are some
+    settled = packed.events.settled_by(np.flatnonzero(modifies))
     swallowed: list[int] = rows.ids[np.isin(rows.ids, settled) & (rows.kinds == 1)].tolist()
     return swallowed

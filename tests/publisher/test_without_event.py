@@ -186,6 +186,15 @@ def test_a_swallowed_row_of_an_insert_makes_no_second_add(
     assert len(world.failures()) == (8 if level is Level.ERROR else 0)  # of the rows with events
 
 
+def test_rows_of_an_insert_that_is_cut_wait_for_its_answer(finishing: World) -> None:
+    world = finishing
+    world.user(2, "new")
+    world.write(*ADDED, *ADDED, key(2, event_type=8, column_name="fname"))
+    with pytest.raises(Crash), world.publisher(Receiver(crash), batch_size=1, max_changes=2) as publisher:
+        publisher.cycle()
+    assert pending(world) == {1, 2, 3, 4, 5}
+
+
 def test_only_rows_with_the_letter_of_a_failure_have_a_reason(finishing: World) -> None:
     world = finishing
     world.user(1, "new", "new")

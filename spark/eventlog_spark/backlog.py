@@ -175,9 +175,13 @@ def read_log(spark: Any, backlog: Backlog) -> Any:
 
 
 def _repeated(frames: Sequence[Any]) -> bool:
-    """Return whether a record_id is in these DataFrames more than once."""
+    """Return whether a record_id is in these DataFrames more than once: 64 ids share a word of bits."""
     ids = log_rows.together([_ids(frame) for frame in frames])
-    return bool(ids.groupBy("record_id").count().where("count > 1").limit(1).collect())
+    bit = f.expr("shiftleft(1L, cast(record_id & 63 as int))")
+    words = ids.groupBy(f.shiftright("record_id", 6)).agg(
+        f.count(f.lit(1)).alias("rows"), f.bit_count(f.bit_or(bit)).alias("ids")
+    )
+    return bool(words.where("rows > ids").limit(1).collect())
 
 
 def _ids(frame: Any) -> Any:
@@ -283,8 +287,8 @@ class OutputFolder:
         return made.withColumn("refused", stop)
 
     def _mark(self, name: str, text: str) -> None:
-        marker = self._spark.createDataFrame([(text,)], "value string")
-        marker.coalesce(1).write.mode("overwrite").text(self.place(name))
+        marker = self._spark.range(0, 1, 1, 1).select(f.lit(text).alias("value"))
+        marker.write.mode("overwrite").text(self.place(name))
 
     def _marker(self, name: str) -> str | None:
         rows = self._spark.read.text(self.place(name)).collect() if self._exists(name) else []

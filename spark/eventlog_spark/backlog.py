@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -141,8 +142,8 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
     if output.done() is not None:
         raise Misuse(f"{backlog.job.output} holds a backlog that is done: name another folder, or remove it")
     say("fold" if backlog.job.source.folded else "convert")
-    made = read_log(spark, backlog) if backlog.job.source.folded else _converted(spark, backlog)
-    result = output.write(made)
+    read = read_log if backlog.job.source.folded else _converted
+    result = output.write(partial(read, spark, backlog))
     output.finish("")
     for sentence in result.sentences():
         say(sentence)
@@ -152,8 +153,8 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
 # --- what is read
 
 
-def read_log(spark: Any, backlog: Backlog) -> Any:
-    """Return what the files of a log become."""
+def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
+    """Return what the files of a log become; with `brief` without the records of what is refused."""
     job = backlog.job
     files = find_files(spark, job.inputs, Shape.ROWS, job.container)
     current: dict[Table, list[InputFile]] = {}
@@ -171,13 +172,17 @@ def read_log(spark: Any, backlog: Backlog) -> Any:
     if streams or _repeated(frames):
         read = log_rows.once(read)
     answering = [_current(spark, table, named, job) for table, named in current.items()]
-    return folded(read, answering, reading, backlog.form, backlog.partitions, brief=backlog.brief)
+    return folded(read, answering, reading, backlog.form, backlog.partitions, brief=brief)
 
 
 def _repeated(frames: Sequence[Any]) -> bool:
-    """Return whether a record_id is in these DataFrames more than once."""
+    """Return whether a record_id is in these DataFrames more than once: 64 ids share a word of bits."""
     ids = log_rows.together([_ids(frame) for frame in frames])
-    return bool(ids.groupBy("record_id").count().where("count > 1").limit(1).collect())
+    bit = f.expr("shiftleft(1L, cast(record_id & 63 as int))")
+    words = ids.groupBy(f.shiftright("record_id", 6)).agg(
+        f.count(f.lit(1)).alias("rows"), f.bit_count(f.bit_or(bit)).alias("ids")
+    )
+    return bool(words.where("rows > ids").limit(1).collect())
 
 
 def _ids(frame: Any) -> Any:
@@ -194,7 +199,7 @@ def _current(spark: Any, table: Table, files: Sequence[InputFile], job: Job) -> 
     return read_streams(spark, [files], Shape.ROWS, job.limits, ReadCurrent(table), ROWS)
 
 
-def _converted(spark: Any, backlog: Backlog) -> Any:
+def _converted(spark: Any, backlog: Backlog, _: bool) -> Any:
     """Return what the files of other sources become: every change is an event of its own."""
     job, source = backlog.job, backlog.job.source
     if job.expand_truncate and any(is_remote(name) for _, name in job.current):
@@ -230,12 +235,13 @@ class OutputFolder:
         """Mark the folder as complete."""
         self._mark("done", marker)
 
-    def write(self, made: Any) -> Result:
+    def write(self, read: Callable[[bool], Any]) -> Result:
         """Write documents, and refused records if there are any, in place of those of a run that died."""
         began = time.monotonic()
         if self._marker("job") is None and self._exists("documents"):
             raise Misuse(f"{self.place('documents')} is there, and no backlog began it: name another folder")
         self._mark("job", self._backlog.job.target_format)
+        made = read(self._backlog.brief)
         column = "change" if "change" in made.columns else "document"
         seen = Observation()
         made = self._strict(made).observe(seen, *_counts(made.columns))
@@ -250,8 +256,9 @@ class OutputFolder:
         operations = {name: counts[name] for name in _OPERATIONS if counts.get(name)}
         documents = counts["records"] - counts["refused"]
         if counts["refused"] or self._exists("refused"):  # of a run that died
-            ids = ["record_ids"] if "record_ids" in made.columns else []
-            bad = made.where("refused is not null").select(*ids, "refused", "record")
+            whole = read(False)
+            ids = ["record_ids"] if "record_ids" in whole.columns else []
+            bad = whole.where("refused is not null").select(*ids, "refused", "record")
             bad.write.mode("overwrite").json(self.place("refused"))
         reasons = [row.refused for row in self.refused(_EXAMPLES)] if counts["refused"] else []
         return Result(documents, counts["refused"], operations, time.monotonic() - began, reasons)
@@ -283,8 +290,8 @@ class OutputFolder:
         return made.withColumn("refused", stop)
 
     def _mark(self, name: str, text: str) -> None:
-        marker = self._spark.createDataFrame([(text,)], "value string")
-        marker.coalesce(1).write.mode("overwrite").text(self.place(name))
+        marker = self._spark.range(0, 1, 1, 1).select(f.lit(text).alias("value"))
+        marker.write.mode("overwrite").text(self.place(name))
 
     def _marker(self, name: str) -> str | None:
         rows = self._spark.read.text(self.place(name)).collect() if self._exists(name) else []

@@ -30,7 +30,7 @@ from eventlog_spark.shuffle import (
     unpack_name,
 )
 
-BRIEF = ("document", "op", "record_ids", "refused", "record")
+BRIEF = ["document", "op", "refused"]
 
 
 class FoldToDocuments:
@@ -39,7 +39,7 @@ class FoldToDocuments:
     def __init__(self, reading: LogReading, form: Documents, *, brief: bool = False) -> None:
         self._reading = reading
         self._form = form
-        self._brief = brief  # of good documents only the text and the operation are wanted
+        self._brief = brief  # only texts, operations and reasons are wanted
 
     @property
     def schema(self) -> pa.Schema:

@@ -28,7 +28,7 @@ from eventlog_spark import log_rows, one_task
 from eventlog_spark.batches import bounded
 from eventlog_spark.change_tables import changes_of_tables
 from eventlog_spark.current_rows import by_number, check_columns, current_rows, keyed_rows
-from eventlog_spark.fold import FoldToDocuments
+from eventlog_spark.fold import BRIEF, FoldToDocuments
 from eventlog_spark.log_rows import LogReading
 from eventlog_spark.messages import changes_of_messages
 from eventlog_spark.plain_fold import FoldToRows
@@ -189,8 +189,9 @@ def folded(
     brief: bool = False,
 ) -> Any:
     """Return rows of a log that were read, folded with the current rows that they meet."""
-    rows = log_rows.together([read.where(f.col("kind") <= 8), *answering]).drop("event_type")
     task = _fold(reading, form, brief)
+    unused = ("event_type", "event_time", "perpetrator") if task.schema.names == BRIEF else ("event_type",)
+    rows = log_rows.together([read.where(f.col("kind") <= 8), *answering]).drop(*unused)
     return group_rows(rows, partitions).mapInArrow(task, from_arrow_schema(task.schema))
 
 

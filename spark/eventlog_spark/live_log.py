@@ -175,7 +175,7 @@ class _Run:
         first += [form.refused(reason, None, (row,)) for row, reason in chosen.remembered.refused]
         if first:
             made = self._spark.createDataFrame(first, made.schema).coalesce(1).unionByName(made)
-        result = self._output.write(made)
+        result = self._output.write(lambda brief: made)
         for sentence in result.sentences():
             self._say(sentence)
         return batches, result

@@ -101,7 +101,7 @@ def test_refused_rows_are_finished_as_errors(spark: Any, store: Store, tmp_path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("committed", [False, True])
-@pytest.mark.parametrize("last", range(1, 9))
+@pytest.mark.parametrize("last", range(1, 8))
 def test_a_run_that_died_in_a_transaction_is_ended_by_the_next(
     spark: Any,
     postgres: Database,

@@ -110,7 +110,7 @@ def test_a_run_that_died_in_a_transaction_is_ended_by_the_next(
     last: int,
     committed: bool,
 ) -> None:
-    """The tables, the record, four parts of the rows, the batch, the name of the leader."""
+    """The tables, the record, four parts of the rows, the batch."""
     monkeypatch.setattr(live_log, "_CHUNK", 4)
     store = make_store(postgres.engine(), postgres.dialect)
     dying = Dying(store.engine, store.log)

@@ -74,15 +74,6 @@ STATEMENTS = (
         "notices",
         "now",
         "oldest_pending",
-        "last_of_objects",
-        "overtaking_rows",
-        "marked_overtaken",
-        "first_failed",
-        "failed_of",
-        "unmarked_failures",
-        "mark_overtaken",
-        "unnamed_failures",
-        "name_failure",
         "pause",
         "pending_bytes",
         "pending_sizes",
@@ -101,7 +92,7 @@ STATEMENTS = (
         "skip",
         "state",
     ),
-    *("unpublished", "check_ids"),
+    *("unpublished", "check_ids", "pending_among"),
 )
 UNKNOWN_TO_THE_PARSER = {
     "offset :skip rows ": "",  # the row limiting clause without its offset, it knows

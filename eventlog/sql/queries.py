@@ -97,11 +97,6 @@ class Queries:
             self._texts[clause] = str(clause.compile(dialect=connection.dialect))
         return self._texts[clause]
 
-    def run_every(self, connection: Connection, name: str, **holes: str) -> None:
-        """Run all statements of a name, which bind nothing."""
-        for statement in templates.statements(self.log.dialect, name, holes):
-            connection.execute(text(unbound(statement)))
-
     def run_all(self, connection: Connection, name: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of values."""
         if rows:

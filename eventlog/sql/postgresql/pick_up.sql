@@ -13,12 +13,13 @@ set local lock_timeout to default
 
 -- table_forms --
 -- What tables are in this snapshot; unless every one is asked for, no plain one whose file is still the same.
+-- The parameters are in queries of their own, so that the server plans this once, not at each reading.
 with recursive named as (
   select w.schema_name, w.table_name, c.oid, c.relkind
-  from unnest(cast(:schemas as text[]), cast(:names as text[])) as w (schema_name, table_name)
+  from unnest((select cast(:schemas as text[])), (select cast(:names as text[]))) as w (schema_name, table_name)
   left join pg_catalog.pg_namespace s on s.nspname = w.schema_name
   left join pg_catalog.pg_class c on c.relnamespace = s.oid and c.relname = w.table_name
-  where cast(:every as boolean) or not coalesce(
+  where (select cast(:every as boolean)) or not coalesce(
     c.relkind = 'r' and not c.relhassubclass
     and c.oid = pg_catalog.to_regclass(pg_catalog.format('%I.%I', w.schema_name, w.table_name))
     and c.relfilenode = pg_catalog.pg_relation_filenode(c.oid), false)

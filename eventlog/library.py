@@ -34,7 +34,7 @@ from eventlog.log import LogSettings
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.log_files.current import CurrentFiles, keyed
 from eventlog.neutral import refuse
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.transfer.once import leaving_changes, pick_up
 from eventlog.xds.documents import document, finish
 from eventlog.xds.settings import XdsSettings

@@ -18,9 +18,8 @@ from eventlog.files.writing import added, opened
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import is_live
-from eventlog.sequence.commits import COMMITS
-from eventlog.sequence.ordered import SEQUENCERS
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.ordered import COMMITS, SEQUENCERS
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.capture_settings import CaptureSettings
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.transfer.convert import convert as run_convert

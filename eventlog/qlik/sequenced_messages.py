@@ -55,7 +55,7 @@ class MessageSequencer:
         self._repeats = repeats()
 
     def parse(self, source: Source[Object]) -> Iterator[SequencedMessage | Refused]:
-        """Yield the changes of a source with their places; those of unknown metadata wait for `rest`."""
+        """Yield the changes of a source with their places; those of unknown metadata wait for `flush`."""
         stretch = self._stretches.get(source.name)
         if stretch is None:
             stretch = WantedStretch(len(self._stretches), self._since, self._settings.until)
@@ -69,7 +69,7 @@ class MessageSequencer:
                 yield from self._read(source, record, stretch)
         yield from self.reader.notices()
 
-    def rest(self) -> Iterator[SequencedMessage | Refused]:
+    def flush(self) -> Iterator[SequencedMessage | Refused]:
         """Yield what waited for metadata, because everything was read by now."""
         for early in self._early:
             yield from self._read(*early)
@@ -125,7 +125,7 @@ class MessageSequencer:
             first = by_op.setdefault(message.change.op, message)
             if first is message:
                 continue
-            if not same(first.change, message.change):
+            if not same_values(first.change, message.change):
                 yield from _contradiction(messages, f"with different values as {message.change.op}")
                 return
             yield self._repeats.add(_table(message.change), message.where, message.raw)
@@ -160,10 +160,13 @@ def with_place(
     return SequencedMessage(place, change, source.at(record.where), record.raw, source.name, record.where)
 
 
-def same(one: Change, other: Change) -> bool:
+def same_values(first: Change, second: Change) -> bool:
     """Return whether two changes have the same content; when and where they were sent does not count."""
-    said, again = (repr((c.op, c.schema, c.table, c.key, c.fields)) for c in (one, other))
-    return said == again
+    return _content(first) == _content(second)
+
+
+def _content(change: Change) -> str:
+    return repr((change.op, change.schema, change.table, change.key, change.fields))
 
 
 def _placed(message: SequencedMessage) -> Placed:

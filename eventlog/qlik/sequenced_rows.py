@@ -137,7 +137,7 @@ class RowSequencer:
             if place is not None:
                 yield SequencedRow(place, row.where, row.letter, row.mask, row.cells, row.raw)
 
-    def rest(self) -> Iterator[SequencedRow | Refused]:
+    def flush(self) -> Iterator[SequencedRow | Refused]:
         """Yield what waited for the end of all sources: nothing."""
         return iter(())
 

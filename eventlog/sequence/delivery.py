@@ -22,7 +22,7 @@ class Delivery:
     is taken; later it raises Stale. A delivery without changes reports how far the source is.
     """
 
-    __slots__ = ("_state", "changes", "incomplete", "late", "pause", "reload")
+    __slots__ = ("_state", "changes", "incomplete", "is_full_load", "late", "may_wait")
 
     def __init__(
         self,
@@ -30,14 +30,14 @@ class Delivery:
         state: str | Callable[[], str | None] | None = None,
         late: bool = False,
         incomplete: bool = False,
-        reload: bool = False,
-        pause: bool = False,
+        is_full_load: bool = False,
+        may_wait: bool = False,
     ) -> None:
-        self.changes = changes  # in order; to be read once. Large ones come from disk.
-        self.late = late  # a later change was handed out before.
+        self.changes = changes  # in order, to be read once; large transactions come from disk
+        self.late = late  # a later change was handed out before
         self.incomplete = incomplete  # some of its changes never came (--open-transactions deliver)
-        self.reload = reload  # a row of a full load
-        self.pause = pause  # the source may have to wait before the next one
+        self.is_full_load = is_full_load  # a row of a full load
+        self.may_wait = may_wait  # the source may have to wait before the next one
         self._state = state
 
     @property
@@ -63,8 +63,8 @@ class ChangesOf(Sequence[Change]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Change]: ...
     def __getitem__(self, at: int | slice) -> Change | Sequence[Change]:
-        found = self._placed[at]
-        return found.change if isinstance(found, Placed) else [placed.change for placed in found]
+        selected = self._placed[at]
+        return selected.change if isinstance(selected, Placed) else [placed.change for placed in selected]
 
 
 def by_transaction(changes: Iterable[Change | Refused]) -> Iterator[Delivery | Refused]:

@@ -1,4 +1,7 @@
-"""All sources as one sequence, sorted on disk where memory does not allow."""
+"""The changes of all sources in one sequence, sorted on disk where memory does not allow.
+
+Captures and queues have whole transactions already, in the order of their commits.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,21 @@ from eventlog.core.tables import Tables
 from eventlog.files.sorted_runs import SortedRuns
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.sequence.commits import COMMITS, after_commit
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import assemble
 
 MEMORY: Final = 256 << 20
+# the fact that contains the position of a change's commit, by the format of the stream
+COMMITS: Final = {"gbase": "commit", "linter": "commit_syslog_addr"}
 
 
 class Sequencer(Protocol):
-    """Reads sources in two steps; the first item of what `parse` gives is its place in the sequence."""
+    """Reads sources in two steps: `parse` yields items whose first part is their place in the sequence, and
+    `join` makes changes of the sorted items.
+    """
 
     def parse(self, source: Any, /) -> Iterator[Any]: ...
-    def rest(self) -> Iterator[Any]: ...
+    def flush(self) -> Iterator[Any]: ...
     def size(self, item: Any, /) -> int: ...
     def join(self, items: Callable[[], Iterable[Any]], /) -> Iterator[Placed | Refused]: ...
 
@@ -38,15 +44,16 @@ SEQUENCERS: Final[dict[str, Callable[[Tables, Any, str], Sequencer]]] = {
 def ordered(
     sequencer: Sequencer, sources: Iterable[Source[Any]], memory: int = MEMORY
 ) -> Iterator[Placed | Refused]:
-    """Yield the changes of all sources by their sequence; Refused as it is met."""
+    """Yield the changes of all sources by their sequence; what was refused comes at once."""
     with SortedRuns[Any](itemgetter(0), sequencer.size, memory) as sorter:
         for source in sources:
-            yield from _kept(sequencer.parse(source), sorter)
-        yield from _kept(sequencer.rest(), sorter)
+            yield from _sort(sequencer.parse(source), sorter)
+        yield from _sort(sequencer.flush(), sorter)
         yield from sequencer.join(sorter.in_order)
 
 
-def _kept(items: Iterable[Any], sorter: SortedRuns[Any]) -> Iterator[Refused]:
+def _sort(items: Iterable[Any], sorter: SortedRuns[Any]) -> Iterator[Refused]:
+    """Add the items to the sorter, and yield what was refused."""
     for item in items:
         if isinstance(item, Refused):
             yield item
@@ -60,29 +67,48 @@ def read_changes(
     reading: Any,
     stream: StreamSettings,
     sources: Iterable[Source[Any]],
-    leave: Callable[[Placed], None] | None = None,
+    postpone: Callable[[Placed], None] | None = None,
 ) -> Iterator[Change | Refused]:
     """Yield the changes of a format's sources: by their sequence if the format has one, else as they come.
 
-    If only whole transactions are wanted, `leave` receives the changes that a later read may complete.
+    If only whole transactions are read, `postpone` receives the changes that a later read may complete.
     """
     if source.name in COMMITS:
-        read = source.read(sources, tables, reading)
-        yield from after_commit(read, COMMITS[source.name], stream.since) if stream.since else read
+        changes = source.read(sources, tables, reading)
+        yield from after_commit(changes, COMMITS[source.name], stream.since) if stream.since else changes
         return
-    make = SEQUENCERS.get(source.name)
-    whole = getattr(reading, "whole_transactions", False)
-    if stream.order == "as-is" or make is None:
-        if whole or stream.since:
-            raise Misuse(f"{'whole-transactions' if whole else 'since'} needs --order sequence")
+    sequencer = SEQUENCERS.get(source.name)
+    whole_transactions = getattr(reading, "whole_transactions", False)
+    if stream.order == "as-is" or sequencer is None:
+        if whole_transactions or stream.since:
+            raise Misuse(f"{'whole-transactions' if whole_transactions else 'since'} needs --order sequence")
         yield from source.read(sources, tables, reading)
         return
-    placed = ordered(make(tables, reading, stream.since), sources)
-    if not whole:
+    placed = ordered(sequencer(tables, reading, stream.since), sources)
+    if not whole_transactions:
         yield from (item if isinstance(item, Refused) else item.change for item in placed)
         return
-    for item in assemble(placed, stream.open_transactions, leave, ended=stream.ended):
+    for item in assemble(placed, stream.open_transactions, postpone, ended=stream.ended):
         if isinstance(item, Refused):
             yield item
         else:
             yield from (placed.change for placed in item.changes)
+
+
+def commit_of(change: Change, fact: str) -> int:
+    """Return the position of the commit of a change; 0 if its stream does not contain it."""
+    position = change.fact(fact)
+    return position if type(position) is int else 0
+
+
+def commit_number(since: str) -> int:
+    """Return the number of the commit after which reading starts."""
+    if since and not (since.isascii() and since.isdigit()):
+        raise Misuse(f"--since {since[:40]}: it is the number of a commit here")
+    return int(since or -1)
+
+
+def after_commit(changes: Iterable[Change | Refused], fact: str, since: str) -> Iterator[Change | Refused]:
+    """Yield the changes that were committed after a commit, and what was refused."""
+    bound = commit_number(since)
+    return (item for item in changes if isinstance(item, Refused) or commit_of(item, fact) > bound)

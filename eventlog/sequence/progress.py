@@ -1,20 +1,26 @@
-"""The progress of change tables: of each a window of the changes that were delivered last.
+"""What was delivered of change tables and of topics, as states keep it.
 
-Rows up to its low end are not read again. Later ones are, and those in `seen` were delivered. A row that is
-new, and not after all that was delivered of its table, became visible late.
+A change table has a window of the changes that were delivered last. Rows up to its low end are not read
+again. Later rows are, and those in `delivered` are left out. A new row that is not after all that was
+delivered of its table became visible late.
+
+A partition of a topic has an end, and open messages before it, which were not handed out yet.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from eventlog.core.errors import EventlogError, InvalidValue
 from eventlog.qlik import sequence
+from eventlog.sequence.ranges import Ranges
 
 Row = tuple[str, str]  # a table, and a change_seq
-MOST: Final = 10_000  # changes in a window; of more, the older half is left out
+MAX_CHANGES: Final = 10_000  # changes in a window; of more, the older half is left out
 
 
 class Changed(EventlogError):
@@ -27,14 +33,14 @@ now, --since SEQ starts after a position of your choice, whatever was delivered"
 
 
 @dataclass(slots=True)
-class Loaded:
-    """The rows without a change_seq that one source gave."""
+class LoadedRows:
+    """The rows without a change_seq that were delivered from one source."""
 
     count: int = 0
     digest: str = ""
 
     def add(self, row: str) -> None:
-        """One more row."""
+        """Count a row."""
         self.count += 1
         self.digest = hashlib.blake2b((self.digest + row).encode(), digest_size=16).hexdigest()
 
@@ -45,38 +51,40 @@ class Window:
 
     low: str = ""  # the time part up to which no row is read again
     last: str = ""  # the greatest change_seq
-    seen: dict[str, str] = field(default_factory=dict)  # the letters of rows by change_seq
+    delivered: dict[str, str] = field(default_factory=dict)  # the letters of rows by change_seq
 
     def new_letters(self, seq: str, letters: str) -> str:
         """Return those of some letters whose rows were not delivered."""
-        known = letters if seq[: sequence.TIME] <= self.low else self.seen.get(seq, "")
-        return "".join(letter for letter in letters if letter not in known)
+        delivered = letters if seq[: sequence.TIME] <= self.low else self.delivered.get(seq, "")
+        return "".join(letter for letter in letters if letter not in delivered)
 
     def deliver(self, seq: str, letters: str) -> None:
         """Note the rows of a change_seq."""
-        self.seen[seq] = "".join(sorted({*self.seen.get(seq, ""), *letters}))
+        self.delivered[seq] = "".join(sorted({*self.delivered.get(seq, ""), *letters}))
         self.last = max(self.last, seq)
 
     def close(self, time: str) -> None:
         """Read no row again up to a time."""
         if time > self.low:
             self.low = time
-            self.seen = {seq: letters for seq, letters in self.seen.items() if seq[: sequence.TIME] > time}
+            self.delivered = {
+                seq: letters for seq, letters in self.delivered.items() if seq[: sequence.TIME] > time
+            }
 
     def shorten(self, time: str) -> None:
-        """Leave the older half out of too many changes; everything up to a time was delivered."""
-        if len(self.seen) > MOST:
-            times = sorted(seq[: sequence.TIME] for seq in self.seen)
-            self.close(min(times[-MOST // 2], time))
+        """Drop the older half of too many changes; everything up to a time was delivered."""
+        if len(self.delivered) > MAX_CHANGES:
+            times = sorted(seq[: sequence.TIME] for seq in self.delivered)
+            self.close(min(times[-MAX_CHANGES // 2], time))
 
 
 @dataclass(slots=True)
-class Progress:
+class TableProgress:
     """The progress of a task: what of it was delivered."""
 
     since: str = ""  # everything up to here is left out
     tables: dict[str, Window] = field(default_factory=dict)
-    loaded: dict[str, Loaded] = field(default_factory=dict)  # by the names of the sources
+    loaded: dict[str, LoadedRows] = field(default_factory=dict)  # by the names of the sources
 
     def start(self, since: str) -> None:
         """Start after a position: what is known of changes and of full loads is forgotten."""
@@ -92,29 +100,144 @@ class Progress:
     def dump(self) -> dict[str, Any]:
         """Return the progress as JSON holds it."""
         tables = {
-            table: (window.low, window.last, [seq + letters for seq, letters in window.seen.items()])
+            table: (window.low, window.last, [seq + letters for seq, letters in window.delivered.items()])
             for table, window in self.tables.items()
         }
-        loaded = {source: (known.count, known.digest) for source, known in self.loaded.items()}
+        loaded = {source: (rows.count, rows.digest) for source, rows in self.loaded.items()}
         return {"since": self.since, "tables": tables, "loaded": loaded}
 
 
-def load_progress(found: Any) -> Progress:
+def load_table_progress(dumped: Any) -> TableProgress:
     """Return the progress that JSON holds; raise InvalidValue if it is none."""
     try:
         tables = {}
-        for table, (low, last, rows) in found["tables"].items():
-            seen = {row[: sequence.LENGTH]: row[sequence.LENGTH :] for row in map(_text, rows)}
-            tables[_text(table)] = Window(_text(low), _text(last), seen)
+        for table, (low, last, rows) in dumped["tables"].items():
+            delivered = {row[: sequence.LENGTH]: row[sequence.LENGTH :] for row in map(_text, rows)}
+            tables[_text(table)] = Window(_text(low), _text(last), delivered)
         loaded = {
-            source: Loaded(int(count), _text(digest)) for source, (count, digest) in found["loaded"].items()
+            source: LoadedRows(int(count), _text(digest))
+            for source, (count, digest) in dumped["loaded"].items()
         }
-        return Progress(_text(found["since"]), tables, loaded)
+        return TableProgress(_text(dumped["since"]), tables, loaded)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InvalidValue(str(found)[:40], "the state of change tables") from None
+        raise InvalidValue(str(dumped)[:40], "the state of change tables") from None
 
 
-def _text(found: Any) -> str:
-    if not isinstance(found, str):
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
         raise TypeError
-    return found
+    return value
+
+
+Key = tuple[str, ...]
+Partition = tuple[str, int]  # a topic, and the number of a partition
+
+
+class TopicChanged(EventlogError):
+    """{0}: start anew with another state"""
+
+
+class GroupAstray(EventlogError):
+    """{0}: set new offsets for the group, or name another with --kafka-group"""
+
+
+class PartitionOffsets(NamedTuple):
+    """A partition as the brokers know it: the offsets that it holds, and the one that the group keeps."""
+
+    low: int
+    high: int
+    committed: int | None = None
+
+    def start(self, partition: Partition) -> int:
+        """Return the offset at which a reader without a state begins.
+
+        Raise GroupAstray if the partition no longer contains the offset that the group committed.
+        """
+        if self.committed is None:
+            return self.low
+        if not self.low <= self.committed <= self.high:
+            topic, number = partition
+            raise GroupAstray(
+                f"{topic}[{number}] holds the offsets {self.low} to {self.high}, but its group continues at "
+                f"{self.committed}: messages are missing"
+            )
+        return self.committed
+
+
+@dataclass(slots=True)
+class PartitionRead:
+    """The end up to which a partition was read, and the messages before it that are not handed out yet."""
+
+    end: int
+    open: Ranges = field(default_factory=Ranges)
+
+    @property
+    def start(self) -> int:
+        """Return the offset of the oldest open message; without one, the end."""
+        return next(iter(self.open), (self.end, self.end))[0]
+
+    def is_new(self, offset: int) -> bool:
+        """Return whether a message was not handed out yet."""
+        return offset >= self.end or offset in self.open
+
+
+@dataclass(slots=True)
+class TopicProgress:
+    """The state of topics: each partition's end and open messages, and the last transactions handed out."""
+
+    partitions: dict[Partition, PartitionRead] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)  # of the topics
+    recent: dict[Key, None] = field(default_factory=dict)  # in the order in which they were handed out
+
+    def check(
+        self,
+        partition: Partition,
+        offsets: PartitionOffsets,
+        topic_id: str | None,
+        open_in_memory: bool = False,
+    ) -> None:
+        """Raise TopicChanged if a partition is not the one that was read before, or lost messages that are
+        needed.
+
+        Needed are the messages after its end and, unless they are in memory, its open messages.
+        """
+        topic, number = partition
+        read_id = self.ids.get(topic)
+        if read_id and topic_id and read_id != topic_id:
+            raise TopicChanged(f"topic {topic} was created again: its id is {topic_id}, not {read_id}")
+        read = self.partitions.get(partition)
+        if read is None:
+            return
+        if offsets.high < read.end:
+            raise TopicChanged(
+                f"{topic}[{number}] ends at offset {offsets.high}, though it was read up to {read.end}"
+            )
+        needed = read.end if open_in_memory else read.start
+        if offsets.low > needed:
+            raise TopicChanged(
+                f"{topic}[{number}] begins at offset {offsets.low}: what is wanted from {needed} on is gone"
+            )
+
+    def dump(self) -> str:
+        """Return the state as a text."""
+        topics: dict[str, Any] = {}
+        for (topic, number), read in self.partitions.items():
+            dumped = topics.setdefault(topic, {"id": self.ids.get(topic), "partitions": {}})
+            dumped["partitions"][str(number)] = [read.end, list(read.open)]
+        return json.dumps({"topics": topics, "recent": list(self.recent)})
+
+
+def load_topic_progress(state: str) -> TopicProgress:
+    """Return the progress of a state; raise InvalidValue if it is none."""
+    try:
+        dumped: Mapping[str, Any] = json.loads(state)
+        progress = TopicProgress()
+        progress.recent = {tuple(map(str, key)): None for key in dumped["recent"]}
+        for topic, read in dumped["topics"].items():
+            if read["id"] is not None:
+                progress.ids[topic] = str(read["id"])
+            for number, (end, open_ranges) in read["partitions"].items():
+                progress.partitions[topic, int(number)] = PartitionRead(int(end), Ranges(open_ranges))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InvalidValue(state[:40], "the state of topics") from None
+    return progress

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 
 
 class Ranges:
-    """A set of numbers, kept as the stretches that they make."""
+    """A set of numbers, stored as ranges."""
 
     __slots__ = ("_ends", "_starts")
 
-    def __init__(self, found: Iterable[tuple[int, int]] = ()) -> None:
+    def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []  # the first number after each range
-        for start, end in found:
+        for start, end in ranges:
             for number in (start, end):
                 if type(number) is not int:
                     raise TypeError(number)
@@ -22,7 +22,7 @@ class Ranges:
             self._ends.append(end)
 
     def add(self, number: int) -> None:
-        """Take one more."""
+        """Add a number."""
         if self._ends and number == self._ends[-1]:
             self._ends[-1] += 1
             return
@@ -30,20 +30,20 @@ class Ranges:
         if at and number < self._ends[at - 1]:
             return
         joins_before = at > 0 and self._ends[at - 1] == number
-        joins_behind = at < len(self._starts) and self._starts[at] == number + 1
-        if joins_before and joins_behind:
+        joins_after = at < len(self._starts) and self._starts[at] == number + 1
+        if joins_before and joins_after:
             self._ends[at - 1] = self._ends.pop(at)
             del self._starts[at]
         elif joins_before:
             self._ends[at - 1] += 1
-        elif joins_behind:
+        elif joins_after:
             self._starts[at] -= 1
         else:
             self._starts.insert(at, number)
             self._ends.insert(at, number + 1)
 
     def remove(self, number: int) -> None:
-        """Take one out."""
+        """Remove a number."""
         at = bisect_right(self._starts, number) - 1
         if at < 0 or number >= self._ends[at]:
             return
@@ -60,11 +60,11 @@ class Ranges:
         return iter(zip(self._starts, self._ends, strict=True))
 
     def missing(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Return the stretches between two numbers, both included, that are not in it."""
-        found = []
+        """Return the ranges between two numbers, both included, that are not in it."""
+        gaps = []
         at = first
         for start, end in self:
             if at < start <= last:
-                found.append((at, start))
+                gaps.append((at, start))
             at = max(at, end)
-        return [*found, (at, last + 1)] if at <= last else found
+        return [*gaps, (at, last + 1)] if at <= last else gaps

@@ -1,9 +1,13 @@
-"""Transactions of a sequence: complete by their counters, each once, in the order of their ends."""
+"""Transactions of a sequence: complete by their counters, each once, in the order of their ends.
+
+`assemble` groups a sorted sequence. `WaitingTransactions` decides which transactions of a stream without an
+order are delivered; it reads and stores no changes.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple
@@ -16,21 +20,22 @@ from eventlog.core.plurals import quantity
 from eventlog.files.keyed_store import MEMORY, KeyedStore, StoredItems
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import transaction_of
-from eventlog.qlik.sequenced_messages import same
+from eventlog.qlik.sequenced_messages import same_values
 from eventlog.sequence.ranges import Ranges
 
 Key = tuple[str, ...]
-_CHANGE: Final = 500  # bytes that a change takes at least
-_ROW: Final = 3  # parts of the key of a row without a sequence
-_BEHIND_ALL: Final = "~"
-_NAMED: Final = 5  # gaps that a message names
+_CHANGE_BYTES: Final = 500  # of a change without content
+_RECENT: Final = 1000  # delivered transactions that are recognised if they are sent again
+_ROW_KEY_PARTS: Final = 3  # of a row without a sequence
+_AFTER_ALL: Final = "~"
+_MAX_NAMED_GAPS: Final = 5
 
 
 class Incomplete(EventlogError):
     """{0}; --open-transactions refuse or deliver continues without them"""
 
 
-class Whole(NamedTuple):
+class TransactionChanges(NamedTuple):
     """The changes that are handed out together: a transaction, or a change that belongs to none."""
 
     changes: Sequence[Placed]
@@ -39,20 +44,20 @@ class Whole(NamedTuple):
 
 
 @dataclass(slots=True)
-class Facts:
-    """The facts about a transaction whose changes are still coming."""
+class TransactionProgress:
+    """The counts of a transaction whose changes are still coming."""
 
     first: str  # sequences
     last: str
     count: int = 0
-    number: int = 0  # of its last change, among all that came
+    number: int = 0  # of its last change, among all changes
     counters: Ranges = field(default_factory=Ranges)
-    ends: int | None = None  # the counter of the change that is marked as the last
-    counted: bool = False
+    last_counter: int | None = None  # the counter of the change that is marked as the last
+    has_counters: bool = False
     sources: set[str] = field(default_factory=set)
 
-    def take(self, change: Change, seq: str, source: str, number: int) -> int:
-        """Note one more change; its place among those of the transaction."""
+    def add(self, change: Change, seq: str, source: str, number: int) -> int:
+        """Add a change; return its counter in the transaction, or 0."""
         self.first, self.last = min(self.first, seq), max(self.last, seq)
         self.count += 1
         self.number = number
@@ -60,36 +65,38 @@ class Facts:
         counter = change.fact("event_counter") if change.extra else None
         if type(counter) is not int:
             return 0
-        self.counted = True
+        self.has_counters = True
         self.counters.add(counter)
         if change.fact("last_event") is True:
-            self.ends = max(self.ends or 0, counter)
+            self.last_counter = max(self.last_counter or 0, counter)
         return counter
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether nothing of the transaction is missing, as far as its counters show."""
-        return not self.counted or (self.ends is not None and not self.counters.missing(1, self.ends))
+        return not self.has_counters or (
+            self.last_counter is not None and not self.counters.missing(1, self.last_counter)
+        )
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Return whether its last change did not come yet."""
-        return self.counted and self.ends is None
+        return self.has_counters and self.last_counter is None
 
-    def lacks(self, identity: Key) -> str:
+    def describe_missing(self, identity: Key) -> str:
         """Return a sentence about what is missing."""
-        gaps = self.counters.missing(1, self.ends or 0)
-        named = [str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in gaps[:_NAMED]]
-        more = f" and {len(gaps) - _NAMED} more gaps" if len(gaps) > _NAMED else ""
-        places = ", ".join(sorted(self.sources))
+        gaps = self.counters.missing(1, self.last_counter or 0)
+        gap_names = [str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in gaps[:_MAX_NAMED_GAPS]]
+        unnamed = f" and {len(gaps) - _MAX_NAMED_GAPS} more gaps" if len(gaps) > _MAX_NAMED_GAPS else ""
+        sources = ", ".join(sorted(self.sources))
         name = " at ".join(identity)
-        lacking = [f"its changes {', '.join(named)}{more}"] * bool(named)
-        lacking += ["its last change"] * (self.ends is None)
-        return f"transaction {name} lacks {' and '.join(lacking)} ({places})"
+        missing_parts = [f"its changes {', '.join(gap_names)}{unnamed}"] * bool(gap_names)
+        missing_parts += ["its last change"] * (self.last_counter is None)
+        return f"transaction {name} lacks {' and '.join(missing_parts)} ({sources})"
 
 
 def key_of(change: Change, number: int) -> Key:
-    """Return the identity of what is handed out together: a transaction, a change_seq, or one row."""
+    """Return the identity of changes that are handed out together: a transaction, a change_seq, or a row."""
     identity = transaction_of(change)
     if identity is not None:
         return identity
@@ -103,25 +110,25 @@ def order_key(counter: int, seq: str) -> str:
 
 def size_of(placed: Placed) -> int:
     """Return roughly how many bytes a change takes."""
-    return _CHANGE + 3 * len(placed.raw or b"") + 100 * len(placed.change.fields)
+    return _CHANGE_BYTES + 3 * len(placed.raw or b"") + 100 * len(placed.change.fields)
 
 
 def assemble(
     items: Iterable[Placed | Refused],
     policy: str,
-    leave: Callable[[Placed], None] | None = None,
+    postpone: Callable[[Placed], None] | None = None,
     memory: int = MEMORY,
     *,
     ended: bool = False,
-) -> Iterator[Whole | Refused]:
+) -> Iterator[TransactionChanges | Refused]:
     """Yield the transactions of a sorted sequence.
 
     All changes of a transaction share the time part of their sequences, so a transaction is complete after
     the last change of its time. If changes in the middle are missing, `policy` decides. If the last change is
-    missing, the transaction is handed to `leave` when it may still come, and else refused; `ended` means that
-    nothing more comes.
+    missing, the transaction is passed to `postpone` when it may still come, and else refused; `ended` means
+    that nothing more comes.
     """
-    group = _Group(policy, leave, KeyedStore(memory), ended=ended)
+    group = _Group(policy, postpone, KeyedStore(memory), ended=ended)
     at = ""
     try:
         for item in items:
@@ -138,20 +145,25 @@ def assemble(
             group.add(item, seq)
         yield from group.close()
     finally:
-        group.held.close()
+        group.store.close()
 
 
 class _Group:
     """The changes of one time."""
 
     def __init__(
-        self, policy: str, leave: Callable[[Placed], None] | None, held: KeyedStore[Placed], *, ended: bool
+        self,
+        policy: str,
+        postpone: Callable[[Placed], None] | None,
+        store: KeyedStore[Placed],
+        *,
+        ended: bool,
     ) -> None:
-        self.held = held
+        self.store = store
         self._ended = ended
         self._policy = policy
-        self._leave = leave
-        self._facts: dict[Key, Facts] = {}
+        self._postpone = postpone
+        self._progress: dict[Key, TransactionProgress] = {}
         self._spoilt: set[Key] = set()
         self._number = 0
 
@@ -160,109 +172,217 @@ class _Group:
         self._spoilt.add(identity)
 
     def add(self, placed: Placed, seq: str) -> None:
-        """One more change, in the order of the sequence."""
+        """Add a change, in the order of the sequence."""
         self._number += 1
         key = key_of(placed.change, self._number)
-        facts = self._facts.get(key)
-        if facts is None:
-            facts = self._facts[key] = Facts(seq, seq)
-        counter = facts.take(placed.change, seq, placed.source, self._number)
-        self.held.add(key, placed, size_of(placed), order_key(counter, seq))
+        progress = self._progress.get(key)
+        if progress is None:
+            progress = self._progress[key] = TransactionProgress(seq, seq)
+        counter = progress.add(placed.change, seq, placed.source, self._number)
+        self.store.add(key, placed, size_of(placed), order_key(counter, seq))
 
-    def close(self) -> Iterator[Whole | Refused]:
+    def close(self) -> Iterator[TransactionChanges | Refused]:
         """Yield the transactions in the order of their last changes."""
-        known = in_order(self._facts)
-        self._facts = {}
-        stop = min((f.first for k, f in known if self._stops(k, f)), default=None)
-        for key, facts in known:
-            if stop is not None and facts.last >= stop:
-                lacking = next(f.lacks(k) for k, f in known if self._stops(k, f))
-                raise Incomplete(lacking)
-            taken = self.held.take(key)
-            yield from self._ended_one(key, facts, taken)
-            taken.close()
+        transactions = in_order(self._progress)
+        self._progress = {}
+        stopping = [(key, progress) for key, progress in transactions if self._stops(key, progress)]
+        first = min((progress.first for _, progress in stopping), default=None)
+        for key, progress in transactions:
+            if first is not None and progress.last >= first:
+                blocking_key, blocking = stopping[0]
+                raise Incomplete(blocking.describe_missing(blocking_key))
+            changes = self.store.take(key)
+            yield from self._hand_out(key, progress, changes)
+            changes.close()
         self._spoilt.clear()
 
-    def _stops(self, key: Key, facts: Facts) -> bool:
-        lacks = not facts.complete and not self._is_open(facts)
-        return self._policy == "stop" and lacks and key not in self._spoilt
+    def _stops(self, key: Key, progress: TransactionProgress) -> bool:
+        """Return whether the run stops before a transaction with missing changes."""
+        has_gaps = not progress.is_complete and not self._is_open(progress)
+        return self._policy == "stop" and has_gaps and key not in self._spoilt
 
-    def _is_open(self, facts: Facts) -> bool:
+    def _is_open(self, progress: TransactionProgress) -> bool:
         """Return whether the missing changes of a transaction may still come."""
-        return facts.open and not self._ended
+        return progress.is_open and not self._ended
 
-    def _ended_one(self, key: Key, facts: Facts, taken: StoredItems[Placed]) -> Iterator[Whole | Refused]:
+    def _hand_out(
+        self, key: Key, progress: TransactionProgress, changes: StoredItems[Placed]
+    ) -> Iterator[TransactionChanges | Refused]:
         if key in self._spoilt:
-            yield from refused(taken, f"transaction {key[0]}: rows of it contradict each other")
-        elif facts.complete:
-            yield Whole(taken, key)
-        elif self._is_open(facts) and self._leave is not None:
-            for placed in taken:
-                self._leave(placed)
-            changes = quantity(len(taken), "change is", "changes are")
-            said = f"transaction {key[0]} is open: its {changes} left to the next run"
-            yield Refused(", ".join(sorted(facts.sources)), said, fault=False)
-        elif self._is_open(facts):
+            yield from refuse_all(changes, f"transaction {key[0]}: rows of it contradict each other")
+        elif progress.is_complete:
+            yield TransactionChanges(changes, key)
+        elif self._is_open(progress) and self._postpone is not None:
+            for placed in changes:
+                self._postpone(placed)
+            count = quantity(len(changes), "change is", "changes are")
+            reason = f"transaction {key[0]} is open: its {count} left to the next run"
+            yield Refused(", ".join(sorted(progress.sources)), reason, fault=False)
+        elif self._is_open(progress):
             reason = f"transaction {key[0]}: its transaction is not complete: its last message is missing"
-            yield from refused(taken, reason)
+            yield from refuse_all(changes, reason)
         elif self._policy == "deliver":
-            yield Whole(taken, key, incomplete=True)
+            yield TransactionChanges(changes, key, incomplete=True)
         else:
-            yield from refused(taken, facts.lacks(key))
+            yield from refuse_all(changes, progress.describe_missing(key))
 
 
-def refused(changes: Iterable[Placed], reason: str) -> Iterator[Refused]:
-    """Yield each of the changes left out."""
+def refuse_all(changes: Iterable[Placed], reason: str) -> Iterator[Refused]:
+    """Yield a refusal of each change."""
     for placed in changes:
         yield Refused(placed.where, reason, placed.raw)
 
 
-def in_order(known: Mapping[Key, Facts]) -> list[tuple[Key, Facts]]:
+def in_order(transactions: Mapping[Key, TransactionProgress]) -> list[tuple[Key, TransactionProgress]]:
     """Sort by the last change; a row without a sequence follows everything that began before it."""
-    spans = sorted((f.first, f.last) for key, f in known.items() if not is_row(key))
+    spans = sorted(
+        (progress.first, progress.last) for key, progress in transactions.items() if not is_row(key)
+    )
     latest = list(accumulate((last for _, last in spans), max))
 
-    def end(item: tuple[Key, Facts]) -> tuple[str, bool, int]:
-        key, facts = item
-        begun = bisect_right(spans, (facts.last, _BEHIND_ALL)) if is_row(key) else 0
-        last = max(facts.last, latest[begun - 1]) if begun else facts.last
-        return last, is_row(key), facts.number
+    def end(item: tuple[Key, TransactionProgress]) -> tuple[str, bool, int]:
+        key, progress = item
+        begun_count = bisect_right(spans, (progress.last, _AFTER_ALL)) if is_row(key) else 0
+        last = max(progress.last, latest[begun_count - 1]) if begun_count else progress.last
+        return last, is_row(key), progress.number
 
-    return sorted(known.items(), key=end)
+    return sorted(transactions.items(), key=end)
 
 
 def is_row(key: Key) -> bool:
     """Return whether the key is that of a row without a sequence."""
-    return len(key) == _ROW
+    return len(key) == _ROW_KEY_PARTS
 
 
-def is_final(key: Key, facts: Facts) -> bool:
-    """Return whether nothing more of a transaction can come, except repeats.
+def is_final(key: Key, progress: TransactionProgress) -> bool:
+    """Return whether only repeats of a transaction can still come.
 
-    It is final if it is one change, or if all its counters came. Without counters it never is.
+    It is final if it is one change, or if all its counters are there. Without counters it never is.
     """
-    return facts.complete and not is_row(key) and (facts.counted or not key[0])
+    return progress.is_complete and not is_row(key) and (progress.has_counters or not key[0])
 
 
-def once(taken: StoredItems[Placed], repeated: GroupedWarnings) -> tuple[StoredItems[Placed], str]:
-    """Return the changes of a transaction without those that were sent again; why all are refused, where they
-    contradict each other.
+def without_repeats(
+    changes: StoredItems[Placed], repeats: GroupedWarnings
+) -> tuple[StoredItems[Placed], str]:
+    """Return the changes of a transaction without those that were sent twice.
+
+    Where two that should be the same differ, return all, and the reason to refuse them.
     """
     count = 0
-    for _, group in groupby(taken, key=_identity):
-        first, *again = group
+    for _, group in groupby(changes, key=_identity):
+        first, *repeated = group
         count += 1
-        for placed in again:
+        for placed in repeated:
             change = placed.change
-            if not same(first.change, change):
-                said = f"changeSequence {change.position} of {change.table}"
-                return taken, f"{said} has two different values"
-            repeated.add(change.table, placed.where, placed.raw)
-    if count == len(taken):
-        return taken, ""
-    return StoredItems(count, lambda: (next(again) for _, again in groupby(taken, key=_identity))), ""
+            if not same_values(first.change, change):
+                name = f"changeSequence {change.position} of {change.table}"
+                return changes, f"{name} has two different values"
+            repeats.add(change.table, placed.where, placed.raw)
+    if count == len(changes):
+        return changes, ""
+    return StoredItems(count, lambda: (next(group) for _, group in groupby(changes, key=_identity))), ""
 
 
 def _identity(placed: Placed) -> tuple[Any, ...]:
     change = placed.change
     return change.fact("event_counter") if change.extra else None, change.position, change.table, change.op
+
+
+@dataclass(slots=True)
+class WaitingTransaction:
+    """A transaction that waits for more changes, or for an earlier transaction."""
+
+    key: Key
+    progress: TransactionProgress
+    since: float  # the moment of its first change
+    last_round: int = 0  # in which its last change came
+
+    @property
+    def source_names(self) -> str:
+        """Return the names of the sources that contain its changes."""
+        return ", ".join(sorted(self.progress.sources))
+
+    @property
+    def reason(self) -> str:
+        """Return why the transaction cannot be delivered as it is."""
+        if not self.progress.is_open:
+            return self.progress.describe_missing(self.key)
+        name = " at ".join(self.key)
+        return f"transaction {name} waits for its last change beyond the limits ({self.source_names})"
+
+
+class DueTransaction(NamedTuple):
+    """A transaction to deliver: whether it lacks changes, and whether a later one was delivered before it."""
+
+    transaction: WaitingTransaction
+    is_stuck: bool
+    is_late: bool
+
+
+class WaitingTransactions:
+    """All undelivered transactions, and which of them are due; their changes are stored elsewhere."""
+
+    def __init__(self, recent: dict[Key, None]) -> None:
+        self.open: dict[Key, WaitingTransaction] = {}
+        self._recent = recent  # the last delivered transactions, recognised if they are sent again
+        self._released = ""  # the last delivered sequence
+
+    def add(
+        self, change: Change, seq: str, source: str, number: int, now: float, round_number: int
+    ) -> tuple[WaitingTransaction, int] | None:
+        """Record a change of a round; return its transaction and counter, or None if it was delivered."""
+        key = key_of(change, number)
+        if key in self._recent:
+            return None
+        transaction = self.open.get(key)
+        if transaction is None:
+            transaction = self.open[key] = WaitingTransaction(key, TransactionProgress(seq, seq), now)
+        transaction.last_round = round_number
+        return transaction, transaction.progress.add(change, seq, source, number)
+
+    def ready(self, round_number: int) -> set[Key]:
+        """Return the transactions that are complete since a round."""
+        waiting = self.open.values()
+        return {w.key for w in waiting if w.progress.is_complete and w.last_round <= round_number}
+
+    def stuck(self, since: float, round_number: int, is_full: bool) -> set[Key]:
+        """Return the incomplete transactions that must not wait any longer.
+
+        They are too old, the memory is full, or a change in their middle did not come in a whole round after
+        their last change.
+        """
+        return {
+            waiting.key
+            for waiting in self.open.values()
+            if not waiting.progress.is_complete
+            and (
+                is_full
+                or waiting.since < since
+                or (not waiting.progress.is_open and waiting.last_round <= round_number)
+            )
+        }
+
+    def first(self, keys: Set[Key]) -> WaitingTransaction:
+        """Return the transaction of these keys that begins first."""
+        return self.open[min(keys, key=lambda key: self.open[key].progress.first)]
+
+    def release(self, ready: Set[Key], stuck: Set[Key]) -> Iterator[DueTransaction]:
+        """Yield these transactions in the order of their ends; they no longer wait.
+
+        A row of a full load waits on as long as an earlier change does.
+        """
+        due = {key: waiting.progress for key, waiting in self.open.items() if key in ready or key in stuck}
+        first = min((w.progress.first for key, w in self.open.items() if key not in due), default=None)
+        for key, progress in in_order(due):
+            if first is not None and is_row(key) and progress.last >= first:
+                continue
+            yield DueTransaction(self.open.pop(key), key in stuck, progress.last < self._released)
+
+    def record_delivered(self, transaction: WaitingTransaction) -> None:
+        """Record that a transaction was delivered."""
+        self._released = max(self._released, transaction.progress.last)
+        if is_final(transaction.key, transaction.progress):
+            self._recent[transaction.key] = None
+            if len(self._recent) > _RECENT:
+                del self._recent[next(iter(self._recent))]

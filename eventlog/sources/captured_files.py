@@ -12,8 +12,8 @@ from eventlog.files.inputs import Advance, open_sources, stem_of
 from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.stream_sources import read_source, reader
 from eventlog.jobs.job import Job
-from eventlog.sequence.commits import COMMITS
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.ordered import COMMITS
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.growing_stream import Growing, load_position
 from eventlog.sources.stream_feed import StreamFeed
 

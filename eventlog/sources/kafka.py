@@ -28,7 +28,7 @@ from eventlog.files.messages import message_at
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
-from eventlog.sequence.topic_progress import Spot
+from eventlog.sequence.progress import PartitionOffsets
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.source import NotCopied
 
@@ -97,7 +97,7 @@ class Topics:
                 raise KafkaFault(f"metadata topic: {item.where}: {item.reason}")
         return tuple(reader.known.values())
 
-    def spots(self) -> dict[tuple[str, int], Spot]:
+    def spots(self) -> dict[tuple[str, int], PartitionOffsets]:
         """Return the partitions that are to be read, with the offsets that they hold now."""
         return {at: self._spot(at, committed) for at, committed in self._kept()}
 
@@ -143,8 +143,8 @@ class Topics:
             for kept in asked(lambda of=wanted: self._consumer.committed(of, timeout=seconds)):
                 yield (kept.topic, kept.partition), kept.offset if kept.offset >= 0 else None
 
-    def _spot(self, at: tuple[str, int], committed: int | None) -> Spot:
-        return Spot(*self._watermarks(TopicPartition(*at)), committed)
+    def _spot(self, at: tuple[str, int], committed: int | None) -> PartitionOffsets:
+        return PartitionOffsets(*self._watermarks(TopicPartition(*at)), committed)
 
     def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         seconds = self._settings.kafka_timeout

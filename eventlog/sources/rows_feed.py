@@ -17,9 +17,16 @@ from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.qlik.tables import TableSettings
 from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
 from eventlog.sequence.ordered import ordered
-from eventlog.sequence.progress import Changed, Loaded, Progress, Row, VisibleLate, load_progress
-from eventlog.sequence.settings import StreamSettings
-from eventlog.sequence.transactions import Whole, assemble
+from eventlog.sequence.progress import (
+    Changed,
+    LoadedRows,
+    Row,
+    TableProgress,
+    VisibleLate,
+    load_table_progress,
+)
+from eventlog.sequence.stream_settings import StreamSettings
+from eventlog.sequence.transactions import TransactionChanges, assemble
 
 _LAST: Final = "9" * sequence.LENGTH
 _NAME: Final = "change tables"  # what reports name
@@ -63,13 +70,15 @@ class RowsFeed:
         """Return the state after everything that was handed out."""
         return json.dumps(self._progress.dump())
 
-    def delivery(self, whole: Whole) -> Delivery:
+    def delivery(self, whole: TransactionChanges) -> Delivery:
         """Return what is handed out, with the state as it is then."""
         self._turns += 1
         turn = self._turns
         changes = ChangesOf(whole.changes)
-        reload = changes[0].op is Op.SNAPSHOT
-        return Delivery(changes, lambda: self._state_at(turn), incomplete=whole.incomplete, reload=reload)
+        is_full_load = changes[0].op is Op.SNAPSHOT
+        return Delivery(
+            changes, lambda: self._state_at(turn), incomplete=whole.incomplete, is_full_load=is_full_load
+        )
 
     def _state_at(self, turn: int) -> str | None:
         if turn != self._turns:
@@ -107,7 +116,7 @@ class _Round:
         self._newest = max(self._last.values(), default="")
         self._time = ""  # of the transactions that are delivered
         self._grown: set[str] = set()  # the tables that had some
-        self._loading: dict[str, Loaded] = {}
+        self._loading: dict[str, LoadedRows] = {}
         self._loaded = {source: known.count for source, known in progress.loaded.items()}
         self._sequencer = RowSequencer(feed._tables, feed._reading, progress.since, self._limit, self._skip)
 
@@ -154,7 +163,7 @@ class _Round:
         self._grown.add(table)
         self._progress.window(table).deliver(seq, self._met.pop(row))
 
-    def _delivery(self, whole: Whole) -> Delivery:
+    def _delivery(self, whole: TransactionChanges) -> Delivery:
         """Return a transaction, noted as delivered; everything of the times before its own was."""
         time = (whole.changes[0].change.position or "")[: sequence.TIME]
         if time > self._time:
@@ -167,7 +176,7 @@ class _Round:
         for placed in whole.changes:
             row = _row_of(placed.change)
             if not time:
-                self._progress.loaded.setdefault(placed.source, Loaded()).add(repr(placed.change))
+                self._progress.loaded.setdefault(placed.source, LoadedRows()).add(repr(placed.change))
             elif row in self._met:
                 self._deliver(row)
         return self._feed.delivery(whole)
@@ -194,7 +203,7 @@ class _Round:
 
     def _was_loaded(self, placed: Placed) -> bool:
         known = self._progress.loaded.get(placed.source)
-        now = self._loading.setdefault(placed.source, Loaded())
+        now = self._loading.setdefault(placed.source, LoadedRows())
         if known is None or now.count >= known.count:
             return False
         now.add(repr(placed.change))
@@ -255,11 +264,11 @@ def _opened(sources: Iterable[Source[Any] | Refused], refused: list[Refused]) ->
             yield source
 
 
-def _load(state: str | None) -> Progress:
+def _load(state: str | None) -> TableProgress:
     if state is None:
-        return Progress()
+        return TableProgress()
     try:
         found = json.loads(state)
     except ValueError:
         raise InvalidValue(state[:40], "the state of change tables") from None
-    return load_progress(found)
+    return load_table_progress(found)

@@ -10,8 +10,8 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed
 from eventlog.files.keyed_store import KeyedStore
-from eventlog.sequence.commits import commit_of, number_of
 from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
+from eventlog.sequence.ordered import commit_number, commit_of
 from eventlog.sequence.transactions import size_of
 
 Last = tuple[int, str]  # the position of a commit, and its transaction
@@ -60,7 +60,7 @@ class StreamFeed:
         self._name = name
         self._opened = opened
         self._fact = fact
-        self._since = number_of(since)
+        self._since = commit_number(since)
         stream, position, self._last = _load(state)
         self._new_after = None if since or stream in (None, name) else self._last
         self._position: Callable[[], Any] = lambda: position if stream == name else None

@@ -17,10 +17,23 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
-from eventlog.sequence.settings import StreamSettings
-from eventlog.sequence.topic_progress import At, PartitionRead, Spot, TopicProgress, load_topics
-from eventlog.sequence.transactions import Incomplete, once, order_key, refused, size_of
-from eventlog.sequence.waiting import Leaving, Waiting, WaitingTransactions
+from eventlog.sequence.progress import (
+    Partition,
+    PartitionOffsets,
+    PartitionRead,
+    TopicProgress,
+    load_topic_progress,
+)
+from eventlog.sequence.stream_settings import StreamSettings
+from eventlog.sequence.transactions import (
+    DueTransaction,
+    Incomplete,
+    WaitingTransactions,
+    order_key,
+    refuse_all,
+    size_of,
+    without_repeats,
+)
 
 _COMPACT = "a topic with cleanup.policy=compact lacks messages: --open-transactions deliver reads it so"
 
@@ -28,16 +41,16 @@ _COMPACT = "a topic with cleanup.policy=compact lacks messages: --open-transacti
 class TopicReader(Protocol):
     """The brokers."""
 
-    def spots(self) -> Mapping[At, Spot]:
+    def spots(self) -> Mapping[Partition, PartitionOffsets]:
         """Return the partitions that are to be read, as they are now."""
 
     def identity(self, topic: str) -> tuple[str | None, str | None]:
         """Return the id and the cleanup policy of a topic; None for what the brokers do not report."""
 
-    def between(self, at: At, start: int, end: int) -> Source[Object]:
+    def between(self, at: Partition, start: int, end: int) -> Source[Object]:
         """Return the messages of a partition from an offset up to another."""
 
-    def keep(self, offsets: Mapping[At, int]) -> None:
+    def keep(self, offsets: Mapping[Partition, int]) -> None:
         """Commit the offsets for the group."""
 
     def close(self) -> None: ...
@@ -60,14 +73,14 @@ class TopicsFeed:
         self._reader = reader
         self._stream = stream
         self._clock = clock
-        self._progress = TopicProgress() if state is None else load_topics(state)
+        self._progress = TopicProgress() if state is None else load_topic_progress(state)
         self._sequencer = MessageSequencer(tables, reading, stream.since)
         self._held: KeyedStore[Placed] = KeyedStore()
-        self._waiting = WaitingTransactions(Waiting, self._progress.recent)
+        self._waiting = WaitingTransactions(self._progress.recent)
         self._round = 0
         self._number = 0
         self._turns = 0
-        self._named: dict[str, At] = {}
+        self._named: dict[str, Partition] = {}
 
     @property
     def state(self) -> str | None:
@@ -94,7 +107,7 @@ class TopicsFeed:
         self._check(spots)
         for at, spot in spots.items():
             yield from self._read(at, spot)
-        yield from self._take(self._sequencer.rest())
+        yield from self._take(self._sequencer.flush())
         yield from self._release(self._round - 1 if follow else self._round)
         yield from self._repeats.warnings()
         if not follow:
@@ -102,7 +115,7 @@ class TopicsFeed:
 
     # --- reading
 
-    def _check(self, spots: Mapping[At, Spot]) -> None:
+    def _check(self, spots: Mapping[Partition, PartitionOffsets]) -> None:
         """Check, at first and whenever a partition grew, that the topics are those that were read before."""
         for topic, of_topic in groupby(sorted(spots), key=lambda at: at[0]):
             partitions = list(of_topic)
@@ -112,18 +125,18 @@ class TopicsFeed:
             if "compact" in (policy or "") and self._stream.open_transactions != "deliver":
                 raise Incomplete(f"{topic}: {_COMPACT}")
             for at in partitions:
-                self._progress.check(at, spots[at], topic_id, held=self._round > 1)
+                self._progress.check(at, spots[at], topic_id, open_in_memory=self._round > 1)
             if topic_id:
                 self._progress.ids[topic] = topic_id
 
-    def _moved(self, at: At, spot: Spot) -> bool:
+    def _moved(self, at: Partition, spot: PartitionOffsets) -> bool:
         known = self._progress.partitions.get(at)
         return known is None or known.end != spot.high
 
-    def _read(self, at: At, spot: Spot) -> Iterator[Refused]:
+    def _read(self, at: Partition, spot: PartitionOffsets) -> Iterator[Refused]:
         known = self._progress.partitions.get(at)
         if known is None:
-            known = PartitionRead(spot.begin(at))
+            known = PartitionRead(spot.start(at))
         first = self._round == 1
         source = self._reader.between(at, known.start if first else known.end, spot.high)
         self._named[source.name] = at
@@ -137,7 +150,7 @@ class TopicsFeed:
         for item in items:
             if isinstance(item, Refused):
                 yield item
-            elif known is None or known.wants(item.number):
+            elif known is None or known.is_new(item.number):
                 yield from self._add(item)
 
     def _add(self, item: SequencedMessage) -> Iterator[Refused]:
@@ -147,8 +160,8 @@ class TopicsFeed:
         if noted is None:
             yield self._repeats.add(placed.change.table, placed.where, placed.raw)
             return
-        one, counter = noted
-        self._held.add(one.key, placed, size_of(placed), order_key(counter, seq))
+        transaction, counter = noted
+        self._held.add(transaction.key, placed, size_of(placed), order_key(counter, seq))
         self._progress.partitions[self._named[placed.source]].open.add(placed.number)
 
     # --- handing out
@@ -156,44 +169,37 @@ class TopicsFeed:
     def _release(self, until: int) -> Iterator[Delivery | Refused]:
         """Yield what is complete since that round, by its last change; report what can never be complete."""
         waiting = self._waiting
-        ready = {key for key, one in waiting.open.items() if one.facts.complete and one.round <= until}
-        stuck = waiting.stuck(
-            ready,
-            self._clock() - self._stream.open_time,
-            full=self._held.size > self._stream.open_bytes,
-            read=lambda one: one.round <= until,
-        )
+        is_full = self._held.size > self._stream.open_bytes
+        stuck = waiting.stuck(self._clock() - self._stream.open_time, until, is_full)
         stops = self._stream.open_transactions == "stop"
-        lacking = waiting.first(stuck) if stuck and stops else None
-        for going in waiting.leave(ready, stuck):
-            if lacking is not None and going.waiting.facts.last >= lacking.facts.first:
-                raise Incomplete(lacking.why)
-            yield from self._hand_out(going)
+        blocking = waiting.first(stuck) if stuck and stops else None
+        for due in waiting.release(waiting.ready(until), stuck):
+            if blocking is not None and due.transaction.progress.last >= blocking.progress.first:
+                raise Incomplete(blocking.reason)
+            yield from self._hand_out(due)
 
-    def _hand_out(self, going: Leaving[Waiting]) -> Iterator[Delivery | Refused]:
-        one = going.waiting
-        taken = self._held.take(one.key)
-        changes, contradiction = once(taken, self._repeats)
+    def _hand_out(self, due: DueTransaction) -> Iterator[Delivery | Refused]:
+        transaction = due.transaction
+        taken = self._held.take(transaction.key)
+        changes, contradiction = without_repeats(taken, self._repeats)
         for placed in taken:
             self._progress.partitions[self._named[placed.source]].open.remove(placed.number)
-        if contradiction or (going.stuck and self._stream.open_transactions != "deliver"):
-            yield from refused(taken, contradiction or one.why)
+        if contradiction or (due.is_stuck and self._stream.open_transactions != "deliver"):
+            yield from refuse_all(taken, contradiction or transaction.reason)
         else:
-            yield from self._delivered(going, changes)
+            yield from self._delivered(due, changes)
         taken.close()
 
-    def _delivered(
-        self, going: Leaving[Waiting], changes: StoredItems[Placed]
-    ) -> Iterator[Delivery | Refused]:
-        one = going.waiting
-        self._waiting.left(one)
-        if going.late:
-            said = f"transaction {one.key[0]} came late: later ones were delivered before"
-            yield Refused(one.places, said, fault=False)
+    def _delivered(self, due: DueTransaction, changes: StoredItems[Placed]) -> Iterator[Delivery | Refused]:
+        transaction = due.transaction
+        self._waiting.record_delivered(transaction)
+        if due.is_late:
+            reason = f"transaction {transaction.key[0]} came late: later ones were delivered before"
+            yield Refused(transaction.source_names, reason, fault=False)
         self._turns += 1
         turn = self._turns
         load = changes[0].change.op is Op.SNAPSHOT
-        yield Delivery(ChangesOf(changes), lambda: self._state_at(turn), going.late, going.stuck, load)
+        yield Delivery(ChangesOf(changes), lambda: self._state_at(turn), due.is_late, due.is_stuck, load)
 
     def _state_at(self, turn: int) -> str | None:
         if turn != self._turns:
@@ -202,7 +208,7 @@ class TopicsFeed:
 
     def _left(self) -> Iterator[Refused]:
         """Yield the transactions that the end of a read leaves to the next."""
-        for key, one in self._waiting.open.items():
-            changes = quantity(one.facts.count, "change is", "changes are")
-            said = f"transaction {key[0]} is open: its {changes} left to the next run"
-            yield Refused(one.places, said, fault=False)
+        for key, transaction in self._waiting.open.items():
+            changes = quantity(transaction.progress.count, "change is", "changes are")
+            reason = f"transaction {key[0]} is open: its {changes} left to the next run"
+            yield Refused(transaction.source_names, reason, fault=False)

@@ -152,7 +152,7 @@ class InParts:
             for change in changes:
                 count += 1
                 yield change
-            if count >= CHANGES or (delivery.pause and time.monotonic() - begun >= self._parts.seconds):
+            if count >= CHANGES or (delivery.may_wait and time.monotonic() - begun >= self._parts.seconds):
                 self._position = delivery.state
                 return
             following = self._next(deliveries)

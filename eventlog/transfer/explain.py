@@ -14,7 +14,7 @@ from eventlog.jobs.job import Job, load_current
 from eventlog.jobs.report import Report
 from eventlog.log_files.by_row import Tell
 from eventlog.sequence.ordered import SEQUENCERS, ordered
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.transfer.given import all_given
 from eventlog.transfer.once import pick_up
 

@@ -18,9 +18,9 @@ from eventlog.jobs.report import Report
 from eventlog.log_files.by_row import Pickup, Tell
 from eventlog.log_files.current import CurrentFiles
 from eventlog.sequence import ordered
-from eventlog.sequence.commits import COMMITS
 from eventlog.sequence.delivery import Delivery, by_transaction
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.ordered import COMMITS
+from eventlog.sequence.stream_settings import StreamSettings
 
 
 class OneReading:

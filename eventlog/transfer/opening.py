@@ -15,7 +15,7 @@ from eventlog.jobs.job import Job, load_current
 from eventlog.jobs.report import Report
 from eventlog.log_files.current import CurrentFiles
 from eventlog.sequence.delivery import Delivery
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.source import ChangeSource
 from eventlog.transfer.given import all_given
 from eventlog.transfer.once import OneReading, changes_in_files

@@ -19,8 +19,8 @@ from eventlog.gbase.address import is_live
 from eventlog.gbase.settings import GbaseSettings
 from eventlog.jobs.job import Job, only_stream
 from eventlog.jobs.report import Report
-from eventlog.sequence.commits import COMMITS
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.ordered import COMMITS
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.source import ChangeSource
 

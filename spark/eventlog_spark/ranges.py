@@ -16,7 +16,7 @@ from eventlog.jobs.filters import allowed
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import assemble
 from eventlog_spark.result_rows import FrameForm, Good, batches_of_changes
 

@@ -19,7 +19,7 @@ from eventlog.jobs.job import Job, load_current
 from eventlog.log_files.current import read_current
 from eventlog.neutral import dumps
 from eventlog.sequence.ordered import read_changes
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog_spark.batches import bounded, gather
 from eventlog_spark.current_rows import FIRST, packed
 from eventlog_spark.inputs import Sources

@@ -15,7 +15,7 @@ from eventlog.core.tables import Tables
 from eventlog.qlik import messages, tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sequence.ordered import read_changes
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.change_tables import StoredTables
 from eventlog.sources.kafka import Topics
 from eventlog.sources.kafka_settings import KafkaSettings

@@ -16,8 +16,8 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Misuse, Refused
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.sequence.settings import StreamSettings
-from eventlog.sequence.topic_progress import GroupAstray
+from eventlog.sequence.progress import GroupAstray
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.kafka import KafkaFault, Topics
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.topics_feed import TopicsFeed
@@ -148,7 +148,7 @@ def test_what_goes_while_it_is_read_is_an_error(admin: AdminClient) -> None:
     topics = Topics(kafka)
     try:
         ((at, spot),) = topics.spots().items()
-        source = topics.between(at, spot.begin(at), spot.high)
+        source = topics.between(at, spot.start(at), spot.high)
         delete(admin, kafka, 4)
         with pytest.raises(KafkaFault, match="out of range"):
             list(source.records)

@@ -19,7 +19,7 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.sequence.topic_progress import TopicChanged
+from eventlog.sequence.progress import TopicChanged
 from eventlog.sequence.transactions import Incomplete
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.source import NotCopied

@@ -223,7 +223,7 @@ def test_a_change_seq_of_no_day_of_the_calendar_is_read_on_too(tmp_path: Path, t
 
 
 def test_a_window_of_many_changes_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "MOST", 4)
+    monkeypatch.setattr(progress, "MAX_CHANGES", 4)
     lines = [Line(n, n, "A", "usr") for n in range(1, 20)]
     one = job(tmp_path, [written(tmp_path, "a", lines, 60 + 60)])
     states = [item.state or "" for item in deliveries(one) if isinstance(item, Delivery)]

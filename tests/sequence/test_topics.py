@@ -17,8 +17,8 @@ from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sequence.delivery import Delivery, Stale
-from eventlog.sequence.settings import StreamSettings
-from eventlog.sequence.topic_progress import At, Spot, TopicChanged
+from eventlog.sequence.progress import Partition, PartitionOffsets, TopicChanged
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import Incomplete
 from eventlog.sources.topics_feed import TopicsFeed
 from tests.sequence.test_transactions import event, refresh
@@ -33,18 +33,21 @@ class Brokers:
     """A cluster of partitions that grow; it implements what the feed asks for."""
 
     def __init__(self, partitions: int = 2) -> None:
-        self.logs: dict[At, list[Any]] = {("t", n): [] for n in range(partitions)}
+        self.logs: dict[Partition, list[Any]] = {("t", n): [] for n in range(partitions)}
         self.low = dict.fromkeys(self.logs, 0)
         self.id, self.policy = "one", "delete"
-        self.committed: dict[At, int] = {}
+        self.committed: dict[Partition, int] = {}
         self.rounds = 0
         self.arriving: list[tuple[int, Any]] = []  # what comes while a round is read
 
     def send(self, partition: int, *events: Any) -> None:
         self.logs["t", partition] += events
 
-    def spots(self) -> Mapping[At, Spot]:
-        found = {at: Spot(self.low[at], len(log), self.committed.get(at)) for at, log in self.logs.items()}
+    def spots(self) -> Mapping[Partition, PartitionOffsets]:
+        found = {
+            at: PartitionOffsets(self.low[at], len(log), self.committed.get(at))
+            for at, log in self.logs.items()
+        }
         for partition, arrived in self.arriving:
             self.send(partition, arrived)
         self.arriving = []
@@ -53,12 +56,12 @@ class Brokers:
     def identity(self, topic: str) -> tuple[str, str]:
         return self.id, self.policy
 
-    def between(self, at: At, start: int, end: int) -> Source[Object]:
+    def between(self, at: Partition, start: int, end: int) -> Source[Object]:
         log = self.logs[at]
         records = [Object(n, log[n], b"%d\n" % n) for n in range(start, end)]
         return Source(f"{at[0]}[{at[1]}]", at[0], (), records)
 
-    def keep(self, offsets: Mapping[At, int]) -> None:
+    def keep(self, offsets: Mapping[Partition, int]) -> None:
         self.committed.update(offsets)
 
     def close(self) -> None:

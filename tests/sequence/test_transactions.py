@@ -19,7 +19,7 @@ from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.sequence import transactions
 from eventlog.sequence.ordered import ordered, read_changes
 from eventlog.sequence.ranges import Ranges
-from eventlog.sequence.settings import StreamSettings
+from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import order_key
 from tests.qlik.helpers import write_messages
 

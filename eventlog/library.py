@@ -35,7 +35,7 @@ from eventlog.log_files.by_row import PlacedEntry
 from eventlog.log_files.current import CurrentFiles, keyed
 from eventlog.neutral import refuse
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.transfer.once import leaving_changes, pick_up
+from eventlog.transfer.once import pick_up, published_changes
 from eventlog.xds.documents import document, finish
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
@@ -112,7 +112,7 @@ def documents(
     *,
     current: Mapping[str, Rows] | None = None,
     refused: OnRefused | None = None,
-    **given: Any,
+    **options: Any,
 ) -> Iterator[Document]:
     """Yield the documents of the rows of a log, which are one pick-up, in the order in which they leave.
 
@@ -124,15 +124,15 @@ def documents(
     ...     print(sent.event_id, sent.op, sent.key, sent.settles)
     eventlog:7 update idu=1 (7,)
     """
-    if "batch_size" in given:
+    if "batch_size" in options:
         raise Misuse("batch_size: a document has one event here")
-    known = read_given(given, Rules, LogSettings, XdsSettings)
-    writing = settings.build(XdsSettings, known)
+    settings_by_name = parse_settings(options, Rules, LogSettings, XdsSettings)
+    writing = settings.build(XdsSettings, settings_by_name)
     report = _report(refused)
     writer = EventWriter(tables, writing)
     with _current(current, tables) as loaded:
-        job = Job("log", "xds", tables=tables, given=known)
-        for event in pick_up(job, loaded, report, clock_of(known)).events([_source(rows, "rows")]):
+        job = Job("log", "xds", tables=tables, options=settings_by_name)
+        for event in pick_up(job, loaded, report, clock_of(settings_by_name)).events([_source(rows, "rows")]):
             yield from report.good(document_of(event, writer, writing))
 
 
@@ -144,7 +144,7 @@ def changes(
     current: Mapping[str, Rows] | None = None,
     refused: OnRefused | None = None,
     name: str = "records",
-    **given: Any,
+    **options: Any,
 ) -> Iterator[Change]:
     """Yield the changes in records of any format; the rows of a log are folded.
 
@@ -159,9 +159,9 @@ def changes(
     [('insert', (('idu', 1),))]
     """
     form = format_named(source)
-    known = read_given(given, Rules, form.settings)
+    settings_by_name = parse_settings(options, Rules, form.settings)
     read_from = _opened(records, form, name)
-    yield from _changes(form, [read_from], tables or Tables(), current, _report(refused), known)
+    yield from _changes(form, [read_from], tables or Tables(), current, _report(refused), settings_by_name)
 
 
 def read(
@@ -172,15 +172,15 @@ def read(
     current: Mapping[str, Rows] | None = None,
     refused: OnRefused | None = None,
     container: str | None = None,
-    **given: Any,
+    **options: Any,
 ) -> Iterator[Change]:
     """Return the changes in files; all files of a log are one pick-up."""
     form = format_named(source)
-    known = read_given(given, Rules, form.settings, StreamSettings)
+    settings_by_name = parse_settings(options, Rules, form.settings, StreamSettings)
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     report = _report(refused)
     opened = report.good(open_sources([os.fspath(name) for name in names], form.shape, container))
-    yield from _changes(form, opened, tables or Tables(), current, report, known)
+    yield from _changes(form, opened, tables or Tables(), current, report, settings_by_name)
 
 
 def records(
@@ -189,7 +189,7 @@ def records(
     *,
     tables: Tables | None = None,
     refused: OnRefused | None = None,
-    **given: Any,
+    **options: Any,
 ) -> Iterator[Record]:
     """Yield the records of a format for the changes.
 
@@ -201,7 +201,7 @@ def records(
     ['Jack']
     """
     form = format_named(target)
-    writing: Any = settings.build(form.settings, read_given(given, form.settings))
+    writing: Any = settings.build(form.settings, parse_settings(options, form.settings))
     for record in _report(refused).good(form.write(changes, tables or Tables(), writing)):
         if isinstance(record, SheetRow):
             names = (column.name for column in record.sheet.columns)
@@ -218,11 +218,11 @@ def write(
     tables: Tables | None = None,
     refused: OnRefused | None = None,
     container: str | None = None,
-    **given: Any,
+    **options: Any,
 ) -> int:
     """Write the changes to a file of a format, which appears when it is complete; how many records it got."""
     form = format_named(target)
-    writing: Any = settings.build(form.settings, read_given(given, form.settings))
+    writing: Any = settings.build(form.settings, parse_settings(options, form.settings))
     with Output(os.fspath(output), form.shape, container) as out:
         if form.sheet is not None:
             out.sheet(form.sheet)
@@ -230,7 +230,7 @@ def write(
 
 
 def explain(
-    rows: Rows, tables: Tables, *, current: Mapping[str, Rows] | None = None, **given: Any
+    rows: Rows, tables: Tables, *, current: Mapping[str, Rows] | None = None, **options: Any
 ) -> Iterator[Explained]:
     """Yield the fate of each row of a log, including rows that cannot be understood.
 
@@ -242,25 +242,25 @@ def explain(
     >>> [(row.record_id, row.fate.value) for row in eventlog.explain(rows, usr)]
     [(None, 'refused'), (1, 'sent')]
     """
-    known = read_given(given, Rules, LogSettings)
-    found: list[Explained] = []
+    settings_by_name = parse_settings(options, Rules, LogSettings)
+    explanations: list[Explained] = []
 
-    def left_out(one: Refused) -> None:
-        found.append(Explained(one.where, None, Fate.REFUSED, one.reason, None, None))
+    def left_out(refused_row: Refused) -> None:
+        explanations.append(Explained(refused_row.where, None, Fate.REFUSED, refused_row.reason, None, None))
 
     def tell(row: PlacedEntry, outcome: Outcome) -> None:
         if outcome.fate is Fate.REFUSED:
-            found.pop()  # the same row, with fewer facts
-        found.append(Explained(row.where, row.entry.record_id, *outcome))
+            explanations.pop()  # the same row, with fewer facts
+        explanations.append(Explained(row.where, row.entry.record_id, *outcome))
 
     with _current(current, tables) as loaded:
-        job = Job("log", "xds", tables=tables, given=known)
-        for _ in pick_up(job, loaded, Report(left_out), clock_of(known), tell).events(
+        job = Job("log", "xds", tables=tables, options=settings_by_name)
+        for _ in pick_up(job, loaded, Report(left_out), clock_of(settings_by_name), tell).events(
             [_source(rows, "rows")]
         ):
-            yield from found
-            found.clear()
-    yield from found
+            yield from explanations
+            explanations.clear()
+    yield from explanations
 
 
 def table_key(values: Mapping[str, str]) -> str:
@@ -305,12 +305,12 @@ def _changes(
     tables: Tables,
     current: Mapping[str, Rows] | None,
     report: Report,
-    known: Mapping[str, Any],
+    settings_by_name: Mapping[str, Any],
 ) -> Iterator[Change]:
-    given = {"now": clock_of(known)} | dict(known)
+    options = {"now": clock_of(settings_by_name)} | dict(settings_by_name)
     with _current(current, tables) as loaded:
-        job = Job(form.name, "changes", tables=tables, given=given)
-        yield from leaving_changes(job, form, sources, loaded, report, given)
+        job = Job(form.name, "changes", tables=tables, options=options)
+        yield from published_changes(job, form, sources, loaded, report, options)
 
 
 def document_of(event: Event, writer: EventWriter, writing: XdsSettings) -> Iterator[Document | Refused]:
@@ -321,8 +321,8 @@ def document_of(event: Event, writer: EventWriter, writing: XdsSettings) -> Iter
         yield refuse(event.change, fault)
         return
     if text:
-        whole = finish(document([text]), writing).decode().rstrip("\n")
-        yield Document(whole, event.event_id, event.change.op, *event.object, event.settles)
+        nds_document = finish(document([text]), writing).decode().rstrip("\n")
+        yield Document(nds_document, event.event_id, event.change.op, *event.object, event.settles)
 
 
 def changes_of(
@@ -330,47 +330,47 @@ def changes_of(
     sources: Iterable[Source[Any]],
     tables: Tables,
     refused: OnRefused,
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> Iterator[Change]:
     """Yield the changes of sources of a format that is not folded; `refused` hears of each that is."""
-    yield from _changes(form, sources, tables, None, _report(refused), given)
+    yield from _changes(form, sources, tables, None, _report(refused), options)
 
 
-def read_given(given: Mapping[str, Any], *declaring: type) -> dict[str, Any]:
+def parse_settings(options: Mapping[str, Any], *declaring: type) -> dict[str, Any]:
     """Return the settings that were given, read; Misuse for one that none of these declares."""
     fields = {field.name: field for declared in declaring for field in settings.declared(declared)}
-    for name in given:
+    for name in options:
         if name not in fields:
             raise Misuse(f"unknown setting {name!r}; known are {', '.join(sorted(fields))}")
     return {
         name: settings.read_value(fields[name], list(value) if isinstance(value, tuple | set) else value)
-        for name, value in given.items()
+        for name, value in options.items()
         if value is not None
     }
 
 
-def clock_of(known: Mapping[str, Any]) -> str:
+def clock_of(settings_by_name: Mapping[str, Any]) -> str:
     """Return the time of rows without one: as given, else now."""
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
-    return known.get("now") or now.isoformat(" ", "microseconds")
+    return settings_by_name.get("now") or now.isoformat(" ", "microseconds")
 
 
 def _report(refused: OnRefused | None) -> Report:
-    def tell(found: Refused) -> None:
+    def show(record: Refused) -> None:
         if refused is not None:
-            refused(found)
-        elif found.fault:
-            raise RecordRefused(found.where, found.reason)
+            refused(record)
+        elif record.fault:
+            raise RecordRefused(record.where, record.reason)
 
-    return Report(tell)
+    return Report(show)
 
 
-def _current(given: Mapping[str, Rows] | None, tables: Tables) -> CurrentFiles:
+def _current(current: Mapping[str, Rows] | None, tables: Tables) -> CurrentFiles:
     """Return the current rows of the tables that are named."""
     with ExitStack() as stack:
         loaded = stack.enter_context(CurrentFiles())
-        for name, rows in (given or {}).items():
-            loaded.take(keyed(tables, name), _source(rows, f"current {name}"))
+        for name, rows in (current or {}).items():
+            loaded.add(keyed(tables, name), _source(rows, f"current {name}"))
         stack.pop_all()
     return loaded
 
@@ -382,7 +382,7 @@ def _opened(records: Any, form: Format, name: str) -> Source[Any]:
     if form.shape is Shape.BYTES:
         chunks = [bytes(records)] if isinstance(records, bytes | bytearray | memoryview) else records
         return Source(name, name, (), chunks)
-    return Source(name, name, (), (Object(number, one) for number, one in enumerate(records, 1)))
+    return Source(name, name, (), (Object(number, value) for number, value in enumerate(records, 1)))
 
 
 def _source(rows: Rows, name: str) -> Source[Row]:

@@ -52,7 +52,7 @@ def run_convert(
         output_container=container,
         tables=tables,
         current=tuple(files),
-        given=given,
+        options=given,
     )
     convert(job, Report(refused.append), CLOCK)
     return output.read_bytes().decode(), refused  # read_text would turn CR into LF

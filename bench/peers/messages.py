@@ -36,7 +36,7 @@ Way = Callable[[Path, Path], None]
 def prepare(folder: Path, count: int) -> None:
     """The files, made of the same changes."""
     for name, kind, container, given in FILES.values():
-        job = Job("changes", kind, (), str(folder / name), None, container, KNOWN, given=given)
+        job = Job("changes", kind, (), str(folder / name), None, container, KNOWN, options=given)
         write_changes(job, iter(made_changes(count)), Report(_fail), given)
 
 
@@ -50,7 +50,7 @@ def ours(kind: str, order: str) -> Way:
 
     def work(path: Path, target: Path) -> None:
         settings = given | {"order": order}
-        job = Job(source, "changes", (str(path),), str(target), container, "jsonl", KNOWN, given=settings)
+        job = Job(source, "changes", (str(path),), str(target), container, "jsonl", KNOWN, options=settings)
         convert(job, Report(_fail), CLOCK)
 
     return work

@@ -57,5 +57,5 @@ def capture(options: JobOptions, address: str, names: tuple[str, ...], once: boo
     job = replace(options, url=address).job("gbase", target, names, str(options.output))
     keep = opened(options.refused, "a" if options.state else "w") if options.refused else None
     with reporting(keep, options.strict) as report, until_signal() as going:
-        convert(job, report, clock(), going=going._replace(follow=not once))
+        convert(job, report, clock(), run_length=going._replace(follow=not once))
     exit_if_refused(report)

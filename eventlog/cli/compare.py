@@ -76,12 +76,7 @@ DECLARING = [
 @settings_options(DECLARING)
 @job_options
 def compare(
-    options: JobOptions,
-    old: str,
-    new: str,
-    rows_of: str | None,
-    url_b: str | None,
-    keep: str | None,
+    options: JobOptions, old: str, new: str, rows_of: str | None, url_b: str | None, keep: str | None
 ) -> None:
     """Write the changes that turn A into B: rows that are gone, new and changed.
 
@@ -137,7 +132,9 @@ def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str]
     if target == "changes" and _on_lines(output, options.output_container):
         _write_lines(output, lines)
         return
-    job = Job("changes", target, (), output, None, options.output_container, model, given=dict(options.given))
+    job = Job(
+        "changes", target, (), output, None, options.output_container, model, options=dict(options.given)
+    )
     writing = {name: value for name, value in options.given.items() if value is not None}
     changes = (load(json.loads(line)) for line in lines)
     write_changes(job, changes, report, writing)

@@ -23,7 +23,7 @@ from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.capture_settings import CaptureSettings
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.transfer.convert import convert as run_convert
-from eventlog.transfer.loop import Going
+from eventlog.transfer.loop import RunLength
 
 FORMAT_NAMES = click.Choice(tuple(FORMATS))
 DECLARING = [
@@ -33,11 +33,7 @@ DECLARING = [
     ("qlik-message in Kafka", KafkaSettings),
 ]
 _SESSION = "a live capture"
-_DECLARING = [
-    *DECLARING,
-    ("a stream", StreamSettings),
-    (_SESSION, CaptureSettings),
-]
+_DECLARING = [*DECLARING, ("a stream", StreamSettings), (_SESSION, CaptureSettings)]
 
 
 @click.command(cls=SettingsCommand, short_help="Read any format, write any format")
@@ -78,7 +74,7 @@ def convert(options: JobOptions, follow: bool) -> None:
     job = options.job(meant.source, meant.target, meant.inputs, meant.output)
     with reporting(_kept(options, meant.source), options.strict) as report:
         if follow:
-            run_convert(job, report, clock(), going=Going(follow=True))
+            run_convert(job, report, clock(), run_length=RunLength(follow=True))
         else:
             with progress(job.inputs) as advance:
                 run_convert(job, report, clock(), advance)

@@ -191,7 +191,7 @@ def explain(
             inputs or ("-",),
             container=container,
             tables=read_tables(tables_file),
-            given=given | {"order": order},
+            options=given | {"order": order},
         )
         if count := _tell_changes(placed(shown, clock()), WantedChanges(table, key), as_json):
             print_sentence(f"{quantity(count, 'record is', 'records are')} refused")
@@ -211,7 +211,7 @@ def explain(
         container=container,
         tables=read_tables(tables_file),
         current=current,
-        given=given,
+        options=given,
     )
     refused: dict[str, Refused] = {}
 

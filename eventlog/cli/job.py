@@ -18,7 +18,7 @@ from eventlog.core.plurals import quantity
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
 from eventlog.jobs.signals import Signals
-from eventlog.transfer.loop import Going
+from eventlog.transfer.loop import RunLength
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ def reporting(keep: AbstractContextManager[IO[bytes]] | None, strict: bool) -> I
 
 
 @contextmanager
-def until_signal() -> Iterator[Going]:
+def until_signal() -> Iterator[RunLength]:
     """Follow a source until a signal ends the run."""
     with Signals().caught() as signals:
-        yield Going(True, lambda seconds: not signals.sleep(seconds), lambda: signals.stop)
+        yield RunLength(True, lambda seconds: not signals.sleep(seconds), lambda: signals.stop)
 
 
 def exit_if_refused(report: Report, one: str = "bad record was", many: str = "bad records were") -> None:

@@ -80,9 +80,9 @@ class SortedBatches:
         """
         runs = self._runs
         size = max(_BYTES, _READ * len(runs)) if size is None else size
-        most, room = (max(1, limit // max(1, len(runs))) for limit in (rows, size))
+        row_limit, byte_limit = (max(1, limit // max(1, len(runs))) for limit in (rows, size))
         while runs:
-            last = min(run.look_ahead(most, room) for run in runs)
+            last = min(run.look_ahead(row_limit, byte_limit) for run in runs)
             yield self._joined([part for run in runs if (part := run.until(last)) is not None])
             runs = [run for run in runs if run.rows]
 
@@ -109,24 +109,24 @@ class _Run:
         self._width = numbers.length // rows
         self._texts = texts
         self._end = 0  # of the text before the first row
-        self._ahead: Ints = np.empty((0, self._width // _NUMBER), np.int64)
+        self._next_rows: Ints = np.empty((0, self._width // _NUMBER), np.int64)
 
     def look_ahead(self, rows: int, size: int) -> int:
         """Return the key of the last of the next rows: at most `rows`, or `size` bytes of text."""
         rows = min(rows, self.rows)
-        if len(self._ahead) < rows:
+        if len(self._next_rows) < rows:
             data = self._file.read(Extent(self._numbers, rows * self._width))
-            self._ahead = np.frombuffer(data, np.int64).reshape(rows, -1)
+            self._next_rows = np.frombuffer(data, np.int64).reshape(rows, -1)
         if self._texts is not None:
-            rows = int(np.searchsorted(self._ahead[:rows, -1], self._end + size, "right"))
-        return int(self._ahead[max(1, rows) - 1, 0])
+            rows = int(np.searchsorted(self._next_rows[:rows, -1], self._end + size, "right"))
+        return int(self._next_rows[max(1, rows) - 1, 0])
 
     def until(self, key: int) -> _Part | None:
         """Read the rows up to a key, among those that `look_ahead` has read."""
-        count = int(np.searchsorted(self._ahead[:, 0], key, "right"))
+        count = int(np.searchsorted(self._next_rows[:, 0], key, "right"))
         if not count:
             return None
-        numbers, self._ahead = self._ahead[:count], self._ahead[count:]
+        numbers, self._next_rows = self._next_rows[:count], self._next_rows[count:]
         self.rows -= count
         self._numbers += count * self._width
         return numbers, self._read_texts(numbers[:, -1])

@@ -52,21 +52,21 @@ def header(lines: Lines, name: str) -> tuple[str, ...]:
         columns = _split(lines.complete(first.removeprefix(_BOM)) or first)
     except InvalidDocument as fault:
         raise InvalidDocument(f"{name}: the header line: {fault}") from fault
-    if len(columns) == 1 and (other := _other_delimiter(str(columns[0]))):
+    if len(columns) == 1 and (delimiter := _other_delimiter(str(columns[0]))):
+        count = str(columns[0]).count(delimiter)
         raise InvalidDocument(
-            f"{name}: the header line has no comma and {other[1]} of {other[0]!r}: name the delimiter with"
-            f" --csv-delimiter {other[0]!r}"
+            f"{name}: the header line has no comma and {count} of {delimiter!r}: name the delimiter with"
+            f" --csv-delimiter {delimiter!r}"
         )
     if None in columns or len(set(columns)) < len(columns):
         raise InvalidDocument(f"{name}: the header line has an empty or repeated name")
     return tuple(map(str, columns))
 
 
-def _other_delimiter(header: str) -> tuple[str, int] | None:
-    """Return a character that seems to be between the names of a header line, and how often it is there."""
-    counts = {mark: header.count(mark) for mark in ";\t|"}
-    mark = max(counts, key=counts.__getitem__)
-    return (mark, counts[mark]) if counts[mark] > 1 else None
+def _other_delimiter(header: str) -> str | None:
+    """Return a character that seems to be between the names of a header line."""
+    delimiter = max(";\t|", key=header.count)
+    return delimiter if header.count(delimiter) > 1 else None
 
 
 def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
@@ -74,7 +74,7 @@ def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
     while line := lines.next():
         number = lines.number
         if lines.is_cut(line):
-            lines.pass_rest()
+            lines.skip_line()
             yield Refused(f"{name}:{number}", f"the line {lines.too_long}", line)
             continue
         if b'"' not in line:
@@ -87,7 +87,7 @@ def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
         try:
             cells = _split(record)
         except InvalidDocument as fault:
-            lines.resume_behind_first()
+            lines.resume_after_first()
             yield Refused(f"{name}:{number}", str(fault), line)
             continue
         if len(cells) == width:
@@ -103,16 +103,16 @@ class Lines:
         """A quote that is open for longer than so many bytes is taken as never closed."""
         self.longest = longest
         self._file = file
-        self._again = io.BytesIO()
+        self._reread = io.BytesIO()
         self._joined = bytearray()
-        self._mark: tuple[io.BytesIO, int] = (self._again, 0)  # where the joined lines begin
+        self._mark: tuple[io.BytesIO, int] = (self._reread, 0)  # where the joined lines begin
         self._count = 0  # of the joined lines
         self.number = number  # of the line that was read last
 
     @property
     def reads_again(self) -> bool:
         """Return whether some lines are read again before the file goes on."""
-        return self._again.tell() < self._again.getbuffer().nbytes
+        return self._reread.tell() < self._reread.getbuffer().nbytes
 
     def next(self) -> bytes:
         """Return the next line with its end; empty after the last."""
@@ -130,40 +130,40 @@ class Lines:
         """Return whether a line is only the beginning of one."""
         return len(line) >= self.longest and not line.endswith(b"\n")
 
-    def pass_rest(self) -> None:
+    def skip_line(self) -> None:
         """Skip the rest of a line that was read in part."""
         while (line := self._read()) and not line.endswith(b"\n"):
             pass
 
     def complete(self, first: bytes) -> bytes | None:
         """Return the record that begins on a line: to where its quotes are even. None if they never are."""
-        self._mark = self._again, self._again.tell()
+        self._mark = self._reread, self._reread.tell()
         quotes = first.count(b'"')
         while quotes % 2:
             line = self._read()
             self._joined += line
             if not line or len(first) + len(self._joined) > self.longest:
-                self._back()
+                self._push_back()
                 return None
             self._count += 1
             quotes += line.count(b'"')
         self.number += self._count
         return first + self._joined if self._joined else first
 
-    def resume_behind_first(self) -> None:
+    def resume_after_first(self) -> None:
         """Read again what was joined to the last record's first line."""
         self.number -= self._count
-        self._back()
+        self._push_back()
 
     def _read(self) -> bytes:
-        return self._again.readline(self.longest) or self._file.readline(self.longest)
+        return self._reread.readline(self.longest) or self._file.readline(self.longest)
 
-    def _back(self) -> None:
-        again, place = self._mark
-        if self._again.tell() - place == len(self._joined):
-            again.seek(place)
+    def _push_back(self) -> None:
+        reread, place = self._mark
+        if self._reread.tell() - place == len(self._joined):
+            reread.seek(place)
         else:  # some came from the file, and nothing else is to be read again
-            self._again = io.BytesIO(self._joined)
+            self._reread = io.BytesIO(self._joined)
         self._joined, self._count = bytearray(), 0
 
 

@@ -56,14 +56,14 @@ def _records(lines: Lines, name: str, layout: Layout) -> Iterator[Row | Refused]
         if number == 1:
             line = line.removeprefix(_BOM)
         if lines.is_cut(line):
-            lines.pass_rest()
+            lines.skip_line()
             yield Refused(f"{name}:{number}", f"the line has over {lines.longest} bytes (max-record)", line)
             continue
         record = bytearray(line)
         open_quotes = line.count(quote) % 2
-        while open_quotes and len(record) <= lines.longest and (more := lines.next()):
-            record += more
-            open_quotes = (open_quotes + more.count(quote)) % 2
+        while open_quotes and len(record) <= lines.longest and (next_line := lines.next()):
+            record += next_line
+            open_quotes = (open_quotes + next_line.count(quote)) % 2
         try:
             yield Row(number, split(bytes(record)), bytes(record))
         except InvalidDocument as fault:

@@ -32,7 +32,7 @@ class GrowingFile:
         self._name = name
         self._raw = NamedFile(name, "a")
         self.stream: IO[bytes] = BufferedWriter(self._raw)
-        self._whole = self._size()
+        self._flushed_size = self._size()
         if container == "messages":
             self._end_message()
         elif container != "csv":  # which begins with a line of its own
@@ -41,10 +41,10 @@ class GrowingFile:
     def begin(self, head: bytes) -> None:
         """Begin the file with a line of column names; a part of that line may exist."""
         with open(self._name, "rb") if self._is_regular() else open(os.devnull, "rb") as file:
-            found = file.read(len(head))
-            if len(found) < len(head) and head.startswith(found):
-                self.stream.write(head[len(found) :])
-            elif found != head:
+            beginning = file.read(len(head))
+            if len(beginning) < len(head) and head.startswith(beginning):
+                self.stream.write(head[len(beginning) :])
+            elif beginning != head:
                 raise Misuse(f"{self._name} has other columns than the rows to add: name another file")
             else:
                 file.seek(0)
@@ -55,13 +55,13 @@ class GrowingFile:
         self.stream.flush()
         with naming(self._name):
             os.fsync(self._raw.fileno())
-        self._whole = self._size()
+        self._flushed_size = self._size()
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Close the file, which is as far as `flush` brought it; of a pipe or a device nothing comes back."""
         try:
-            if self._is_regular() and self._size() > self._whole:
-                os.ftruncate(self._raw.fileno(), self._whole)
+            if self._is_regular() and self._size() > self._flushed_size:
+                os.ftruncate(self._raw.fileno(), self._flushed_size)
         finally:
             self._raw.close()
 
@@ -73,13 +73,13 @@ class GrowingFile:
         if not self._is_regular():
             return
         try:
-            whole = _whole_messages(Path(self._name), self._whole)
+            complete_size = _whole_messages(Path(self._name), self._flushed_size)
         except Misuse:
             self._raw.close()
             raise
-        if whole < self._whole:
-            os.ftruncate(self._raw.fileno(), whole)
-            self._whole = whole
+        if complete_size < self._flushed_size:
+            os.ftruncate(self._raw.fileno(), complete_size)
+            self._flushed_size = complete_size
 
     def _size(self) -> int:
         return os.fstat(self._raw.fileno()).st_size

@@ -32,28 +32,28 @@ CONTAINERS: dict[Shape, tuple[str, ...]] = {
 }
 
 
-_ALSO = {(Shape.OBJECTS, "avro"): "messages"}  # extensions that people give to a container
-_ALSO_READ = {
+_ALIASES = {(Shape.OBJECTS, "avro"): "messages"}  # extensions that people give to a container
+_READ_ALIASES = {
     (Shape.OBJECTS, "json"): "jsonl",  # lines, or an array
     (Shape.ROWS, "json"): "jsonl",
     (Shape.ROWS, "tsv"): "csv",
 }
 
 
-def container_of(name: str, shape: Shape, given: str | None = None, flag: str = "--as") -> str:
+def container_of(name: str, shape: Shape, container: str | None = None, flag: str = "--as") -> str:
     """Return the container of a file: as given, else by its extension; standard input and output have a
     default.
     """
     legal = CONTAINERS[shape]
-    if given is not None:
-        if given not in legal:
-            raise Misuse(f"{flag} {given}: {shape.value} are kept in {' or '.join(legal)}")
-        return given
+    if container is not None:
+        if container not in legal:
+            raise Misuse(f"{flag} {container}: {shape.value} are kept in {' or '.join(legal)}")
+        return container
     extension = Path(name.removesuffix(".gz")).suffix.removeprefix(".").lower()
     if name == "-" or shape is Shape.BYTES:
         return legal[0]
-    also = _ALSO | _ALSO_READ if flag == "--as" else _ALSO
-    extension = also.get((shape, extension), extension)
+    aliases = _ALIASES | _READ_ALIASES if flag == "--as" else _ALIASES
+    extension = aliases.get((shape, extension), extension)
     if extension in legal:
         return extension
     raise Misuse(f"{name}: what does it hold? Name it with {flag}: {', '.join(legal)}")
@@ -67,7 +67,7 @@ def stem_of(name: str) -> str:
 def open_sources(
     names: Sequence[str],
     shape: Shape,
-    given: str | None,
+    container_name: str | None,
     advance: Advance = lambda size: None,
     limits: Limits = LIMITS,
     opened: Opened | None = None,
@@ -76,13 +76,13 @@ def open_sources(
 
     `opened` opens files in other places.
     """
-    containers = [container_of(name, shape, given) for name in names]
+    containers = [container_of(name, shape, container_name) for name in names]
     if opened is None:
         check_inputs(names)
-    for name, container in zip(names, containers, strict=True):
+    for name, file_container in zip(names, containers, strict=True):
         with open_input(name, advance, opened) as file:
             try:
-                yield open_source(file, name, shape, container, limits)
+                yield open_source(file, name, shape, file_container, limits)
             except (InvalidDocument, OSError, EOFError, zlib.error) as fault:
                 yield Refused(name, str(fault).removeprefix(f"{name}: "))
 
@@ -113,9 +113,7 @@ def open_source(
 
 @contextmanager
 def open_input(
-    name: str,
-    advance: Advance = lambda size: None,
-    opened: Opened | None = None,
+    name: str, advance: Advance = lambda size: None, opened: Opened | None = None
 ) -> Iterator[IO[bytes]]:
     """The bytes of a file or of standard input, unpacked."""
     if name == "-":

@@ -80,11 +80,13 @@ class _Lines:
         self._file = file
         self._limits = limits
         self._decoder = decoder
-        self._again: deque[bytes] = deque()
+        self._pushed_back: deque[bytes] = deque()
         self.number = 0
 
     def next(self) -> bytes:
-        line = self._again.popleft() if self._again else self._file.readline(self._limits.max_record)
+        line = (
+            self._pushed_back.popleft() if self._pushed_back else self._file.readline(self._limits.max_record)
+        )
         self.number += bool(line)
         return line
 
@@ -93,44 +95,44 @@ class _Lines:
         try:
             return self._load(first), first
         except ValueError:
-            rest = self._rest(first)
-            if not rest:
+            following_lines = self._following_lines(first)
+            if not following_lines:
                 raise
-        joined = b"".join((first, *rest))
+        joined = b"".join((first, *following_lines))
         try:
             if over := self._over_marks(joined):
                 raise ValueError(over)
             return self._load(joined), joined
         except ValueError:
-            self._again.extendleft(reversed(rest))
-            self.number -= len(rest)
+            self._pushed_back.extendleft(reversed(following_lines))
+            self.number -= len(following_lines)
             raise
 
-    def _rest(self, first: bytes) -> list[bytes]:
+    def _following_lines(self, first: bytes) -> list[bytes]:
         """Return the following lines up to the closing bracket.
 
         Except in an array, a line that begins another value is not one of them. So a line that was cut costs
         itself, and each line is joined to at most two values.
         """
-        rest: list[bytes] = []
+        following_lines: list[bytes] = []
         depth, size = _depth(first), len(first)
         while depth > 0 and size <= self._limits.max_record and first[:1] in _BEGINNING:
             line = self.next()
             if not line or line[:1] in _BEGINNING[first[:1]]:
-                self._again.extendleft([line] if line else [])
+                self._pushed_back.extendleft([line] if line else [])
                 self.number -= bool(line)
                 break
-            rest.append(line)
+            following_lines.append(line)
             depth, size = depth + _depth(line), size + len(line)
-        return rest
+        return following_lines
 
     def too_large(self, line: bytes) -> str:
         """Return what is over a limit in a line; skip the rest of a line that is too long."""
-        most = self._limits.max_record
-        if len(line) >= most and not line.endswith(b"\n"):
-            while (rest := self._file.readline(most)) and not rest.endswith(b"\n"):
+        max_bytes = self._limits.max_record
+        if len(line) >= max_bytes and not line.endswith(b"\n"):
+            while (piece := self._file.readline(max_bytes)) and not piece.endswith(b"\n"):
                 pass
-            return f"the line has over {most} bytes (the setting max-record)"
+            return f"the line has over {max_bytes} bytes (the setting max-record)"
         return self._over_marks(line)
 
     def _load(self, data: bytes) -> Any:
@@ -140,9 +142,9 @@ class _Lines:
         return self._decoder.decode(data.removeprefix(_BOM).decode("utf-8", "surrogatepass"))
 
     def _over_marks(self, text: bytes) -> str:
-        most = self._limits.max_marks
-        if len(text) > most and len(_STRING.sub(b"", text)) > most:
-            return f"apart from its texts it has over {most} characters (1/64 of the setting max-record)"
+        max_marks = self._limits.max_marks
+        if len(text) > max_marks and len(_STRING.sub(b"", text)) > max_marks:
+            return f"apart from its texts it has over {max_marks} characters (1/64 of the setting max-record)"
         return ""
 
 
@@ -186,18 +188,18 @@ def named_rows(
             for member in o.value
         )
     )
-    return columns, (_row(found, columns, name) for found in chain(peeked, objects))
+    return columns, (_row(record, columns, name) for record in chain(peeked, objects))
 
 
-def _row(found: Object | Refused, columns: tuple[str, ...], name: str) -> Row | Refused:
-    if isinstance(found, Refused):
-        return found
-    if not isinstance(found.value, dict):
-        return Refused(f"{name}:{found.where}", "a row must be a JSON object", found.raw)
-    if unknown := found.value.keys() - columns:
+def _row(record: Object | Refused, columns: tuple[str, ...], name: str) -> Row | Refused:
+    if isinstance(record, Refused):
+        return record
+    if not isinstance(record.value, dict):
+        return Refused(f"{name}:{record.where}", "a row must be a JSON object", record.raw)
+    if unknown := record.value.keys() - columns:
         reason = f"member {min(map(str, unknown))!r} is in none of the first {_PEEKED} lines"
-        return Refused(f"{name}:{found.where}", reason, found.raw)
-    return Row(found.where, tuple(found.value.get(column) for column in columns), found.raw)
+        return Refused(f"{name}:{record.where}", reason, record.raw)
+    return Row(record.where, tuple(record.value.get(column) for column in columns), record.raw)
 
 
 class JsonWriter:

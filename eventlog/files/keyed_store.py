@@ -61,14 +61,14 @@ class KeyedStore(Generic[T]):
 
     def add(self, part: Hashable, item: T, size: int, key: Key = 0) -> None:
         """Add an item of about so many bytes to a part."""
-        known = self._parts.get(part)
-        if known is None:
-            known = self._parts[part] = _Part(next(self._numbers))
-        self._unwritten[known.number] = known
-        known.items.setdefault(key, []).append(item)
-        known.count += 1
-        known.size += size
-        known.in_memory += size
+        stored_part = self._parts.get(part)
+        if stored_part is None:
+            stored_part = self._parts[part] = _Part(next(self._numbers))
+        self._unwritten[stored_part.number] = stored_part
+        stored_part.items.setdefault(key, []).append(item)
+        stored_part.count += 1
+        stored_part.size += size
+        stored_part.in_memory += size
         self.size += size
         self._in_memory += size
         if self._in_memory > self._memory:
@@ -76,24 +76,24 @@ class KeyedStore(Generic[T]):
 
     def get(self, part: Hashable, key: Key) -> list[T]:
         """Return the items of a key."""
-        known = self._parts.get(part)
-        if known is None:
+        stored_part = self._parts.get(part)
+        if stored_part is None:
             return []
-        found = list(self._read(known.number, key)) if known.on_disk else []
-        return found + known.items.get(key, [])
+        disk_items = list(self._read(stored_part.number, key)) if stored_part.on_disk else []
+        return disk_items + stored_part.items.get(key, [])
 
     def take(self, part: Hashable) -> StoredItems[T]:
         """Return the items of a part, which leave the store; the file drops them when they are closed."""
-        known = self._parts.pop(part, None) or _Part[T](-1)
-        self.size -= known.size
-        if known.on_disk:
-            self._write((known,))
-            read, close = partial(self._read, known.number), partial(self._delete, known.number)
-            return StoredItems(known.count, read, close)
-        self._in_memory -= known.in_memory
-        self._unwritten.pop(known.number, None)
-        items = [item for key in sorted(known.items) for item in known.items[key]]
-        return StoredItems(known.count, items.__iter__)
+        stored_part = self._parts.pop(part, None) or _Part[T](-1)
+        self.size -= stored_part.size
+        if stored_part.on_disk:
+            self._write((stored_part,))
+            read, close = partial(self._read, stored_part.number), partial(self._delete, stored_part.number)
+            return StoredItems(stored_part.count, read, close)
+        self._in_memory -= stored_part.in_memory
+        self._unwritten.pop(stored_part.number, None)
+        items = [item for key in sorted(stored_part.items) for item in stored_part.items[key]]
+        return StoredItems(stored_part.count, items.__iter__)
 
     def _write(self, parts: Iterable[_Part[T]]) -> None:
         """Move the items of these parts from memory to disk."""
@@ -111,13 +111,13 @@ class KeyedStore(Generic[T]):
 
     def _read(self, part: int, key: Key | None = None) -> Iterator[T]:
         assert self._disk is not None
-        found = self._disk.execute(
+        rows = self._disk.execute(
             "select item from entries where part = ? order by key, number"
             if key is None
             else "select item from entries where part = ? and key = ? order by number",
             (part,) if key is None else (part, key),
         )
-        return (pickle.loads(item) for (item,) in found)  # noqa: S301 - of _write
+        return (pickle.loads(item) for (item,) in rows)  # noqa: S301 - of _write
 
     def _delete(self, part: int) -> None:
         if self._disk is not None:

@@ -8,8 +8,8 @@ from eventlog.core.errors import InvalidValue
 from eventlog.core.formats import Layout
 from eventlog.core.settings import setting
 
-_MOST = 2**31 - 1
-_FEWEST_MARKS = 1 << 12
+_MAX_INTEGER = 2**31 - 1
+_MIN_MARKS = 1 << 12
 _TABS = {"\\t": "\t"}  # as a shell passes it
 
 
@@ -27,7 +27,7 @@ class Limits:
         "bytes of a record of the input (a row, a line, a message, an event); a longer one is refused;"
         " of gbase 67108864, if not given",
         metavar="BYTES",
-        within=(1, _MOST),
+        within=(1, _MAX_INTEGER),
     )
     csv_delimiter: str = setting(
         ",", "the character between the cells of CSV; of .tsv a tab", metavar="CHAR", check=_check_character
@@ -48,7 +48,7 @@ class Limits:
         """Return the limit on JSON characters outside strings, because a few of them can make an object of
         hundreds of bytes.
         """
-        return max(_FEWEST_MARKS, self.max_record >> 6)
+        return max(_MIN_MARKS, self.max_record >> 6)
 
 
 LIMITS = Limits()

@@ -21,19 +21,19 @@ class NamelessFile:
     """A file of blocks without a name; a fault of the disk names the folder of temporary files."""
 
     def __init__(self) -> None:
-        with tempfile.TemporaryFile(buffering=0) as made:
-            self._file = NamedFile(os.dup(made.fileno()), "r+", tempfile.gettempdir())
+        with tempfile.TemporaryFile(buffering=0) as temporary:
+            self._file = NamedFile(os.dup(temporary.fileno()), "r+", tempfile.gettempdir())
         self._end = 0
         self.close = weakref.finalize(self, self._file.close)
 
     def append(self, data: bytes | memoryview) -> Extent:
         """Write a block after all others, and return its place."""
-        rest = memoryview(data).cast("B")
-        place = Extent(self._end, len(rest))
-        while rest:
-            written = self._file.write(rest)
+        unwritten = memoryview(data).cast("B")
+        place = Extent(self._end, len(unwritten))
+        while unwritten:
+            written = self._file.write(unwritten)
             self._end += written
-            rest = rest[written:]
+            unwritten = unwritten[written:]
         return place
 
     def read(self, place: Extent) -> bytes:

@@ -58,10 +58,10 @@ def one_file(name: str | Path) -> tuple[object, ...] | None:
     if str(name) == "-":
         return None
     try:
-        found = os.stat(name)
+        status = os.stat(name)
     except OSError:
         return (os.path.realpath(name),)
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 def need_folder(path: Path, name: str) -> None:
@@ -125,13 +125,13 @@ class _WhenWhole:
         try:  # with src_dir_fd, which an absolute name does not need, Python follows the link of /proc
             os.link(_OPENED / str(file), self._part, src_dir_fd=file, follow_symlinks=True)
         except OSError:  # some security profiles forbid links
-            with naming(self._path), (_OPENED / str(file)).open("rb") as whole:
-                self._copy(whole)
+            with naming(self._path), (_OPENED / str(file)).open("rb") as complete_file:
+                self._copy(complete_file)
 
-    def _copy(self, whole: IO[bytes]) -> None:
+    def _copy(self, complete_file: IO[bytes]) -> None:
         with opened(self._part, "x", self._path) as named:
-            os.fchmod(named.fileno(), stat.S_IMODE(os.fstat(whole.fileno()).st_mode))
-            shutil.copyfileobj(whole, named)
+            os.fchmod(named.fileno(), stat.S_IMODE(os.fstat(complete_file.fileno()).st_mode))
+            shutil.copyfileobj(complete_file, named)
             named.flush()
             os.fsync(named.fileno())
 

@@ -49,7 +49,7 @@ class Output:
         self,
         name: str,
         shape: Shape,
-        given: str | None,
+        container: str | None,
         *,
         grows: bool = False,
         read: Iterable[str | Path] = (),
@@ -63,7 +63,7 @@ class Output:
         if self._folder and shape is Shape.ROWS:
             Path(name).mkdir(exist_ok=True)
         by_default = "csv" if self._folder and shape is Shape.ROWS else None
-        self._container = container_of(name, shape, given or by_default, "--output-as")
+        self._container = container_of(name, shape, container or by_default, "--output-as")
         if grows and self._container == "parquet":
             raise Misuse(f"{name}: nothing is added to a file of Parquet: name a folder, -o DIR/, or CSV")
         self._sheets: dict[str, tuple[Sheet, Writer]] = {}
@@ -90,16 +90,16 @@ class Output:
 
     def sheet(self, sheet: Sheet) -> Writer:
         """Return the writer of a sheet; a sheet without rows has its header alone."""
-        known = self._sheets.get(sheet.name)
-        if known is None:
+        sheet_writer = self._sheets.get(sheet.name)
+        if sheet_writer is None:
             if self._sheets and not self._folder:
                 names = ", ".join((*self._sheets, sheet.name))
                 raise Misuse(f"the rows are of several tables ({names}): name a folder, -o DIR/")
-            known = sheet, self._table_writer(self._open(self._file_of(sheet)), sheet.columns)
-            self._sheets[sheet.name] = known
-        if known[0].columns != sheet.columns:
+            sheet_writer = sheet, self._table_writer(self._open(self._file_of(sheet)), sheet.columns)
+            self._sheets[sheet.name] = sheet_writer
+        if sheet_writer[0].columns != sheet.columns:
             raise Misuse(f"the columns of {sheet.name} change on the way: write it in parts")
-        return known[1]
+        return sheet_writer[1]
 
     def _table_writer(self, file: IO[bytes], columns: Sequence[SheetColumn]) -> Writer:
         if self._growing and self._container == "csv":
@@ -128,7 +128,7 @@ class Output:
             for file in self._files:
                 file.discard()
             for grown in self._growing:
-                grown.leave()
+                grown.close()
 
     def _file_of(self, sheet: Sheet) -> str:
         if self._folder and not is_file_name(sheet.name):

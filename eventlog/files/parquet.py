@@ -172,12 +172,12 @@ class ParquetWriter:
         self._read = [_READ.get(c.type) for c in columns]
         self._writer = parquet.ParquetWriter(file, self._schema)
         self._rows: list[Sequence[Cell]] = []
-        self._held = 0
+        self._pending_size = 0
 
     def write(self, cells: Sequence[Cell]) -> None:
         self._rows.append(cells)
-        self._held += sum(len(cell) for cell in cells if isinstance(cell, str | bytes))
-        if len(self._rows) >= _BATCH or self._held > _MOST_HELD:
+        self._pending_size += sum(len(cell) for cell in cells if isinstance(cell, str | bytes))
+        if len(self._rows) >= _BATCH or self._pending_size > _MOST_HELD:
             self._flush()
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ class ParquetWriter:
             self._arrow.array(cells, field.type) for cells, field in zip(columns, self._schema, strict=True)
         ]
         self._writer.write_batch(self._arrow.record_batch(arrays, schema=self._schema))
-        self._rows, self._held = [], 0
+        self._rows, self._pending_size = [], 0
 
 
 # How texts in columns of a type are read; in a float column they are the names of special values.

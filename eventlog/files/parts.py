@@ -17,7 +17,7 @@ from eventlog.files.inputs import container_of
 from eventlog.files.outputs import Output
 
 _PART: Final = re.compile(r"part-([0-9]{8})(?:\..*)?")
-_LEFT: Final = re.compile(r"\.eventlog-[0-9a-f-]+\.part")
+_UNFINISHED: Final = re.compile(r"\.eventlog-[0-9a-f-]+\.part")
 _EXTENSIONS: Final = {"blob": "bin", "messages": "bin"}
 _PIECE: Final = 1 << 20
 
@@ -32,12 +32,12 @@ class Parts:
     """The parts of a folder; the last one is known from the state that was written after it."""
 
     def __init__(
-        self, folder: str, shape: Shape, given: str | None, extension: str, last: Part | None
+        self, folder: str, shape: Shape, container_name: str | None, extension: str, last: Part | None
     ) -> None:
         self._folder = Path(folder)
         self._shape = shape
-        container = "csv" if given is None and shape is Shape.ROWS else given
-        self._container = container_of("-", shape, container, "--output-as")
+        default_container = "csv" if container_name is None and shape is Shape.ROWS else container_name
+        self._container = container_of("-", shape, default_container, "--output-as")
         self._extension = extension or _EXTENSIONS.get(self._container, self._container)
         self._folder.mkdir(exist_ok=True)
         self.last: Part = last or {"number": 0, "files": {}}
@@ -72,8 +72,10 @@ class Parts:
             match = _PART.fullmatch(path.name)
             if match and new:
                 raise Misuse(f"{path} exists, but no state records it: name another folder, or its state")
-            left = not new and _LEFT.fullmatch(path.name)  # a folder that is new to us may be shared
-            if left or (match and int(match[1]) > self._number):
+            is_unfinished = not new and _UNFINISHED.fullmatch(
+                path.name
+            )  # a folder that is new to us may be shared
+            if is_unfinished or (match and int(match[1]) > self._number):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 

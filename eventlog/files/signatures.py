@@ -19,5 +19,5 @@ _BEGINNINGS = {re.compile(beginning, re.DOTALL): kind for beginning, kind in _KI
 
 def seems(beginning: bytes) -> str:
     """Return what a file with this beginning is, and what to do; empty if it may be text in UTF-8."""
-    found = (kind for pattern, kind in _BEGINNINGS.items() if pattern.match(beginning))
-    return next((f"this is {kind}" for kind in found), "")
+    kinds = (kind for pattern, kind in _BEGINNINGS.items() if pattern.match(beginning))
+    return next((f"this is {kind}" for kind in kinds), "")

@@ -27,8 +27,8 @@ def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
     except FileNotFoundError:
         return none
     except _NO_STATE as fault:
-        said = f"{path} is not a state file: name another, or remove it to start from the beginning"
-        raise Misuse(said) from fault
+        message = f"{path} is not a state file: name another, or remove it to start from the beginning"
+        raise Misuse(message) from fault
 
 
 def need_memory(path: Path) -> None:

@@ -35,10 +35,10 @@ def added(path: str | Path) -> io.BufferedWriter:
     return file
 
 
-def ends_within_line(opened_at: int, path: str | Path) -> bool:
+def ends_within_line(descriptor: int, path: str | Path) -> bool:
     """Return whether an open regular file ends with half a line."""
-    found = os.fstat(opened_at)
-    if not stat.S_ISREG(found.st_mode) or not found.st_size:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or not status.st_size:
         return False
     with open(path, "rb") as file:
         file.seek(-1, os.SEEK_END)

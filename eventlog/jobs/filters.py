@@ -16,35 +16,35 @@ from eventlog.neutral import refuse
 Prepare = Callable[[Iterable[Change]], Iterable[Change]]
 
 
-def leaving(job: Job, tables: Tables, report: Report) -> Prepare:
+def publishing(job: Job, tables: Tables, report: Report) -> Prepare:
     """Return what takes the columns from changes that may not leave; a fold took them already."""
     if job.source.folded or not tables.shut:
         return lambda changes: changes
-    return lambda changes: report.good(allowed(changes, tables))
+    return lambda changes: report.good(publishable(changes, tables))
 
 
-def prepared(job: Job, tables: Tables, report: Report, current: CurrentFiles) -> Prepare:
+def before_writing(job: Job, tables: Tables, report: Report, current: CurrentFiles) -> Prepare:
     """Return what is done to changes before they are written as records."""
-    target, leave = job.target, leaving(job, tables, report)
+    target, publish = job.target, publishing(job, tables, report)
 
     def prepare(changes: Iterable[Change]) -> Iterable[Change]:
-        leaves = report.keyless(leave(changes), target)
+        leaves = report.keyless(publish(changes), target)
         return report.good(expand_truncates(leaves, tables, current)) if job.expand_truncate else leaves
 
     return prepare
 
 
-def allowed(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refused]:
+def publishable(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refused]:
     """Yield the changes without the columns that their tables' lists do not let leave."""
-    leaving = column_filter(tables)
+    published_columns = column_filter(tables)
     for change in changes:
         try:
-            published = leaving(change)
+            published_change = published_columns(change)
         except EventlogError as fault:
             yield refuse(change, fault)
             continue
-        if published is not None:
-            yield published
+        if published_change is not None:
+            yield published_change
 
 
 def expand_truncates(

@@ -31,7 +31,7 @@ class Job:
     output_container: str | None = None
     tables: Tables = field(default_factory=Tables)
     current: tuple[tuple[str, str], ...] = ()  # tables and the files of their current rows
-    given: Mapping[str, Any] = field(default_factory=dict)  # settings by name
+    options: Mapping[str, Any] = field(default_factory=dict)  # settings by name
     expand_truncate: bool = False
     url: str | None = None  # of the database where the source or the target is
     state: Path | None = None  # the file that remembers how far a source was delivered
@@ -49,7 +49,7 @@ class Job:
     @property
     def place(self) -> str:
         """The kind of place, other than files, where one side is."""
-        return "kafka" if self.given.get("kafka") else "url" if self.url else ""
+        return "kafka" if self.options.get("kafka") else "url" if self.url else ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,16 +59,16 @@ class Job:
     @property
     def limits(self) -> Limits:
         """Return the limits on what an input may contain."""
-        return settings.build(Limits, self.given)
+        return settings.build(Limits, self.options)
 
     @property
     def poll_interval(self) -> float:
         """The seconds between two rounds of a source that is followed."""
-        return float(self.given.get("poll_interval") or POLL_INTERVAL)
+        return float(self.options.get("poll_interval") or POLL_INTERVAL)
 
     def settings(self, of: type) -> Any:
         """Return the settings that a class declares."""
-        return settings.build(of, self.given)
+        return settings.build(of, self.options)
 
 
 def files_read(job: Job) -> list[str | Path]:

@@ -16,7 +16,7 @@ from eventlog.files.outputs import Output
 LOGGER = logging.getLogger(__name__)
 # formats that take changes without a key; the others refuse each of them
 TAKING_NO_KEY = frozenset(("changes", "qlik-table", "qlik-message"))
-_MOST = 10_000  # tables that are remembered
+_MAX_TABLES = 10_000  # tables that are remembered
 
 
 class Report:
@@ -24,14 +24,14 @@ class Report:
 
     def __init__(
         self,
-        tell: Callable[[Refused], None],
-        keep: IO[bytes] | None = None,
+        show: Callable[[Refused], None],
+        rejects: IO[bytes] | None = None,
         strict: bool = False,
         inform: Callable[[str], None] = LOGGER.warning,
     ) -> None:
         self.refused = 0
-        self._tell = tell
-        self._keep = keep
+        self._show = show
+        self._rejects = rejects
         self._strict = strict
         self._keyless: set[tuple[str | None, str]] = set()  # tables that were reported
         self.inform = inform  # of what was decided without being asked
@@ -39,12 +39,12 @@ class Report:
     def refuse(self, refused: Refused) -> None:
         """Report a record that was left out, and keep it; what is no fault is only reported."""
         if not refused.grouped or self._strict:
-            self._tell(refused)
+            self._show(refused)
         if not refused.fault:
             return
         self.refused += 1
-        if self._keep is not None and refused.raw is not None:
-            self._keep.write(refused.raw)
+        if self._rejects is not None and refused.raw is not None:
+            self._rejects.write(refused.raw)
         if self._strict:
             raise Stopped
 
@@ -56,17 +56,17 @@ class Report:
         for change in changes:
             if not change.key and change.op is not Op.TRUNCATE:
                 named = change.schema, change.table
-                if named not in self._keyless and len(self._keyless) < _MOST:
+                if named not in self._keyless and len(self._keyless) < _MAX_TABLES:
                     self._keyless.add(named)
                     self.inform(_without_key(change))
             yield change
 
     def flush(self) -> None:
         """Bring what was kept safely to disk."""
-        if self._keep is not None:
-            self._keep.flush()
+        if self._rejects is not None:
+            self._rejects.flush()
             with suppress(OSError, ValueError):  # it may be no file
-                os.fsync(self._keep.fileno())
+                os.fsync(self._rejects.fileno())
 
     def write(self, records: Iterable[Any], output: Output) -> int:
         """Write the records that were not refused; how many of them there were."""

@@ -45,7 +45,7 @@ class Pickup:
         clock: str,
         now: str | None,
         refused: Callable[[Refused], None],
-        tell: Tell = lambda found, outcome: None,
+        tell: Tell = lambda entry, outcome: None,
         memory: int = 256 << 20,
     ) -> None:
         self._tables = tables
@@ -63,8 +63,8 @@ class Pickup:
         order = _object_order if not self._rules.handle_future_events else _future_order
         with SortedRuns(_event_order, _event_size, self._memory) as by_place:
             with SortedRuns(order, _entry_size, self._memory) as by_object:
-                for found in self._once(self._entries(sources)):
-                    by_object.add(found)
+                for entry in self._unique(self._entries(sources)):
+                    by_object.add(entry)
                 for chunk in whole_objects(by_object.in_order(), attrgetter("object"), _entry_size):
                     for event in self._fold(chunk):
                         by_place.add(event)
@@ -85,19 +85,19 @@ class Pickup:
                         by_id.add(PlacedEntry(entry, source.at(row.where), source.raw(row), name))
             yield from by_id.in_order()
 
-    def _once(self, entries: Iterable[PlacedEntry]) -> Iterator[PlacedEntry]:
+    def _unique(self, entries: Iterable[PlacedEntry]) -> Iterator[PlacedEntry]:
         """Yield the entries whose record_id no other has."""
         for record_id, group in groupby(entries, key=_record_id):
             rows = list(group)
             if len(rows) == 1:
                 yield rows[0]
                 continue
-            for found in rows:
-                self._settle(found, Outcome(Fate.REFUSED, f"{len(rows)} rows have record_id {record_id}"))
+            for row in rows:
+                self._record(row, Outcome(Fate.REFUSED, f"{len(rows)} rows have record_id {record_id}"))
 
     def _fold(self, chunk: list[PlacedEntry]) -> list[Event]:
         planned = plan(
-            (found.entry for found in chunk),
+            (placed.entry for placed in chunk),
             self._tables,
             self._rules,
             now=self._now,
@@ -105,14 +105,14 @@ class Pickup:
         )
         events = planned.events(self._current.lookup)
         self._unknown |= planned.unknown
-        for found in chunk:
-            self._settle(found, planned.outcomes[found.entry.record_id])
+        for placed in chunk:
+            self._record(placed, planned.outcomes[placed.entry.record_id])
         return events
 
-    def _settle(self, found: PlacedEntry, outcome: Outcome) -> None:
+    def _record(self, placed: PlacedEntry, outcome: Outcome) -> None:
         if outcome.fate is Fate.REFUSED:
-            self._refused(Refused(found.where, outcome.reason, found.raw))
-        self._tell(found, outcome)
+            self._refused(Refused(placed.where, outcome.reason, placed.raw))
+        self._tell(placed, outcome)
 
 
 def _entries_of(source: Source[Row], clock: str) -> Iterator[tuple[Row, Entry] | Refused]:
@@ -123,24 +123,24 @@ def _entries_of(source: Source[Row], clock: str) -> Iterator[tuple[Row, Entry] |
         yield Refused(source.name, str(fault).removeprefix(f"{source.name}: "))
 
 
-def _record_id(found: PlacedEntry) -> int:
-    return found.entry.record_id
+def _record_id(placed: PlacedEntry) -> int:
+    return placed.entry.record_id
 
 
 def _event_order(event: Event) -> tuple[str, int, int]:
     return event[2]
 
 
-def _object_order(found: PlacedEntry) -> tuple[ObjectName, int]:
-    return found.object, found.entry.record_id
+def _object_order(placed: PlacedEntry) -> tuple[ObjectName, int]:
+    return placed.object, placed.entry.record_id
 
 
-def _future_order(found: PlacedEntry) -> tuple[ObjectName, str, int]:
-    return found.object, found.entry.event_time, found.entry.record_id
+def _future_order(placed: PlacedEntry) -> tuple[ObjectName, str, int]:
+    return placed.object, placed.entry.event_time, placed.entry.record_id
 
 
-def _entry_size(found: PlacedEntry) -> int:
-    return 600 + len(found.raw) + sum(len(text) for text in found.entry[7:] if text)
+def _entry_size(placed: PlacedEntry) -> int:
+    return 600 + len(placed.raw) + sum(len(text) for text in placed.entry[7:] if text)
 
 
 def _event_size(event: Event) -> int:

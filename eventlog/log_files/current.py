@@ -54,16 +54,16 @@ class CurrentFiles:
         form = container_of(file_name, Shape.ROWS, container)
         try:
             with open_input(file_name) as file:
-                self.take(table, open_source(file, file_name, Shape.ROWS, form, limits))
+                self.add(table, open_source(file, file_name, Shape.ROWS, form, limits))
         except (OSError, EOFError, zlib.error) as fault:
             why = fault.strerror if isinstance(fault, OSError) and fault.strerror else fault
             raise InvalidDocument(f"{file_name}: {why}") from None
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the rows of one key."""
-        wanted = (str(table), repr(key))
-        found = self._rows.execute("select cells from current where table_name = ? and object = ?", wanted)
-        return [pickle.loads(cells) for (cells,) in found]  # noqa: S301 - written by this class
+        row_key = (str(table), repr(key))
+        rows = self._rows.execute("select cells from current where table_name = ? and object = ?", row_key)
+        return [pickle.loads(cells) for (cells,) in rows]  # noqa: S301 - written by this class
 
     def keys(self, table: Table) -> Iterator[Key]:
         """Yield the keys of all rows of a table."""
@@ -73,13 +73,13 @@ class CurrentFiles:
         for (table_key,) in rows:
             yield table.load_key(table_key)
 
-    def take(self, table: Table, source: Source[Row]) -> None:
+    def add(self, table: Table, source: Source[Row]) -> None:
         """Take the rows of a table from a source; the error names what it lacks."""
-        found = read_current(table, source)
+        current_rows = read_current(table, source)
         self._rows.execute("begin")
         self._rows.executemany(
             "insert into current values (?, ?, ?, ?)",
-            ((str(table), repr(row.key), row.table_key, pickle.dumps(row.cells)) for row in found),
+            ((str(table), repr(row.key), row.table_key, pickle.dumps(row.cells)) for row in current_rows),
         )
         self._rows.execute("create index if not exists by_object on current (table_name, object)")
         self._rows.execute("commit")

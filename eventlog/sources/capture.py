@@ -86,7 +86,7 @@ class Capture:
         transport: Transport,
         address: Address,
         names: Sequence[str],
-        given: Tables,
+        declared: Tables,
         reading: GbaseSettings,
         settings: CaptureSettings,
         *,
@@ -101,9 +101,11 @@ class Capture:
         self._databases: dict[str, CapturedDatabase] = {}
         self._exit = ExitStack()
         self._state = CaptureState() if since is None else _load(since)
-        wanted = [read_wanted(name, address.database) for name in dict.fromkeys(names)]
-        self._tables = [describe(self._database(w.database), w, reading.text, self._owner) for w in wanted]
-        self.tables = Tables([_named(t, n, given) for n, t in enumerate(self._tables, 1)], "informix")
+        captured_names = [read_wanted(name, address.database) for name in dict.fromkeys(names)]
+        self._tables = [
+            describe(self._database(w.database), w, reading.text, self._owner) for w in captured_names
+        ]
+        self.tables = Tables([_named(t, n, declared) for n, t in enumerate(self._tables, 1)], "informix")
 
     @property
     def state(self) -> str | None:
@@ -111,7 +113,7 @@ class Capture:
         return json.dumps(_dump(self._state)) if self._state.position.restart > 0 else None
 
     @property
-    def left(self) -> Iterator[tuple[str, str]]:
+    def uncarried_columns(self) -> Iterator[tuple[str, str]]:
         """The columns that no stream carries, with their tables."""
         return ((str(table.table), column) for table in self._tables for column in table.left)
 
@@ -201,19 +203,19 @@ class Capture:
                 continue
             name = self._name(number)
             connection = self._database(table.table.database)
-            found = snapshot.read_table(connection, table, self._lock, number, name, self._owner)
-            while piece := list(islice(found, _ROWS)):
+            answers = snapshot.read_table(connection, table, self._lock, number, name, self._owner)
+            while piece := list(islice(answers, _ROWS)):
                 yield self._rows(piece, str(table.table))
             self._check_log(self._state.position.restart)
 
     def _rows(self, piece: Sequence[Change | Refused | ServerMoment], table: str) -> Iterator[Answer]:
         """Yield the rows of a piece of a table; the last one ends the reading of the table."""
-        for found in piece:
-            if isinstance(found, ServerMoment):
-                shown = dict(self._state.shown) | {table: found}
+        for answer in piece:
+            if isinstance(answer, ServerMoment):
+                shown = dict(self._state.shown) | {table: answer}
                 self._state = self._state._replace(shown=tuple(shown.items()))
             else:
-                yield found
+                yield answer
 
     def _stream(self, session: Session, once: bool) -> Iterator[Iterator[Answer]]:
         shown = dict(self._state.shown)
@@ -265,33 +267,29 @@ class Capture:
         return table.schema, table.name
 
 
-def _named(described: CapturableTable, number: int, given: Tables) -> Table:
+def _named(described: CapturableTable, number: int, declared: Tables) -> Table:
     """Return the table as changes name it: as the tables file does, else as the catalogue does."""
-    wanted = described.table
-    known = given.of(wanted.owner, wanted.name)
-    if known is not None:
+    captured = described.table
+    declared_table = declared.of(captured.owner, captured.name)
+    if declared_table is not None:
         return Table(
-            known.schema,
-            known.name,
-            known.columns,
-            known.key or described.key,
+            declared_table.schema,
+            declared_table.name,
+            declared_table.columns,
+            declared_table.key or described.key,
             number,
-            known.max_value,
-            closed=known.closed,
+            declared_table.max_value,
+            closed=declared_table.closed,
         )
     columns = {
         column.name: Column(column.name, column.declared, kind_of(column.declared, "informix"), column.name)
         for column in described.columns
     }
-    return Table(wanted.owner, wanted.name, columns, described.key, number)
+    return Table(captured.owner, captured.name, columns, described.key, number)
 
 
 def _dump(state: CaptureState) -> dict[str, Any]:
-    return {
-        **state.position._asdict(),
-        "unseen": state.unseen.value,
-        "tables": dict(state.shown),
-    }
+    return {**state.position._asdict(), "unseen": state.unseen.value, "tables": dict(state.shown)}
 
 
 def _load(state: str) -> CaptureState:
@@ -302,10 +300,10 @@ def _load(state: str) -> CaptureState:
         raise InvalidValue(state[:40], "the state of a capture") from None
 
 
-def _loaded(found: Any) -> CaptureState:
+def _loaded(fields: Any) -> CaptureState:
     shown = tuple(
         (str(name), ServerMoment(int(sequence), int(seconds)))
-        for name, (sequence, seconds) in found["tables"].items()
+        for name, (sequence, seconds) in fields["tables"].items()
     )
-    position = Position(int(found["restart"]), int(found["delivered"]))
-    return CaptureState(position, Unseen(found["unseen"]), shown, True)
+    position = Position(int(fields["restart"]), int(fields["delivered"]))
+    return CaptureState(position, Unseen(fields["unseen"]), shown, True)

@@ -43,22 +43,22 @@ def password_of(settings: CaptureSettings) -> str:
 class CaptureFeed:
     """One session, which stays open between rounds; it is stopped from outside, and waits by itself."""
 
-    waits = True
+    blocks = True
 
     def __init__(
         self,
         url: str,
         names: Sequence[str],
         tables: Tables,
-        given: Mapping[str, Any],
+        options: Mapping[str, Any],
         state: str | None,
         report: Report,
     ) -> None:
         if not names:
             raise Misuse(f"name the tables that are captured, as DB:OWNER.TABLE: {url.partition('?')[0]}")
         address = read_address(url, tuple(TRANSPORTS))
-        settings = build(CaptureSettings, given)
-        reading = build(GbaseSettings, given)
+        settings = build(CaptureSettings, options)
+        reading = build(GbaseSettings, options)
         self._refused = report.refuse
         self._exit = ExitStack()
         with ExitStack() as stack:
@@ -67,12 +67,12 @@ class CaptureFeed:
             stack.enter_context(closing(self._capture))
             self._exit = stack.pop_all()
         self.tables = self._capture.tables
-        for table, column in self._capture.left:
+        for table, column in self._capture.uncarried_columns:
             report.inform(f"{table}: no stream carries its column {column}")
         self._pieces: Generator[Iterator[Answer]] | None = None
         self._state = state
         self.ended = False
-        heard = given.get("heard")
+        heard = options.get("heard")
         if heard is not None:
             for described in self.tables:
                 heard(structure_of(described))
@@ -94,7 +94,7 @@ class CaptureFeed:
                 return
         self.ended = True
 
-    def kept(self) -> None:
+    def commit(self) -> None:
         """Do nothing, because no one else keeps a copy of the state."""
 
     def close(self) -> None:

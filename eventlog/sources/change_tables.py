@@ -35,10 +35,12 @@ def table_of(change_table: ChangeTable, settings: TableSettings) -> sa.Table:
     """Return the change table as SQLAlchemy knows it."""
     names, prefix = tables.header_names(settings), settings.header_prefix
     structure = change_table.structure
-    own = [sa.Column(prefix + h.name, HEADER_TYPES[h.type](h)) for h in HEADERS if h.name in names]
-    data = [sa.Column(c.name, sql_type(c)) for c in structure.columns]
+    header_columns = [sa.Column(prefix + h.name, HEADER_TYPES[h.type](h)) for h in HEADERS if h.name in names]
+    data_columns = [sa.Column(c.name, sql_type(c)) for c in structure.columns]
     schema = _schema(structure.schema, settings)
-    return sa.Table(structure.table + settings.suffix, sa.MetaData(), *own, *data, schema=schema)
+    return sa.Table(
+        structure.table + settings.suffix, sa.MetaData(), *header_columns, *data_columns, schema=schema
+    )
 
 
 def name_of(schema: str | None, table: str, settings: TableSettings) -> str:
@@ -53,15 +55,12 @@ def _schema(schema: str | None, settings: TableSettings) -> str | None:
 
 
 def write(
-    changes: Iterable[Change],
-    known: Tables,
-    settings: TableSettings,
-    engine: sa.Engine,
+    changes: Iterable[Change], declared_tables: Tables, settings: TableSettings, engine: sa.Engine
 ) -> Iterator[Refused]:
     """Writes change tables in one transaction, created where they are not there; yields what was refused."""
     with engine.begin() as connection:
         store = _Store(connection, settings)
-        for item in tables.write_rows(changes, known, settings):
+        for item in tables.write_rows(changes, declared_tables, settings):
             if isinstance(item, Refused):
                 yield item
             else:
@@ -69,7 +68,7 @@ def write(
         yield from store.flush()
 
 
-class _Standing(NamedTuple):
+class _StoredTable(NamedTuple):
     """A change table of the database, the table that it belongs to, and how its cells are bound."""
 
     table: sa.Table
@@ -81,7 +80,7 @@ class _Store:
     def __init__(self, connection: sa.Connection, settings: TableSettings) -> None:
         self._connection = connection
         self._settings = settings
-        self._standing: dict[tuple[str | None, str], _Standing] = {}
+        self._stored_tables: dict[tuple[str | None, str], _StoredTable] = {}
         self._waiting: list[tuple[sa.Table, dict[str, Any]]] = []
 
     def add(self, change_table: ChangeTable, cells: Cells) -> Iterator[Refused]:
@@ -126,44 +125,41 @@ class _Store:
             return str(fault).strip()
         return None
 
-    def _table(self, change_table: ChangeTable) -> _Standing:
+    def _table(self, change_table: ChangeTable) -> _StoredTable:
         of = change_table.structure.schema, change_table.structure.table
-        found = self._standing.get(of)
-        if found is None:
-            found = self._standing[of] = self._make(change_table, of)
-        return found
+        stored_table = self._stored_tables.get(of)
+        if stored_table is None:
+            stored_table = self._stored_tables[of] = self._make(change_table, of)
+        return stored_table
 
-    def _make(self, change_table: ChangeTable, of: tuple[str | None, str]) -> _Standing:
+    def _make(self, change_table: ChangeTable, of: tuple[str | None, str]) -> _StoredTable:
         try:
             table = table_of(change_table, self._settings)
-            other = next((s.of for s in self._standing.values() if s.table.fullname == table.fullname), None)
-            if other is not None:
+            owner = next(
+                (s.of for s in self._stored_tables.values() if s.table.fullname == table.fullname), None
+            )
+            if owner is not None:
                 raise StoreFault(
-                    f"of {other[0]}.{other[1]} and {of[0]}.{of[1]} would be one table, {table.fullname}:"
+                    f"of {owner[0]}.{owner[1]} and {of[0]}.{of[1]} would be one table, {table.fullname}:"
                     " change-table-schema = * gives each its own schema"
                 )
             table.create(self._connection, checkfirst=True)
-            standing = sa.inspect(self._connection).get_columns(table.name, table.schema)
+            stored_columns = sa.inspect(self._connection).get_columns(table.name, table.schema)
         except (SQLAlchemyError, DatabaseFailed) as fault:
             raise StoreFault(f"of {change_table.structure} cannot be created: {fault}") from fault
-        found = [column["name"] for column in standing]
-        if found != [c.name for c in table.columns]:
+        column_names = [column["name"] for column in stored_columns]
+        if column_names != [c.name for c in table.columns]:
             raise StoreFault(
-                f"{table.name} has the columns {', '.join(found)}, not those of the table, so masks would "
-                "mark wrong columns: drop or rename it"
+                f"{table.name} has the columns {', '.join(column_names)}, not those of the table, so masks"
+                " would mark wrong columns: drop or rename it"
             )
-        return _Standing(table, of, binds_of(table, self._connection.dialect))
+        return _StoredTable(table, of, binds_of(table, self._connection.dialect))
 
 
 # --- reading
 
 
-def source(
-    connection: sa.Connection,
-    name: str,
-    settings: TableSettings,
-    done: str = "",
-) -> Source[Row]:
+def source(connection: sa.Connection, name: str, settings: TableSettings, done: str = "") -> Source[Row]:
     """Return a change table as a source, in the order of its changes; its name may contain its schema.
 
     Rows up to `done`, a change_seq or the time part of one, are not read.
@@ -187,15 +183,15 @@ def _place_of(connection: sa.Connection, name: str) -> tuple[str | None, str]:
 
 def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, done: str) -> Iterator[Row]:
     """Yield the rows by change_seq, a B row before its U row; digits order the same in every collation."""
-    found = {c.name.lower(): c for c in table.columns}
+    columns_by_name = {c.name.lower(): c for c in table.columns}
     order = [
-        found[settings.header_prefix.lower() + name]
+        columns_by_name[settings.header_prefix.lower() + name]
         for name in ("change_seq", "change_oper")
-        if settings.header_prefix.lower() + name in found
+        if settings.header_prefix.lower() + name in columns_by_name
     ]
     cells = [stored_cell(column, connection.dialect) for column in table.columns]
     query = sa.select(*cells).order_by(*order).execution_options(yield_per=_BATCH)
-    seq = found.get(settings.header_prefix.lower() + "change_seq")
+    seq = columns_by_name.get(settings.header_prefix.lower() + "change_seq")
     if done and seq is not None:
         query = query.where(sa.or_(seq.is_(None), seq == "", seq > done.ljust(sequence.LENGTH, "9")))
     for where, row in enumerate(connection.execute(query), 1):
@@ -206,13 +202,13 @@ class StoredTables:
     """The change tables in a database, to be read on and on."""
 
     def __init__(
-        self, engine: sa.Engine, names: Sequence[str], known: Tables, settings: TableSettings
+        self, engine: sa.Engine, names: Sequence[str], declared_tables: Tables, settings: TableSettings
     ) -> None:
         if not names:
             raise Misuse("name the change tables to read")
         self._engine = engine
         self._names = names
-        self._known = known
+        self._declared_tables = declared_tables
         self._settings = settings
 
     def clock(self) -> str:
@@ -226,7 +222,7 @@ class StoredTables:
 
         def low_of(name: str) -> str:
             name = self._settings.table or name
-            schema, table = tables.table_name(name, self._known, self._settings.suffix)
+            schema, table = tables.table_name(name, self._declared_tables, self._settings.suffix)
             return low(f"{schema}.{table}" if schema else table)
 
         with at_one_moment(self._engine) as connection:

@@ -26,14 +26,14 @@ class _Moved(Misuse):
     """{0} {1} while it was followed: start anew, with the same state file"""
 
 
-def load_position(found: Any) -> Position:
+def load_position(saved_position: Any) -> Position:
     """Return the position that was kept as JSON; raise InvalidValue if it is none."""
-    if found is None:
+    if saved_position is None:
         return START
     try:
-        return Position(int(found["restart"]), int(found["delivered"]))
+        return Position(int(saved_position["restart"]), int(saved_position["delivered"]))
     except (ValueError, KeyError, TypeError, OverflowError):
-        raise InvalidValue(str(found)[:40], "the state of a stream") from None
+        raise InvalidValue(str(saved_position)[:40], "the state of a stream") from None
 
 
 class Growing:

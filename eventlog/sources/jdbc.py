@@ -57,20 +57,20 @@ class Jdbc:
         properties.setProperty("user", self._address.user)
         properties.setProperty("password", self._password)
         url = self._address.jdbc(database)
-        connection = self._asked(lambda: self._driver.connect(url, properties))
+        connection = self._call_driver(lambda: self._driver.connect(url, properties))
         if connection is None:
             raise ServerError(f"the driver does not take {url}")
         if transactions:
-            self._asked(lambda: connection.setAutoCommit(False))
-        return _Connection(connection, self._asked)
+            self._call_driver(lambda: connection.setAutoCommit(False))
+        return _Connection(connection, self._call_driver)
 
     def read(self, connection: CapturedDatabase, session: int, size: int) -> bytes:
         """Return the bytes that a capture session has for us, at most so many."""
         assert isinstance(connection, _Connection)
         if connection.blob is None:
-            connection.blob = self._asked(lambda: self._smart_blob(connection.java))
+            connection.blob = self._call_driver(lambda: self._smart_blob(connection.java))
             connection.buffer = self._jpype.JArray(self._jpype.JByte)(size)
-        count = int(self._asked(lambda: connection.blob.IfxLoRead(session, connection.buffer, size)))
+        count = int(self._call_driver(lambda: connection.blob.IfxLoRead(session, connection.buffer, size)))
         if count < 0:
             raise ServerError(f"the read of session {session} returned {count}")
         return bytes(memoryview(connection.buffer).cast("B")[:count])
@@ -78,7 +78,7 @@ class Jdbc:
     def close(self) -> None:
         """The JVM stays: a process has one in its life."""
 
-    def _asked(self, call: Callable[[], Any]) -> Any:
+    def _call_driver(self, call: Callable[[], Any]) -> Any:
         """Return the answer of the driver; its errors are ours, without the password."""
         try:
             return call()
@@ -93,20 +93,20 @@ class Jdbc:
 class _Connection:
     """A connection of JDBC as the capture asks for it."""
 
-    def __init__(self, java: Any, asked: Callable[[Callable[[], Any]], Any]) -> None:
+    def __init__(self, java: Any, call_driver: Callable[[Callable[[], Any]], Any]) -> None:
         self.java = java
         self.blob: Any = None
         self.buffer: Any = None
-        self._asked = asked
+        self._call_driver = call_driver
 
     def cursor(self) -> _Cursor:
-        return _Cursor(self.java, self._asked)
+        return _Cursor(self.java, self._call_driver)
 
     def commit(self) -> None:
-        self._asked(self.java.commit)
+        self._call_driver(self.java.commit)
 
     def close(self) -> None:
-        self._asked(self._close)
+        self._call_driver(self._close)
 
     def _close(self) -> None:
         if not self.java.getAutoCommit():
@@ -117,16 +117,16 @@ class _Connection:
 class _Cursor:
     """One statement at a time."""
 
-    def __init__(self, java: Any, asked: Callable[[Callable[[], Any]], Any]) -> None:
+    def __init__(self, java: Any, call_driver: Callable[[Callable[[], Any]], Any]) -> None:
         self._java = java
-        self._asked = asked
+        self._call_driver = call_driver
         self._statement: Any = None
         self._result: Any = None
         self._width = 0
 
     def execute(self, operation: str, parameters: Sequence[object], /) -> None:
         """Carry a statement out, its parameters bound."""
-        self._asked(lambda: self._execute(operation, parameters))
+        self._call_driver(lambda: self._execute(operation, parameters))
 
     def _execute(self, operation: str, parameters: Sequence[object]) -> None:
         self._statement = self._java.prepareStatement(operation)
@@ -143,7 +143,7 @@ class _Cursor:
 
     def fetchone(self) -> Sequence[object] | None:
         """Return the next row; None after the last."""
-        row: Sequence[object] | None = self._asked(self._row)
+        row: Sequence[object] | None = self._call_driver(self._row)
         return row
 
     def _row(self) -> tuple[object, ...] | None:
@@ -154,7 +154,7 @@ class _Cursor:
     def close(self) -> None:
         """Close what was executed, and its result."""
         if self._statement is not None:
-            self._asked(self._statement.close)
+            self._call_driver(self._statement.close)
 
 
 _PLAIN: Final = {
@@ -204,7 +204,7 @@ _NATIVE: Final = ("--enable-native-access=ALL-UNNAMED",)
 def _release(home: Path) -> int:
     """Return the release of a Java; 0 if its release file does not contain it."""
     try:
-        found = re.search(r'JAVA_VERSION="(\d+)', (home / "release").read_text("utf-8"))
+        match = re.search(r'JAVA_VERSION="(\d+)', (home / "release").read_text("utf-8"))
     except (OSError, UnicodeDecodeError):
         return 0
-    return int(found[1]) if found else 0
+    return int(match[1]) if match else 0

@@ -76,7 +76,7 @@ class Topics:
                 "auto.offset.reset": "error",  # lost messages are an error, and not skipped
             }
         )
-        self._consumer = opened(Consumer, client)
+        self._consumer = open_client(Consumer, client)
 
     def reading(self, settings: MessageSettings) -> MessageSettings:
         """Return the settings with the metadata topic and the names of topics added."""
@@ -99,7 +99,7 @@ class Topics:
 
     def spots(self) -> dict[tuple[str, int], PartitionOffsets]:
         """Return the partitions that are to be read, with the offsets that they hold now."""
-        return {at: self._spot(at, committed) for at, committed in self._kept()}
+        return {at: self._spot(at, committed) for at, committed in self._committed_offsets()}
 
     def identity(self, topic: str) -> tuple[str | None, str | None]:
         """Return the id and the cleanup policy of a topic; None for what the brokers do not report."""
@@ -112,9 +112,9 @@ class Topics:
     def keep(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit these offsets for the group."""
         if offsets:
-            kept = [TopicPartition(*at, offset) for at, offset in offsets.items()]
+            committed = [TopicPartition(*at, offset) for at, offset in offsets.items()]
             try:
-                asked(lambda: self._consumer.commit(offsets=kept, asynchronous=False))
+                call_brokers(lambda: self._consumer.commit(offsets=committed, asynchronous=False))
             except KafkaFault as fault:
                 if fault.code not in _OF_MEMBERS:
                     raise
@@ -124,32 +124,41 @@ class Topics:
         self._consumer.close()
 
     def _partitions(self, topic: str) -> list[TopicPartition]:
-        found = asked(lambda: self._consumer.list_topics(topic, timeout=self._settings.kafka_timeout)).topics[
-            topic
-        ]
-        if found.error is not None:
-            raise KafkaFault(f"topic {topic!r}: {found.error.str()}")
-        return [TopicPartition(topic, number) for number in sorted(found.partitions)]
+        topic_metadata = call_brokers(
+            lambda: self._consumer.list_topics(topic, timeout=self._settings.kafka_timeout)
+        ).topics[topic]
+        if topic_metadata.error is not None:
+            raise KafkaFault(f"topic {topic!r}: {topic_metadata.error.str()}")
+        return [TopicPartition(topic, number) for number in sorted(topic_metadata.partitions)]
 
     def all_topics(self) -> list[str]:
         """Return the names of the topics that there are."""
-        return list(asked(lambda: self._consumer.list_topics(timeout=self._settings.kafka_timeout)).topics)
+        return list(
+            call_brokers(lambda: self._consumer.list_topics(timeout=self._settings.kafka_timeout)).topics
+        )
 
-    def _kept(self) -> Iterator[tuple[tuple[str, int], int | None]]:
+    def _committed_offsets(self) -> Iterator[tuple[tuple[str, int], int | None]]:
         """Yield the partitions that are to be read, with the offsets that the group keeps."""
         seconds = self._settings.kafka_timeout
         for topic in self._settings.kafka.split(","):
-            wanted = self._partitions(topic.strip())
-            for kept in asked(lambda of=wanted: self._consumer.committed(of, timeout=seconds)):
-                yield (kept.topic, kept.partition), kept.offset if kept.offset >= 0 else None
+            partitions = self._partitions(topic.strip())
+            for committed in call_brokers(
+                lambda of=partitions: self._consumer.committed(of, timeout=seconds)
+            ):
+                yield (
+                    (committed.topic, committed.partition),
+                    committed.offset if committed.offset >= 0 else None,
+                )
 
     def _spot(self, at: tuple[str, int], committed: int | None) -> PartitionOffsets:
         return PartitionOffsets(*self._watermarks(TopicPartition(*at)), committed)
 
     def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         seconds = self._settings.kafka_timeout
-        found: tuple[int, int] = asked(lambda: self._consumer.get_watermark_offsets(partition, seconds))
-        return found
+        offsets: tuple[int, int] = call_brokers(
+            lambda: self._consumer.get_watermark_offsets(partition, seconds)
+        )
+        return offsets
 
     def _source(self, partition: TopicPartition, offset: int, end: int | None = None) -> Source[Object]:
         name = f"{partition.topic}[{partition.partition}]"
@@ -206,7 +215,7 @@ def identity(settings: KafkaSettings, topic: str) -> tuple[str | None, str | Non
         return None, None
 
 
-def asked(call: Any, patience: float = _PATIENCE) -> Any:
+def call_brokers(call: Any, patience: float = _PATIENCE) -> Any:
     """Return the answer of the brokers; ask again while a group or partition moves between brokers."""
     deadline = time.monotonic() + patience
     while True:
@@ -225,10 +234,10 @@ def asked(call: Any, patience: float = _PATIENCE) -> Any:
             time.sleep(0.1)
 
 
-def opened(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
+def open_client(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
     """Return a client; Misuse where a setting is for programs, such as a function that is called back."""
     try:
-        client: T = asked(lambda: kind(settings))
+        client: T = call_brokers(lambda: kind(settings))
     except (TypeError, ValueError, AttributeError) as fault:
         raise Misuse(f"kafka-options: {fault}") from fault
     return client

@@ -67,17 +67,19 @@ class KafkaSettings:
             return self.kafka
         return ".".join(name for name in (self.kafka, schema, table) if name)
 
-    def client(self, **own: Any) -> dict[str, Any]:
+    def client(self, **client_options: Any) -> dict[str, Any]:
         """Return the configuration of a client."""
         quiet = {"log_level": 0}  # messages of librdkafka come as errors
-        return {"bootstrap.servers": self.kafka_brokers} | quiet | _options(self.kafka_options) | own
+        return (
+            {"bootstrap.servers": self.kafka_brokers} | quiet | _options(self.kafka_options) | client_options
+        )
 
 
 def _options(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if not all(equals and name.strip() for name, equals, _ in pairs):
         raise Misuse(f"kafka-options: {text.partition('=')[0]!r} is not name=value, several with commas")
-    found = {name.strip(): value.strip() for name, _, value in pairs}
-    for name in found.keys() & _FLAGS.keys():
+    options = {name.strip(): value.strip() for name, _, value in pairs}
+    for name in options.keys() & _FLAGS.keys():
         raise Misuse(f"kafka-options: {name} is {_FLAGS[name]}")
-    return found
+    return options

@@ -41,23 +41,23 @@ def rows(connection: sa.Connection, table: str, since: QueueState = START) -> Qu
         return QueueRest(_source(connection, table, queue, _in_order(queue)))
     past: list[QueueRow] = []
     reused: list[QueueRow] = []
-    for part in _found(connection, queue, before):
+    for part in _rows_before(connection, queue, before):
         (past if since.is_past(part) else reused).append(part)
-    wanted = [_in_order(queue).where(~before)]
+    queries = [_in_order(queue).where(~before)]
     if addresses := [part.syslog_addr for part in reused if part.syslog_addr is not None]:
         within = queue["SYSLOG_ADDR"].between(min(addresses), max(addresses))
-        wanted.append(_in_order(queue).where(before & within))
-    return QueueRest(_source(connection, table, queue, *wanted), tuple(past))
+        queries.append(_in_order(queue).where(before & within))
+    return QueueRest(_source(connection, table, queue, *queries), tuple(past))
 
 
 def described(connection: sa.Connection, table: str = "DISPATCH_ATTRS") -> list[Table]:
     """Return the replicated tables with their record layouts, from DISPATCH_ATTRS."""
-    found = _reflect(connection, table)
-    missing = [name for name in attributes.COLUMNS if name not in found]
+    columns = _reflect(connection, table)
+    missing = [name for name in attributes.COLUMNS if name not in columns]
     if missing:
         raise Misuse(f"{table} has no column {', '.join(missing)}")
-    wanted = sa.select(*(found[name] for name in attributes.COLUMNS))
-    cells = connection.execute(wanted)
+    query = sa.select(*(columns[name] for name in attributes.COLUMNS))
+    cells = connection.execute(query)
     return attributes.read_attributes(attributes.read_attribute(tuple(row)) for row in cells)
 
 
@@ -82,7 +82,9 @@ def _is_of(queue: Columns, node: str) -> sa.ColumnElement[bool]:
     return sa.func.rtrim(queue["DBNODE"]) == node if "DBNODE" in queue else sa.true()
 
 
-def _found(connection: sa.Connection, queue: Columns, before: sa.ColumnElement[bool]) -> Iterator[QueueRow]:
+def _rows_before(
+    connection: sa.Connection, queue: Columns, before: sa.ColumnElement[bool]
+) -> Iterator[QueueRow]:
     """Yield the rows before the start, without their data. They are looked up at first, so that whatever
     precedes one of them is there to be read.
     """
@@ -93,14 +95,14 @@ def _found(connection: sa.Connection, queue: Columns, before: sa.ColumnElement[b
             yield reader.read(row.cells)
 
 
-def _source(connection: sa.Connection, table: str, queue: Columns, *wanted: sa.Select[Any]) -> Source[Row]:
-    return Source(table, table.rpartition(".")[2], tuple(queue), _fetch(connection, *wanted))
+def _source(connection: sa.Connection, table: str, queue: Columns, *queries: sa.Select[Any]) -> Source[Row]:
+    return Source(table, table.rpartition(".")[2], tuple(queue), _fetch(connection, *queries))
 
 
-def _fetch(connection: sa.Connection, *wanted: sa.Select[Any]) -> Iterator[Row]:
+def _fetch(connection: sa.Connection, *queries: sa.Select[Any]) -> Iterator[Row]:
     where = 0
-    for one in wanted:
-        for row in connection.execution_options(stream_results=True, yield_per=_FETCH).execute(one):
+    for query in queries:
+        for row in connection.execution_options(stream_results=True, yield_per=_FETCH).execute(query):
             where += 1
             yield Row(where, tuple(row))
 
@@ -109,15 +111,17 @@ def _reflect(connection: sa.Connection, name: str) -> Columns:
     """Return the columns of a table by their names in upper case, in its order."""
     schema, _, bare = name.rpartition(".")
     try:
-        found = sa.inspect(connection).get_columns(bare, schema or None)
+        reflected = sa.inspect(connection).get_columns(bare, schema or None)
     except sa.exc.NoSuchTableError:
         raise Misuse(f"there is no table {name}") from None
-    table = sa.table(bare, *(sa.column(column["name"]) for column in found), schema=schema or None)
+    table = sa.table(bare, *(sa.column(column["name"]) for column in reflected), schema=schema or None)
     columns: Columns = {}
     for column in table.columns:
-        other = columns.setdefault(column.name.upper(), column)
-        if other is not column:
-            raise Misuse(f"{name} has the columns {other.name} and {column.name}, which are one name here")
+        first_column = columns.setdefault(column.name.upper(), column)
+        if first_column is not column:
+            raise Misuse(
+                f"{name} has the columns {first_column.name} and {column.name}, which are one name here"
+            )
     return columns
 
 

@@ -45,7 +45,7 @@ class Inputs(Protocol):
 class RowsFeed:
     """The change tables of one task."""
 
-    ended, waits, tables = False, False, None  # there may always come more
+    ended, blocks, tables = False, False, None  # there may always come more
 
     def __init__(
         self,
@@ -70,14 +70,17 @@ class RowsFeed:
         """Return the state after everything that was handed out."""
         return json.dumps(self._progress.dump())
 
-    def delivery(self, whole: TransactionChanges) -> Delivery:
+    def delivery(self, transaction: TransactionChanges) -> Delivery:
         """Return what is handed out, with the state as it is then."""
         self._turns += 1
         turn = self._turns
-        changes = ChangesOf(whole.changes)
+        changes = ChangesOf(transaction.changes)
         is_full_load = changes[0].op is Op.SNAPSHOT
         return Delivery(
-            changes, lambda: self._state_at(turn), incomplete=whole.incomplete, is_full_load=is_full_load
+            changes,
+            lambda: self._state_at(turn),
+            incomplete=transaction.incomplete,
+            is_full_load=is_full_load,
         )
 
     def _state_at(self, turn: int) -> str | None:
@@ -88,7 +91,7 @@ class RowsFeed:
     def close(self) -> None:
         """Do nothing, because nothing is open between rounds."""
 
-    def kept(self) -> None:
+    def commit(self) -> None:
         """Do nothing, because no one else keeps a copy of the state."""
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
@@ -117,14 +120,14 @@ class _Round:
         self._time = ""  # of the transactions that are delivered
         self._grown: set[str] = set()  # the tables that had some
         self._loading: dict[str, LoadedRows] = {}
-        self._loaded = {source: known.count for source, known in progress.loaded.items()}
+        self._loaded = {source: loaded.count for source, loaded in progress.loaded.items()}
         self._sequencer = RowSequencer(feed._tables, feed._reading, progress.since, self._limit, self._skip)
 
     def run(self) -> Iterator[Delivery | Refused]:
         refused: list[Refused] = []
         sources = _opened(self._feed._inputs.open(self._low), refused)
         items = ordered(self._sequencer, sources)
-        for item in assemble(self._fresh(items), self._stream.open_transactions):
+        for item in assemble(self._undelivered(items), self._stream.open_transactions):
             yield from refused
             refused.clear()
             yield item if isinstance(item, Refused) else self._delivery(item)
@@ -163,23 +166,23 @@ class _Round:
         self._grown.add(table)
         self._progress.window(table).deliver(seq, self._met.pop(row))
 
-    def _delivery(self, whole: TransactionChanges) -> Delivery:
+    def _delivery(self, transaction: TransactionChanges) -> Delivery:
         """Return a transaction, noted as delivered; everything of the times before its own was."""
-        time = (whole.changes[0].change.position or "")[: sequence.TIME]
+        time = (transaction.changes[0].change.position or "")[: sequence.TIME]
         if time > self._time:
             self._time = time
             for row in list(takewhile(lambda row: row[1][: sequence.TIME] < time, self._met)):
                 self._deliver(row)
             for table in self._grown:
-                self._progress.window(table).shorten(_earlier(time))
+                self._progress.window(table).shorten(_time_before(time))
             self._grown.clear()
-        for placed in whole.changes:
+        for placed in transaction.changes:
             row = _row_of(placed.change)
             if not time:
                 self._progress.loaded.setdefault(placed.source, LoadedRows()).add(repr(placed.change))
             elif row in self._met:
                 self._deliver(row)
-        return self._feed.delivery(whole)
+        return self._feed.delivery(transaction)
 
     def _close(self) -> None:
         """Note that everything up to the limit was delivered, and leave what is old out of the windows."""
@@ -187,9 +190,9 @@ class _Round:
             self._deliver(row)
         for window in self._progress.tables.values():
             if window.last:
-                window.close(_earlier(sequence.before(window.last[: sequence.TIME], self._stream.settle)))
+                window.close(_time_before(sequence.before(window.last[: sequence.TIME], self._stream.settle)))
 
-    def _fresh(self, items: Iterable[Placed | Refused]) -> Iterator[Placed | Refused]:
+    def _undelivered(self, items: Iterable[Placed | Refused]) -> Iterator[Placed | Refused]:
         """Yield the changes without the rows of full loads that were delivered, and mark late ones."""
         for item in items:
             if isinstance(item, Refused):
@@ -202,24 +205,26 @@ class _Round:
                 yield item
 
     def _was_loaded(self, placed: Placed) -> bool:
-        known = self._progress.loaded.get(placed.source)
-        now = self._loading.setdefault(placed.source, LoadedRows())
-        if known is None or now.count >= known.count:
+        delivered = self._progress.loaded.get(placed.source)
+        loading = self._loading.setdefault(placed.source, LoadedRows())
+        if delivered is None or loading.count >= delivered.count:
             return False
-        now.add(repr(placed.change))
-        if now.count == known.count and now != known:
-            raise Changed(f"{placed.source}: its first {now.count} rows without a change_seq were others")
+        loading.add(repr(placed.change))
+        if loading.count == delivered.count and loading != delivered:
+            raise Changed(f"{placed.source}: its first {loading.count} rows without a change_seq were others")
         return True
 
     def _need_loaded(self) -> None:
         """Raise Changed if a source has fewer rows of a full load than were delivered, because it was loaded
         anew.
         """
-        for source, now in self._loading.items():
-            known = self._loaded.get(source, 0)
-            if now.count < known:
-                rows = quantity(now.count, "row")
-                raise Changed(f"{source} has {rows} without a change_seq, where {known} were delivered")
+        for source, loading in self._loading.items():
+            delivered_count = self._loaded.get(source, 0)
+            if loading.count < delivered_count:
+                rows = quantity(loading.count, "row")
+                raise Changed(
+                    f"{source} has {rows} without a change_seq, where {delivered_count} were delivered"
+                )
 
     def _notices(self) -> Iterator[Refused]:
         """Report what was left to the next run, and what became visible late."""
@@ -235,15 +240,15 @@ class _Round:
             )
         if self._late:
             changes = quantity(len(self._late), "change")
-            said = "became visible late, delivered now and marked late: in tables they may set rows back"
-            yield _notice(f"{changes} {said}")
+            message = "became visible late, delivered now and marked late: in tables they may set rows back"
+            yield _notice(f"{changes} {message}")
         for table, seq in self._images:
-            said = "its B row became visible after its U row was delivered, and is left out"
-            yield Refused(f"{table}:{seq}", said, fault=False)
+            message = "its B row became visible after its U row was delivered, and is left out"
+            yield Refused(f"{table}:{seq}", message, fault=False)
 
 
-def _notice(said: str) -> Refused:
-    return Refused(_NAME, said, fault=False)
+def _notice(message: str) -> Refused:
+    return Refused(_NAME, message, fault=False)
 
 
 def _row_of(change: Change) -> Row:
@@ -251,7 +256,7 @@ def _row_of(change: Change) -> Row:
     return table, change.position or ""
 
 
-def _earlier(time: str) -> str:
+def _time_before(time: str) -> str:
     """Return a time part that is less by one; rows of one time may come one after the other."""
     return f"{int(time) - 1:016}"
 
@@ -268,7 +273,7 @@ def _load(state: str | None) -> TableProgress:
     if state is None:
         return TableProgress()
     try:
-        found = json.loads(state)
+        saved_progress = json.loads(state)
     except ValueError:
         raise InvalidValue(state[:40], "the state of change tables") from None
-    return load_table_progress(found)
+    return load_table_progress(saved_progress)

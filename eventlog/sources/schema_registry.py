@@ -39,7 +39,7 @@ class Registry:
 
     def __init__(self, url: str, seconds: float = _SECONDS, access: RegistryAccess | None = None) -> None:
         access = access or RegistryAccess()
-        self._made = url, seconds, access
+        self._arguments = url, seconds, access
         self._address = http_address(url)
         self._seconds = seconds
         self._headers = {"Content-Type": _TYPE, "Accept": _TYPE, **access.headers}
@@ -47,7 +47,7 @@ class Registry:
         self._context = tls_context("registry", access.ca or None, access.cert or None) if encrypted else None
 
     def __reduce__(self) -> Any:
-        return Registry, self._made  # what is encrypted with is made anew in another process
+        return Registry, self._arguments  # what is encrypted with is made anew in another process
 
     def schema_of(self, number: int) -> str:
         """Return the schema under an id."""
@@ -65,14 +65,14 @@ class Registry:
     def _call(self, path: str, body: bytes | None = None) -> dict[str, Any]:
         try:
             text = self._exchange("GET" if body is None else "POST", path, body)
-            found = json.loads(text) if len(text) <= _MAX_ANSWER else None
+            answer = json.loads(text) if len(text) <= _MAX_ANSWER else None
         except TimeoutError as fault:
             raise RegistryFault(f"{path}: no complete answer within {self._seconds:g} seconds") from fault
         except (OSError, ValueError, RecursionError, http.client.HTTPException) as fault:
             raise RegistryFault(f"{path}: {str(fault) or type(fault).__name__}") from fault
-        if not isinstance(found, dict):
+        if not isinstance(answer, dict):
             raise RegistryFault(f"{path}: the answer is no object of at most {_MAX_ANSWER} bytes")
-        return found
+        return answer
 
     def _exchange(self, method: str, path: str, body: bytes | None) -> bytes:
         """Return the body of the answer, up to a byte more than it may have."""

@@ -21,7 +21,7 @@ class ChangeSource(Protocol):
         """Return what is there; with `follow`, other rounds come."""
 
     @property
-    def waits(self) -> bool:
+    def blocks(self) -> bool:
         """Return whether a round waits by itself for new changes."""
 
     @property
@@ -36,7 +36,7 @@ class ChangeSource(Protocol):
     def state(self) -> str | None:
         """The state after everything that was handed out; None for a source without positions."""
 
-    def kept(self) -> None:
+    def commit(self) -> None:
         """Note that everything that was handed out is safely written, with the state after it.
 
         Raise NotCopied if a copy of the state that others hold is not up to date.

@@ -139,8 +139,8 @@ Bind = Callable[[Any], Any]
 
 
 def _bind(declared: TypeEngine[Any], dialect: sa.Dialect) -> Bind | None:
-    own = declared.dialect_impl(dialect)
-    return next((bind for kind, bind in _BINDS if isinstance(own, kind)), None)
+    dialect_type = declared.dialect_impl(dialect)
+    return next((bind for kind, bind in _BINDS if isinstance(dialect_type, kind)), None)
 
 
 def binds_of(table: sa.Table, dialect: sa.Dialect) -> list[Bind]:
@@ -149,17 +149,17 @@ def binds_of(table: sa.Table, dialect: sa.Dialect) -> list[Bind]:
     A value that its column cannot hold whole is refused here, because some databases cut or round it
     silently.
     """
-    return [_bound(_held(column.type), _bind(column.type, dialect)) for column in table.columns]
+    return [_bound(_check_of(column.type), _bind(column.type, dialect)) for column in table.columns]
 
 
-def _bound(held: Bind, bind: Bind | None) -> Bind:
-    return held if bind is None else lambda cell: bind(held(cell))
+def _bound(check: Bind, bind: Bind | None) -> Bind:
+    return check if bind is None else lambda cell: bind(check(cell))
 
 
-def _held(kind: TypeEngine[Any]) -> Bind:
+def _check_of(kind: TypeEngine[Any]) -> Bind:
     """Return what refuses a value that a column of this type cannot hold."""
     if isinstance(kind, sa.String | sa.LargeBinary):
-        return _within(kind.length) if kind.length else _anything
+        return _at_most(kind.length) if kind.length else _anything
     if isinstance(kind, sa.Integer):
         wide, narrow = isinstance(kind, sa.BigInteger), isinstance(kind, sa.SmallInteger)
         bits = 63 if wide else 15 if narrow else 31
@@ -173,20 +173,20 @@ def _anything(cell: Any) -> Any:
     return cell
 
 
-def _within(most: int) -> Bind:
+def _at_most(max_length: int) -> Bind:
     def check(cell: Any) -> Any:
-        if isinstance(cell, str | bytes) and len(cell) > most:
+        if isinstance(cell, str | bytes) and len(cell) > max_length:
             kind = "characters" if isinstance(cell, str) else "bytes"
-            raise NotExpressible(f"a value has {len(cell)} {kind}, and its column holds {most}")
+            raise NotExpressible(f"a value has {len(cell)} {kind}, and its column holds {max_length}")
         return cell
 
     return check
 
 
-def _between(least: int, most: int) -> Bind:
+def _between(minimum: int, maximum: int) -> Bind:
     def check(cell: Any) -> Any:
-        if isinstance(cell, int) and not least <= cell <= most:
-            raise NotExpressible(f"{cell} is not between {least} and {most}, as its column asks")
+        if isinstance(cell, int) and not minimum <= cell <= maximum:
+            raise NotExpressible(f"{cell} is not between {minimum} and {maximum}, as its column asks")
         return cell
 
     return check

@@ -12,7 +12,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from eventlog.sql.dialects import DIALECTS
 
 # what the SQL standard has no word for, or a database another one
-_SPOKEN = {name: dialect.utc_now for name, dialect in DIALECTS.items()} | {
+_NOW_EXPRESSIONS = {name: dialect.utc_now for name, dialect in DIALECTS.items()} | {
     "mssql": "sysutcdatetime()",
     "sqlite": "current_timestamp",
 }
@@ -38,5 +38,5 @@ class UtcNow(FunctionElement[dt.datetime]):
 
 
 @compiles(UtcNow)
-def _spoken(element: UtcNow, compiler: Any, **more: Any) -> str:
-    return _SPOKEN.get(compiler.dialect.name, _STANDARD)
+def _compile_utc_now(element: UtcNow, compiler: Any, **options: Any) -> str:
+    return _NOW_EXPRESSIONS.get(compiler.dialect.name, _STANDARD)

@@ -52,7 +52,7 @@ class StreamReading(Protocol):
 class StreamFeed:
     """A source of one stream by its name, which is opened again in every round, after its position."""
 
-    waits, tables = False, None
+    blocks, tables = False, None
 
     def __init__(
         self, name: str, opened: Callable[[Any], StreamReading], fact: str, since: str, state: str | None
@@ -65,7 +65,7 @@ class StreamFeed:
         self._new_after = None if since or stream in (None, name) else self._last
         self._position: Callable[[], Any] = lambda: position if stream == name else None
         self._reading: StreamReading | None = None
-        self._held: KeyedStore[Placed] = KeyedStore()
+        self._open_changes: KeyedStore[Placed] = KeyedStore()
         self._turns = 0
 
     @property
@@ -78,13 +78,13 @@ class StreamFeed:
         """Return the state after everything that was handed out."""
         return json.dumps({"stream": self._name, "position": self._position(), "last": self._last})
 
-    def kept(self) -> None:
+    def commit(self) -> None:
         """Do nothing, because no one else keeps a copy of the state."""
 
     def close(self) -> None:
         if self._reading is not None:
             self._reading.close()
-        self._held.close()
+        self._open_changes.close()
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """Yield the transactions after the position, each with the state after its last change."""
@@ -100,7 +100,7 @@ class StreamFeed:
                 last = None
             if item is not None:
                 placed = Placed(item, self._name)
-                self._held.add(self._name, placed, size_of(placed))
+                self._open_changes.add(self._name, placed, size_of(placed))
                 last, position = item, reading.position
         if last is not None:
             yield from self._deliveries(last, position)
@@ -110,14 +110,14 @@ class StreamFeed:
 
     def _deliveries(self, change: Change, position: Callable[[], Any]) -> Iterator[Delivery]:
         """Yield the transaction of a change, unless it is not wanted."""
-        commit = commit_of(change, self._fact), change.transaction or ""
-        if self._new_after is not None and commit <= self._new_after:
-            raise BehindOthers(self._name, commit[0], self._new_after[0])
-        changes = self._held.take(self._name)
-        self._position, self._last = position, max(self._last, commit)
+        commit_place = commit_of(change, self._fact), change.transaction or ""
+        if self._new_after is not None and commit_place <= self._new_after:
+            raise BehindOthers(self._name, commit_place[0], self._new_after[0])
+        changes = self._open_changes.take(self._name)
+        self._position, self._last = position, max(self._last, commit_place)
         self._turns += 1
         turn = self._turns
-        if commit[0] > self._since:
+        if commit_place[0] > self._since:
             yield Delivery(ChangesOf(changes), lambda: self._state_at(turn))
         changes.close()
 
@@ -132,8 +132,8 @@ def _load(state: str | None) -> tuple[str | None, Any, Last]:
     if state is None:
         return None, None, (-1, "")
     try:
-        found = json.loads(state)
-        commit, transaction = found["last"]
-        return str(found["stream"]), found["position"], (int(commit), str(transaction))
+        fields = json.loads(state)
+        commit, transaction = fields["last"]
+        return str(fields["stream"]), fields["position"], (int(commit), str(transaction))
     except (ValueError, KeyError, TypeError):
         raise InvalidValue(state[:40], "the state of a stream") from None

@@ -59,7 +59,7 @@ class TopicReader(Protocol):
 class TopicsFeed:
     """All partitions of topics, round after round up to the ends that they had when it began."""
 
-    ended, waits, tables = False, False, None  # there may always come more
+    ended, blocks, tables = False, False, None  # there may always come more
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class TopicsFeed:
         self._clock = clock
         self._progress = TopicProgress() if state is None else load_topic_progress(state)
         self._sequencer = MessageSequencer(tables, reading, stream.since)
-        self._held: KeyedStore[Placed] = KeyedStore()
+        self._stored_changes: KeyedStore[Placed] = KeyedStore()
         self._waiting = WaitingTransactions(self._progress.recent)
         self._round = 0
         self._number = 0
@@ -87,12 +87,14 @@ class TopicsFeed:
         """Return the state after everything that was handed out."""
         return self._progress.dump()
 
-    def kept(self) -> None:
+    def commit(self) -> None:
         """The state is kept: the brokers get a copy."""
-        self._reader.keep({at: known.start for at, known in self._progress.partitions.items()})
+        self._reader.keep(
+            {at: partition_read.start for at, partition_read in self._progress.partitions.items()}
+        )
 
     def close(self) -> None:
-        self._held.close()
+        self._stored_changes.close()
         self._reader.close()
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
@@ -107,11 +109,11 @@ class TopicsFeed:
         self._check(spots)
         for at, spot in spots.items():
             yield from self._read(at, spot)
-        yield from self._take(self._sequencer.flush())
+        yield from self._add_all(self._sequencer.flush())
         yield from self._release(self._round - 1 if follow else self._round)
         yield from self._repeats.warnings()
         if not follow:
-            yield from self._left()
+            yield from self._open_notices()
 
     # --- reading
 
@@ -130,27 +132,27 @@ class TopicsFeed:
                 self._progress.ids[topic] = topic_id
 
     def _moved(self, at: Partition, spot: PartitionOffsets) -> bool:
-        known = self._progress.partitions.get(at)
-        return known is None or known.end != spot.high
+        partition_read = self._progress.partitions.get(at)
+        return partition_read is None or partition_read.end != spot.high
 
     def _read(self, at: Partition, spot: PartitionOffsets) -> Iterator[Refused]:
-        known = self._progress.partitions.get(at)
-        if known is None:
-            known = PartitionRead(spot.start(at))
+        partition_read = self._progress.partitions.get(at)
+        if partition_read is None:
+            partition_read = PartitionRead(spot.start(at))
         first = self._round == 1
-        source = self._reader.between(at, known.start if first else known.end, spot.high)
+        source = self._reader.between(at, partition_read.start if first else partition_read.end, spot.high)
         self._named[source.name] = at
-        now = PartitionRead(spot.high) if first else PartitionRead(spot.high, known.open)
-        self._progress.partitions[at] = now
-        yield from self._take(self._sequencer.parse(source), known)
+        grown_read = PartitionRead(spot.high) if first else PartitionRead(spot.high, partition_read.open)
+        self._progress.partitions[at] = grown_read
+        yield from self._add_all(self._sequencer.parse(source), partition_read)
 
-    def _take(
-        self, items: Iterable[SequencedMessage | Refused], known: PartitionRead | None = None
+    def _add_all(
+        self, items: Iterable[SequencedMessage | Refused], partition_read: PartitionRead | None = None
     ) -> Iterator[Refused]:
         for item in items:
             if isinstance(item, Refused):
                 yield item
-            elif known is None or known.is_new(item.number):
+            elif partition_read is None or partition_read.is_new(item.number):
                 yield from self._add(item)
 
     def _add(self, item: SequencedMessage) -> Iterator[Refused]:
@@ -161,7 +163,7 @@ class TopicsFeed:
             yield self._repeats.add(placed.change.table, placed.where, placed.raw)
             return
         transaction, counter = noted
-        self._held.add(transaction.key, placed, size_of(placed), order_key(counter, seq))
+        self._stored_changes.add(transaction.key, placed, size_of(placed), order_key(counter, seq))
         self._progress.partitions[self._named[placed.source]].open.add(placed.number)
 
     # --- handing out
@@ -169,7 +171,7 @@ class TopicsFeed:
     def _release(self, until: int) -> Iterator[Delivery | Refused]:
         """Yield what is complete since that round, by its last change; report what can never be complete."""
         waiting = self._waiting
-        is_full = self._held.size > self._stream.open_bytes
+        is_full = self._stored_changes.size > self._stream.open_bytes
         stuck = waiting.stuck(self._clock() - self._stream.open_time, until, is_full)
         stops = self._stream.open_transactions == "stop"
         blocking = waiting.first(stuck) if stuck and stops else None
@@ -180,15 +182,15 @@ class TopicsFeed:
 
     def _hand_out(self, due: DueTransaction) -> Iterator[Delivery | Refused]:
         transaction = due.transaction
-        taken = self._held.take(transaction.key)
-        changes, contradiction = without_repeats(taken, self._repeats)
-        for placed in taken:
+        stored_changes = self._stored_changes.take(transaction.key)
+        changes, contradiction = without_repeats(stored_changes, self._repeats)
+        for placed in stored_changes:
             self._progress.partitions[self._named[placed.source]].open.remove(placed.number)
         if contradiction or (due.is_stuck and self._stream.open_transactions != "deliver"):
-            yield from refuse_all(taken, contradiction or transaction.reason)
+            yield from refuse_all(stored_changes, contradiction or transaction.reason)
         else:
             yield from self._delivered(due, changes)
-        taken.close()
+        stored_changes.close()
 
     def _delivered(self, due: DueTransaction, changes: StoredItems[Placed]) -> Iterator[Delivery | Refused]:
         transaction = due.transaction
@@ -206,7 +208,7 @@ class TopicsFeed:
             raise Stale
         return self.state
 
-    def _left(self) -> Iterator[Refused]:
+    def _open_notices(self) -> Iterator[Refused]:
         """Yield the transactions that the end of a read leaves to the next."""
         for key, transaction in self._waiting.open.items():
             changes = quantity(transaction.progress.count, "change is", "changes are")

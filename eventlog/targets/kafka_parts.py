@@ -25,7 +25,7 @@ class TopicParts:
 
     last, seconds = None, 1.0  # no file
 
-    def __init__(self, job: Job, kept: TransferState, report: Report) -> None:
+    def __init__(self, job: Job, saved_state: TransferState, report: Report) -> None:
         with extra("kafka", "--kafka"):
             from eventlog.targets.kafka_writing import Sender
             from eventlog.targets.topic_state import read_topic_state
@@ -36,13 +36,13 @@ class TopicParts:
         assert job.target.remember is not None
         self._memory: Any = (
             read_topic_state(job.tables, writing, kafka)
-            if kept.written is None
-            else job.target.remember(writing, kept.written)
+            if saved_state.written is None
+            else job.target.remember(writing, saved_state.written)
         )
         self._writer = MessageWriter(job.tables, replace(writing, memory=self._memory))
         self._sender = Sender(kafka)
-        if kept.written is None:
-            self.keep(kept._replace(written=self.written))
+        if saved_state.written is None:
+            self.keep(saved_state._replace(written=self.written))
 
     @property
     def written(self) -> Any:

@@ -18,7 +18,7 @@ from eventlog.qlik import message_writer
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.message_writer import MessageWriter, WrittenMessage
 from eventlog.qlik.structure import Structure
-from eventlog.sources.kafka import KafkaFault, asked, kafka_fault, opened
+from eventlog.sources.kafka import KafkaFault, call_brokers, kafka_fault, open_client
 from eventlog.sources.kafka_settings import KafkaSettings
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -45,7 +45,7 @@ class Sender:
         self._settings = settings
         self._fault: KafkaError | None = None
         client = settings.client(**_IN_ORDER, partitioner="murmur2_random")
-        self.producer = opened(Producer, client)
+        self.producer = open_client(Producer, client)
 
     def write(self, messages: Iterable[WrittenMessage | Refused]) -> Iterator[Refused]:
         """Hand messages to the client; return those that it refuses."""
@@ -76,10 +76,10 @@ class Sender:
 
     def flush(self) -> None:
         """Waits until the brokers have everything."""
-        left = asked(lambda: self.producer.flush(self._settings.kafka_timeout))
+        unsent_count = call_brokers(lambda: self.producer.flush(self._settings.kafka_timeout))
         self._raise()
-        if left:
-            messages = quantity(left, "message is", "messages are")
+        if unsent_count:
+            messages = quantity(unsent_count, "message is", "messages are")
             raise KafkaFault(f"{messages} not out after {self._settings.kafka_timeout:g} s")
 
     def produce(self, topic: str, value: bytes, key: bytes | None, partition: int = -1) -> None:
@@ -87,11 +87,11 @@ class Sender:
         while True:
             self._raise()
             try:
-                asked(lambda: self.producer.produce(topic, value, key, partition, self._delivered))
-                asked(lambda: self.producer.poll(0))
+                call_brokers(lambda: self.producer.produce(topic, value, key, partition, self._delivered))
+                call_brokers(lambda: self.producer.poll(0))
                 return
             except BufferError:
-                asked(lambda: self.producer.poll(1))
+                call_brokers(lambda: self.producer.poll(1))
 
     def _delivered(self, fault: KafkaError | None, message: Message) -> None:
         self._fault = self._fault or fault
@@ -112,9 +112,11 @@ class Sender:
         """
         deadline = time.monotonic() + self._settings.kafka_timeout
         while True:
-            found = asked(lambda: self.producer.list_topics(topic, timeout=self._settings.kafka_timeout))
-            if found.topics[topic].partitions:
-                return sorted(found.topics[topic].partitions)
+            cluster = call_brokers(
+                lambda: self.producer.list_topics(topic, timeout=self._settings.kafka_timeout)
+            )
+            if cluster.topics[topic].partitions:
+                return sorted(cluster.topics[topic].partitions)
             if time.monotonic() > deadline:
                 raise KafkaFault(f"topic {topic!r} is not there, and the brokers make none")
             time.sleep(0.1)

@@ -76,13 +76,13 @@ class TransferState(NamedTuple):
 def state_of(source_format: str) -> Callable[[Any], TransferState]:
     """Return what reads a state of that format; states of 0.1 held a stream's position alone."""
 
-    def load(found: Any) -> TransferState:
-        if "format" not in found:
-            int(found["restart"]), int(found["delivered"])
-            found = TransferState("gbase", json.dumps(found))._asdict()
-        if found["format"] != source_format:
+    def load(state_fields: Any) -> TransferState:
+        if "format" not in state_fields:
+            int(state_fields["restart"]), int(state_fields["delivered"])
+            state_fields = TransferState("gbase", json.dumps(state_fields))._asdict()
+        if state_fields["format"] != source_format:
             raise ValueError
-        return TransferState(*(found[name] for name in TransferState._fields))
+        return TransferState(*(state_fields[name] for name in TransferState._fields))
 
     return load
 
@@ -107,11 +107,11 @@ class PartWriter(Protocol):
 class InParts:
     """Writes part after part, and keeps the state after each: what is out is known."""
 
-    def __init__(self, parts: PartWriter, kept: TransferState, report: Report) -> None:
+    def __init__(self, parts: PartWriter, saved_state: TransferState, report: Report) -> None:
         self._parts = parts
-        self._kept = kept
+        self._saved_state = saved_state
         self._report = report
-        self._position = kept.position
+        self._position = saved_state.position
 
     def write(self, deliveries: Iterator[Delivery]) -> None:
         """Write all parts. Raise what ended the source once all that came before is kept."""
@@ -119,10 +119,10 @@ class InParts:
         while (first := self._next(deliveries)) is not None:
             with self._parts.part() as write:
                 write(self._of_part(first, deliveries))
-            self._keep()
+            self._save_state()
         if self._fault is not None:
             raise self._fault
-        self._keep()
+        self._save_state()
 
     def _next(self, deliveries: Iterator[Delivery]) -> tuple[Delivery, Iterable[Change]] | None:
         """Return the next delivery that has changes; a delivery without changes sets the position."""
@@ -159,21 +159,23 @@ class InParts:
         if self._fault is not None:  # else the end of the round set it
             self._position = delivery.state
 
-    def _keep(self) -> None:
+    def _save_state(self) -> None:
         parts = self._parts
-        kept = self._kept._replace(position=self._position, part=parts.last, written=parts.written)
-        if kept != self._kept:
-            parts.keep(kept)
-        self._kept = kept
+        saved_state = self._saved_state._replace(
+            position=self._position, part=parts.last, written=parts.written
+        )
+        if saved_state != self._saved_state:
+            parts.keep(saved_state)
+        self._saved_state = saved_state
 
 
 @contextmanager
-def open_parts(job: Job, kept: TransferState, report: Report) -> Iterator[PartWriter]:
+def open_parts(job: Job, saved_state: TransferState, report: Report) -> Iterator[PartWriter]:
     """The parts of a job's output: files of a folder, or additions to one file."""
     target = job.target
-    writer = _Writer(job, report, kept.written)
+    writer = _Writer(job, report, saved_state.written)
     if is_folder(job.output):
-        yield _Folder(job, writer, kept.part)
+        yield _Folder(job, writer, saved_state.part)
         return
     with Output(job.output, target.shape, job.output_container, grows=True) as output:
         yield _Growing(writer, output)

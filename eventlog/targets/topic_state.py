@@ -30,13 +30,13 @@ def read_topic_state(tables: Tables, settings: MessageSettings, kafka: KafkaSett
     topics = {kafka.topic_of(table.schema, table.name) for table in tables} or {kafka.kafka}
     reading = TopicEnds(kafka, settings.encoding)
     try:
-        known = reading.known()
-        published = reading.metadata() if kafka.kafka_metadata_topic in known else ()
+        existing_topics = reading.topic_names()
+        published = reading.metadata() if kafka.kafka_metadata_topic in existing_topics else ()
         reader = MessageReader(tables, replace(settings, published=(*settings.published, *published)))
         last = settings.last_sequence
         for topic in topics:
-            whole = settings.metadata and not kafka.kafka_metadata_topic
-            for source in reading.ends(topic, whole) if topic in known else ():
+            from_beginning = settings.metadata and not kafka.kafka_metadata_topic
+            for source in reading.ends(topic, from_beginning) if topic in existing_topics else ():
                 last = max([last, *_sequences(reader, source)])
     finally:
         reading.close()
@@ -46,16 +46,16 @@ def read_topic_state(tables: Tables, settings: MessageSettings, kafka: KafkaSett
 class TopicEnds(Topics):
     """Reads the ends of topics, and commits nothing."""
 
-    def known(self) -> frozenset[str]:
+    def topic_names(self) -> frozenset[str]:
         """Return the topics that there are."""
         return frozenset(self.all_topics())
 
-    def ends(self, topic: str, whole: bool) -> Iterator[Source[Object]]:
+    def ends(self, topic: str, from_beginning: bool) -> Iterator[Source[Object]]:
         """Yield the last messages of each partition; the first partition as a whole, where that is wanted."""
         for partition in self._partitions(topic):
             low, high = self._watermarks(partition)
-            start = OFFSET_BEGINNING if whole else max(low, high - _TAIL)
-            whole = False
+            start = OFFSET_BEGINNING if from_beginning else max(low, high - _TAIL)
+            from_beginning = False
             if high > low:
                 yield self._source(TopicPartition(topic, partition.partition), start)
 

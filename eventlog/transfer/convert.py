@@ -17,22 +17,15 @@ from eventlog.files.outputs import Output
 from eventlog.files.statefile import read_state, write_state
 from eventlog.fold import Rules
 from eventlog.gbase.address import is_live
-from eventlog.jobs.filters import prepared
+from eventlog.jobs.filters import before_writing
 from eventlog.jobs.job import Job, load_current
 from eventlog.jobs.report import Report
 from eventlog.sequence.delivery import Delivery
 from eventlog.sources.source import ChangeSource
 from eventlog.targets.kafka_parts import TopicParts
-from eventlog.targets.records import (
-    AtPlace,
-    InParts,
-    OneOutput,
-    TransferState,
-    open_parts,
-    state_of,
-)
-from eventlog.transfer.given import all_given
-from eventlog.transfer.loop import ONE_ROUND, ChangeTarget, Going, transfer
+from eventlog.targets.records import AtPlace, InParts, OneOutput, TransferState, open_parts, state_of
+from eventlog.transfer.given import complete_options
+from eventlog.transfer.loop import ONE_ROUND, ChangeTarget, RunLength, transfer
 from eventlog.transfer.opening import is_at_source, open_from_state, open_once
 from eventlog.transfer.places import Opening, place_of
 from eventlog.xds.settings import XdsSettings
@@ -45,33 +38,33 @@ def convert(
     report: Report,
     clock: str,
     advance: Advance = lambda size: None,
-    going: Going = ONE_ROUND,
+    run_length: RunLength = ONE_ROUND,
 ) -> None:
     """Read a source and write a target, as long as the run goes on.
 
     Without a state the output appears only when it is complete.
     """
-    given = all_given(job, clock)
-    if inputs := _log_by_column(job, given):
-        _write_log(job, inputs, given, report, advance)
+    options = complete_options(job, clock)
+    if inputs := _log_by_column(job, options):
+        _write_log(job, inputs, options, report, advance)
         return
     with ExitStack() as stack:
         current = stack.enter_context(load_current(job))
         source: ChangeSource
         target: ChangeTarget
-        if reads_on(job, going.follow):
-            source, target = _open_with_state(replace(job, given=given), going.follow, report, stack)
+        if reads_on(job, run_length.follow):
+            source, target = _open_with_state(replace(job, options=options), run_length.follow, report, stack)
         else:
-            source = open_once(job, given, current, report, advance)
+            source = open_once(job, options, current, report, advance)
             stack.callback(source.close)
-            target = _whole_target(replace(job, given=given), report)
-        prepare = prepared(job, source.tables or job.tables, report, current)
+            target = _whole_target(replace(job, options=options), report)
+        prepare = before_writing(job, source.tables or job.tables, report, current)
         transfer(
             source,
             target,
             prepare,
             report,
-            going,
+            run_length,
             interval=job.poll_interval,
             copy=job.place if job.state is not None else "",
         )
@@ -86,27 +79,29 @@ def _open_with_state(
     job: Job, follow: bool, report: Report, stack: ExitStack
 ) -> tuple[ChangeSource, ChangeTarget]:
     """Return the source of a job, read on from its state, and the parts to which it goes."""
-    kept = TransferState(job.source_format)
+    saved_state = TransferState(job.source_format)
     if job.state is not None:
-        kept = read_state(job.state, state_of(job.source_format), kept)
+        saved_state = read_state(job.state, state_of(job.source_format), saved_state)
     if job.place == "kafka" and place_of(job.source_format, "kafka").read is None:
         if place_of(job.target_format, "kafka").write is None:
             raise Misuse(f"--kafka is no place for {job.source_format} or {job.target_format}")
-        source = _source(job, kept, follow, report, stack)
-        return source, InParts(TopicParts(job, kept, report), kept, report)
+        source = _source(job, saved_state, follow, report, stack)
+        return source, InParts(TopicParts(job, saved_state, report), saved_state, report)
     if place_of(job.target_format, job.place).write and not is_at_source(job):
         raise Misuse(f"--state: write to files or to --kafka, not to --{job.place}")
-    source = _source(job, kept, follow, report, stack)
+    source = _source(job, saved_state, follow, report, stack)
     job = replace(job, tables=source.tables or job.tables)
-    parts = stack.enter_context(open_parts(job, kept, report))
-    if job.state is not None and kept.part != parts.last:
-        kept = kept._replace(part=parts.last)
-        write_state(job.state, kept._asdict())
-    return source, InParts(parts, kept, report)
+    parts = stack.enter_context(open_parts(job, saved_state, report))
+    if job.state is not None and saved_state.part != parts.last:
+        saved_state = saved_state._replace(part=parts.last)
+        write_state(job.state, saved_state._asdict())
+    return source, InParts(parts, saved_state, report)
 
 
-def _source(job: Job, kept: TransferState, follow: bool, report: Report, stack: ExitStack) -> ChangeSource:
-    source = open_from_state(Opening(job, kept.position, report, follow))
+def _source(
+    job: Job, saved_state: TransferState, follow: bool, report: Report, stack: ExitStack
+) -> ChangeSource:
+    source = open_from_state(Opening(job, saved_state.position, report, follow))
     if source is None:
         raise Misuse(f"--follow and --state: {job.source_format} there has no positions to continue from")
     stack.callback(source.close)
@@ -124,19 +119,19 @@ def _whole_target(job: Job, report: Report) -> ChangeTarget:
     return OneOutput(job, report)
 
 
-def write_changes(job: Job, changes: Iterable[Change], report: Report, given: Mapping[str, Any]) -> None:
+def write_changes(job: Job, changes: Iterable[Change], report: Report, options: Mapping[str, Any]) -> None:
     """Write changes to the output of a job."""
-    OneOutput(replace(job, given=given), report).write(iter([Delivery(changes)]))
+    OneOutput(replace(job, options=options), report).write(iter([Delivery(changes)]))
 
 
 # --- a log, by column
 
 
-def _log_by_column(job: Job, given: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _log_by_column(job: Job, options: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the files of a log and their containers, if they become documents and can be read by column."""
     if not job.source.folded or job.target_format != "xds":
         return []
-    if job.place or given.get("handle_future_events") or "-" in job.inputs:
+    if job.place or options.get("handle_future_events") or "-" in job.inputs:
         return []
     if any(map(job.limits.csv_layout, job.inputs)):
         return []
@@ -153,15 +148,15 @@ def _are_small(names: Sequence[str]) -> bool:
 
 
 def _write_log(
-    job: Job, inputs: Sequence[tuple[str, str]], given: Mapping[str, Any], report: Report, advance: Advance
+    job: Job, inputs: Sequence[tuple[str, str]], options: Mapping[str, Any], report: Report, advance: Advance
 ) -> None:
     """Write the documents of a log, read by column."""
     from eventlog.log_files.by_column import BulkPickup  # Arrow takes a while to load
 
     check_inputs(job.inputs)
-    rules, writing = settings.build(Rules, given), settings.build(XdsSettings, given)
+    rules, writing = settings.build(Rules, options), settings.build(XdsSettings, options)
     with load_current(job) as current:
-        pickup = BulkPickup(job.tables, rules, writing, current, given["now"], report.refuse, job.limits)
+        pickup = BulkPickup(job.tables, rules, writing, current, options["now"], report.refuse, job.limits)
         with Output(job.output, Shape.BYTES, job.output_container) as output:
             for record in report.good(pickup.documents(inputs, advance)):
                 output.write(record)

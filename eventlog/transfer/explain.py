@@ -15,7 +15,7 @@ from eventlog.jobs.report import Report
 from eventlog.log_files.by_row import Tell
 from eventlog.sequence.ordered import SEQUENCERS, ordered
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.transfer.given import all_given
+from eventlog.transfer.given import complete_options
 from eventlog.transfer.once import pick_up
 
 
@@ -33,18 +33,18 @@ def placed(job: Job, clock: str) -> Iterator[Placed | Refused]:
 
     Yield Refused for each record that is left out, and for each warning.
     """
-    source, given = job.source, all_given(job, clock)
-    reading: Any = settings.build(source.settings, given)
+    source, options = job.source, complete_options(job, clock)
+    reading: Any = settings.build(source.settings, options)
     refused: list[Refused] = []
 
     def opened() -> Iterator[Source[Any]]:
-        for one in open_sources(job.inputs, source.shape, job.container, limits=job.limits):
-            if isinstance(one, Refused):
-                refused.append(one)
+        for source_or_refused in open_sources(job.inputs, source.shape, job.container, limits=job.limits):
+            if isinstance(source_or_refused, Refused):
+                refused.append(source_or_refused)
             else:
-                yield one
+                yield source_or_refused
 
-    if settings.build(StreamSettings, given).order == "as-is":
+    if settings.build(StreamSettings, options).order == "as-is":
         read = source.read(opened(), job.tables, reading)
         items: Iterator[Placed | Refused] = (
             item if isinstance(item, Refused) else Placed(item, "") for item in read

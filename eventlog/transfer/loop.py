@@ -30,7 +30,7 @@ def sleep(seconds: float) -> bool:
     return True
 
 
-class Going(NamedTuple):
+class RunLength(NamedTuple):
     """The length of a run: one round, or as long as the source grows."""
 
     follow: bool = False
@@ -38,7 +38,7 @@ class Going(NamedTuple):
     stop: Callable[[], bool] = bool  # once it is true, the run ends after the delivery that it has
 
 
-ONE_ROUND = Going()
+ONE_ROUND = RunLength()
 
 
 def transfer(
@@ -46,7 +46,7 @@ def transfer(
     target: ChangeTarget,
     prepare: Prepare,
     report: Report,
-    going: Going = ONE_ROUND,
+    run_length: RunLength = ONE_ROUND,
     *,
     interval: float = POLL_INTERVAL,
     copy: str = "",
@@ -57,10 +57,10 @@ def transfer(
     """
     warned = False
     while True:
-        target.write(_round(source, prepare, report, going))
+        target.write(_round(source, prepare, report, run_length))
         report.flush()
         try:
-            source.kept()
+            source.commit()
         except NotCopied as fault:
             if not copy:
                 raise
@@ -68,19 +68,21 @@ def transfer(
                 report.refuse(Refused(copy, str(fault), fault=False))
             warned = True
         if (
-            not going.follow
+            not run_length.follow
             or source.ended
-            or going.stop()
-            or not going.wait(0 if source.waits else interval)
+            or run_length.stop()
+            or not run_length.wait(0 if source.blocks else interval)
         ):
             return
 
 
-def _round(source: ChangeSource, prepare: Prepare, report: Report, going: Going) -> Iterator[Delivery]:
+def _round(
+    source: ChangeSource, prepare: Prepare, report: Report, run_length: RunLength
+) -> Iterator[Delivery]:
     """Yield the deliveries of one round, and after them how far the source is."""
-    for delivery in report.good(source.round(going.follow)):
+    for delivery in report.good(source.round(run_length.follow)):
         delivery.changes = prepare(delivery.changes)
         yield delivery
-        if going.stop():
+        if run_length.stop():
             break
     yield Delivery((), lambda: source.state)

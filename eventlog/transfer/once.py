@@ -12,7 +12,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Format, Source
 from eventlog.files.inputs import Advance, open_sources
 from eventlog.fold import Rules
-from eventlog.jobs.filters import allowed
+from eventlog.jobs.filters import publishable
 from eventlog.jobs.job import Job, only_stream
 from eventlog.jobs.report import Report
 from eventlog.log_files.by_row import Pickup, Tell
@@ -23,14 +23,14 @@ from eventlog.sequence.ordered import COMMITS
 from eventlog.sequence.stream_settings import StreamSettings
 
 
-class OneReading:
-    """A source that is read once; `together` hands out whole transactions, else all of it is one delivery."""
+class SingleReading:
+    """A source that is read once: one delivery, or many, if whole transactions are asked for."""
 
-    waits, ended, state, tables = False, True, None, None
+    blocks, ended, state, tables = False, True, None, None
 
-    def __init__(self, changes: Iterable[Change], together: bool) -> None:
+    def __init__(self, changes: Iterable[Change], whole_transactions: bool) -> None:
         self._changes = changes
-        self._together = together
+        self._together = whole_transactions
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """Return all that is there."""
@@ -39,7 +39,7 @@ class OneReading:
         else:
             yield Delivery(self._changes)
 
-    def kept(self) -> None:
+    def commit(self) -> None:
         """Do nothing, because a file does not keep how far it was read."""
 
     def close(self) -> None:
@@ -47,11 +47,11 @@ class OneReading:
 
 
 def changes_in_files(
-    job: Job, given: Mapping[str, Any], current: CurrentFiles, report: Report, advance: Advance
+    job: Job, options: Mapping[str, Any], current: CurrentFiles, report: Report, advance: Advance
 ) -> Iterator[Change]:
     """Yield the changes of a job's files; the report gets refused records."""
     opened = open_sources(job.inputs, job.source.shape, job.container, advance, job.limits)
-    return read_changes(job, job.source, report.good(opened), current, report, given)
+    return read_changes(job, job.source, report.good(opened), current, report, options)
 
 
 def read_changes(
@@ -60,38 +60,38 @@ def read_changes(
     sources: Iterable[Source[Any]],
     current: CurrentFiles,
     report: Report,
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> Iterator[Change]:
     """Yield the changes of the sources: folded where they are log rows, else as the format reads them."""
     if source.folded:
-        for event in pick_up(job, current, report, given["now"]).events(sources):
+        for event in pick_up(job, current, report, options["now"]).events(sources):
             yield event.change
     else:
-        reading: Any = settings.build(source.settings, given)
-        stream = settings.build(StreamSettings, given)
+        reading: Any = settings.build(source.settings, options)
+        stream = settings.build(StreamSettings, options)
         if source.name in COMMITS and stream.order == "sequence":
             only_stream(job, job.inputs)
         yield from report.good(ordered.read_changes(source, job.tables, reading, stream, sources))
 
 
-def leaving_changes(
+def published_changes(
     job: Job,
     source: Format,
     sources: Iterable[Source[Any]],
     current: CurrentFiles,
     report: Report,
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> Iterator[Change]:
     """Yield the changes of the sources without the columns that may not leave."""
-    changes = read_changes(job, source, sources, current, report, given)
-    return changes if source.folded else report.good(allowed(changes, job.tables))
+    changes = read_changes(job, source, sources, current, report, options)
+    return changes if source.folded else report.good(publishable(changes, job.tables))
 
 
 def pick_up(
-    job: Job, current: CurrentFiles, report: Report, clock: str, tell: Tell = lambda found, outcome: None
+    job: Job, current: CurrentFiles, report: Report, clock: str, tell: Tell = lambda entry, outcome: None
 ) -> Pickup:
     """Return the pick-up of a job's log rows."""
-    rules = settings.build(Rules, job.given)
-    now = job.given.get("now")
-    given_now = None if now is None else read_event_time(now)
-    return Pickup(job.tables, rules, current, clock, given_now, report.refuse, tell)
+    rules = settings.build(Rules, job.options)
+    now = job.options.get("now")
+    current_time = None if now is None else read_event_time(now)
+    return Pickup(job.tables, rules, current, clock, current_time, report.refuse, tell)

@@ -17,26 +17,26 @@ from eventlog.log_files.current import CurrentFiles
 from eventlog.sequence.delivery import Delivery
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.source import ChangeSource
-from eventlog.transfer.given import all_given
-from eventlog.transfer.once import OneReading, changes_in_files
+from eventlog.transfer.given import complete_options
+from eventlog.transfer.once import SingleReading, changes_in_files
 from eventlog.transfer.places import Opening, Read, place_of
 
 
 def open_once(
     job: Job,
-    given: dict[str, Any],
+    options: dict[str, Any],
     current: CurrentFiles,
     report: Report,
     advance: Advance,
     *,
-    together: bool = False,
+    whole_transactions: bool = False,
 ) -> ChangeSource:
-    """Return the source of a job, to be read once; `together` hands out whole transactions of files."""
+    """Return the source of a job, to be read once; files may be divided into whole transactions."""
     if is_at_source(job):
-        source = open_from_state(Opening(replace(job, given=given), None, report, once=True))
+        source = open_from_state(Opening(replace(job, options=options), None, report, once=True))
         assert source is not None
         return source
-    return OneReading(changes_in_files(job, given, current, report, advance), together)
+    return SingleReading(changes_in_files(job, options, current, report, advance), whole_transactions)
 
 
 def is_at_source(job: Job) -> bool:
@@ -70,16 +70,16 @@ def deliveries(job: Job, state: str | None = None, clock: str = "") -> Iterator[
     A source without positions accepts no state, and the state of its deliveries is None.
     """
     clock = clock or dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
-    given = all_given(job, clock)
+    options = complete_options(job, clock)
     refused: list[Refused] = []
     report = Report(refused.append)
     with ExitStack() as stack:
-        source = open_from_state(Opening(replace(job, given=given), state, report))
+        source = open_from_state(Opening(replace(job, options=options), state, report))
         if source is None:
             if state is not None:
                 raise Misuse(f"{job.source_format} has no positions: it cannot be read on from a state")
             current = stack.enter_context(load_current(job))
-            source = open_once(job, given, current, report, lambda size: None, together=True)
+            source = open_once(job, options, current, report, lambda size: None, whole_transactions=True)
         stack.callback(source.close)
         for item in source.round():
             yield from refused

@@ -74,8 +74,8 @@ def _write_topics(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
         from eventlog.targets.topic_state import read_topic_state
 
     writing, kafka = job.settings(job.target.settings), job.settings(KafkaSettings)
-    known = replace(writing, memory=read_topic_state(job.tables, writing, kafka))
-    return publish(changes, job.tables, known, kafka)
+    settings_with_memory = replace(writing, memory=read_topic_state(job.tables, writing, kafka))
+    return publish(changes, job.tables, settings_with_memory, kafka)
 
 
 def _read_change_tables(opening: Opening) -> ChangeSource:
@@ -105,8 +105,8 @@ def _write_change_tables(changes: Iterable[Change], job: Job) -> Iterator[Refuse
     writing = job.settings(job.target.settings)
     names = [change_tables.name_of(table.schema, table.name, writing) for table in job.tables]
     last = change_tables.last_sequence(engine, names, writing.header_prefix)
-    given = {"last_sequence": last} | dict(job.given)
-    return change_tables.write(changes, job.tables, settings.build(job.target.settings, given), engine)
+    options = {"last_sequence": last} | dict(job.options)
+    return change_tables.write(changes, job.tables, settings.build(job.target.settings, options), engine)
 
 
 def _read_queue(opening: Opening) -> ChangeSource:
@@ -131,7 +131,7 @@ def _capture(opening: Opening) -> ChangeSource:
     url = str(job.url)
     if not is_live(url):
         raise Misuse(f"{url.partition('://')[0]} is no server whose changes are captured")
-    return CaptureFeed(url, job.names, job.tables, job.given, opening.state, opening.report)
+    return CaptureFeed(url, job.names, job.tables, job.options, opening.state, opening.report)
 
 
 def _read_files(opening: Opening) -> ChangeSource:

@@ -27,7 +27,7 @@ from eventlog.core.tables import Table
 from eventlog.fold import Rules
 from eventlog.jobs.job import Job
 from eventlog.log_files.current import keyed
-from eventlog.transfer.given import all_given
+from eventlog.transfer.given import complete_options
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows
 from eventlog_spark.current_rows import current_rows
@@ -70,7 +70,7 @@ class Backlog:
     @property
     def given(self) -> dict[str, Any]:
         """The settings of source and target."""
-        return all_given(self.job, self.clock)
+        return complete_options(self.job, self.clock)
 
     @property
     def xds(self) -> XdsSettings:
@@ -91,10 +91,10 @@ class Backlog:
 
     def reading(self, answerable: Sequence[Table]) -> LogReading:
         """Return the rules by which rows of a log are read."""
-        now = self.job.given.get("now")
+        now = self.job.options.get("now")
         return LogReading(
             self.job.tables,
-            settings.build(Rules, self.job.given),
+            settings.build(Rules, self.job.options),
             read_event_time(self.clock),
             None if now is None else read_event_time(now),
             frozenset(answerable),

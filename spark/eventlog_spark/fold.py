@@ -14,7 +14,7 @@ from eventlog.columnar.templates import OPS
 from eventlog.columnar.vectors import Flags, Ints, codes, flags, numbers, spread
 from eventlog.core.tables import Table
 from eventlog.fold import Answer, CurrentRow, Fate, QueryKey
-from eventlog.log_files.by_column.object_spool import MOST, ObjectTooLarge
+from eventlog.log_files.by_column.object_spool import MAX_SHARE_BYTES, ObjectTooLarge
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog_spark.batches import narrowed
 from eventlog_spark.current_rows import asked
@@ -70,7 +70,7 @@ def whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             pending = []
         pending.append(batch.slice(begin))
         size = sum(part.nbytes for part in pending)
-        if size > MOST:
+        if size > MAX_SHARE_BYTES:
             raise ObjectTooLarge(sum(part.num_rows for part in pending), size)
     if pending:
         yield pa.concat_batches(pending)

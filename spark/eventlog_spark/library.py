@@ -20,7 +20,7 @@ from eventlog.core.formats import Shape
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.formats import format_named
-from eventlog.library import clock_of, read_given
+from eventlog.library import clock_of, parse_settings
 from eventlog.log import LogSettings
 from eventlog.log_files.current import keyed
 from eventlog.xds.settings import XdsSettings
@@ -44,7 +44,7 @@ def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **give
     A row that takes no part has its `fate`. A row that cannot be understood has the reason in `refused`, and
     its `record`. `unique` means that each row has a record_id of its own, which saves a shuffle.
     """
-    reading = reading_of(read_given(given, Rules, LogSettings), tables or Tables())
+    reading = reading_of(parse_settings(given, Rules, LogSettings), tables or Tables())
     read = log_rows.log_rows(rows, reading)
     read = read if unique else log_rows.once(read)
     refused = f.col("kind") == UNREADABLE
@@ -106,7 +106,7 @@ def documents(
     """
     if "batch_size" in given:
         raise Misuse("batch_size: a document has one event here")
-    found = read_given(given, Rules, LogSettings, XdsSettings)
+    found = parse_settings(given, Rules, LogSettings, XdsSettings)
     form = Documents(tables, settings.build(XdsSettings, found))
     return _folded(rows, tables, current or {}, unique, partitions, found, form)
 
@@ -132,7 +132,7 @@ def changes(
     if source not in _SOURCES:
         raise Misuse(f"unknown source {source!r}; known are {', '.join(_SOURCES)}")
     form_of = format_named(source)
-    found = read_given(given, Rules, form_of.settings)
+    found = parse_settings(given, Rules, form_of.settings)
     tables = tables or Tables()
     form = Changes.of(tables, typed)
     if form_of.folded:

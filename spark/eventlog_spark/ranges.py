@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.core.change import Change
 from eventlog.core.tables import Tables
-from eventlog.jobs.filters import allowed
+from eventlog.jobs.filters import publishable
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
@@ -62,7 +62,7 @@ class RangeJoin:
     def changes(self, batches: Iterable[pa.RecordBatch], good: Good) -> Iterator[Change]:
         """Yield the changes of a range, in their order."""
         joined = self.sequencer.joined(good(self.records(batches)))
-        return good(allowed(self._of_transactions(joined, good), self.tables))
+        return good(publishable(self._of_transactions(joined, good), self.tables))
 
     def _of_transactions(self, joined: Iterable[Any], good: Good) -> Iterator[Change]:
         if not self.whole:

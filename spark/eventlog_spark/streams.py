@@ -14,7 +14,7 @@ from eventlog.core.errors import InvalidTables, Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Table
 from eventlog.formats import format_named
-from eventlog.jobs.filters import allowed, expand_truncates
+from eventlog.jobs.filters import expand_truncates, publishable
 from eventlog.jobs.job import Job, load_current
 from eventlog.log_files.current import read_current
 from eventlog.neutral import dumps
@@ -106,7 +106,7 @@ class Convert:
 
     def _changes(self, number: int, sources: Sources, good: Any) -> Iterator[Change]:
         job = self.job
-        changes = good(allowed(self._placed(number, self._read(good(sources), good)), job.tables))
+        changes = good(publishable(self._placed(number, self._read(good(sources), good)), job.tables))
         if not job.expand_truncate:
             yield from changes
             return

@@ -261,7 +261,7 @@ def test_columns_that_no_stream_carries_are_left_and_said() -> None:
         (5, "two words", 2, 4, None),
     ]
     session = capture(world, names=("own.t1",))
-    assert [column for _, column in session.left] == ["photo", "note", "two words"]
+    assert [column for _, column in session.uncarried_columns] == ["photo", "note", "two words"]
     changes_of(session)
 
 

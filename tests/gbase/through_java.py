@@ -71,13 +71,10 @@ def main(jar: str) -> None:
         getResultSet=lambda: Result([row]),
         close=lambda: None,
     )
-    connection = Named(
-        prepareStatement=lambda text: statement,
-        commit=fail,
-    )
+    connection = Named(prepareStatement=lambda text: statement, commit=fail)
     transport = object.__new__(jdbc.Jdbc)
     transport._jpype, transport._password = jpype, "geheim"
-    link = jdbc._Connection(connection, transport._asked)
+    link = jdbc._Connection(connection, transport._call_driver)
     cursor = link.cursor()
     cursor.execute("execute function f(?, ?, ?)", ("a", 1, 1 << 40))
     print(bound)

@@ -123,7 +123,7 @@ def read_topics(
     with closing(feed):
         found = handed_out(feed)
         if commit:
-            feed.kept()
+            feed.commit()
         return found
 
 

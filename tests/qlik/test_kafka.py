@@ -21,7 +21,7 @@ from eventlog.sources.kafka import KafkaFault, Topics
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.targets.kafka_writing import publish
 from eventlog.transfer.convert import convert
-from eventlog.transfer.loop import Going
+from eventlog.transfer.loop import RunLength
 from tests.brokers import own_name
 from tests.qlik.helpers import NONE, as_text, read_topics, seq
 
@@ -198,7 +198,9 @@ def test_a_topic_is_read_on_from_a_state_and_followed(kafka: KafkaSettings, tmp_
 
     names = ("kafka", "kafka_brokers", "kafka_group", "kafka_options")
     given = {name: getattr(kafka, name) for name in names} | {"kafka_timeout": 2.0}
-    job = Job("qlik-message", "changes", output=f"{tmp_path / 'out'}/", state=tmp_path / "state", given=given)
+    job = Job(
+        "qlik-message", "changes", output=f"{tmp_path / 'out'}/", state=tmp_path / "state", options=given
+    )
     said: list[str] = []
     report = Report(lambda refused: said.append(refused.reason))
     send([counted(1, "A", 1, True), counted(2, "B", 1, False)], kafka, metadata=False)
@@ -213,7 +215,7 @@ def test_a_topic_is_read_on_from_a_state_and_followed(kafka: KafkaSettings, tmp_
         send(more.pop(0), kafka, metadata=False)
         return True
 
-    convert(job, report, "2025-01-01 00:00:00", going=Going(True, wait))
+    convert(job, report, "2025-01-01 00:00:00", run_length=RunLength(True, wait))
     assert out(tmp_path) == [1, 2, 3]
     convert(job, report, "2025-01-01 00:00:00")
     assert out(tmp_path) == [1, 2, 3]
@@ -254,7 +256,7 @@ def convert_into(
     names = ("kafka", "kafka_brokers", "kafka_group", "kafka_metadata_topic", "kafka_options", "kafka_topics")
     settings = {name: getattr(kafka, name) for name in names} | given
     tables = tablesfile.read(known)
-    made = Job("changes", "qlik-message", (str(source),), "-", tables=tables, given=settings)
+    made = Job("changes", "qlik-message", (str(source),), "-", tables=tables, options=settings)
     heard: list[Refused] = []
     convert(made, Report(heard.append), "2024-01-01 10:00:00")
     assert heard == []

@@ -30,7 +30,7 @@ from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
 from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.schema_registry import RegistryFault
-from eventlog.transfer.given import connected
+from eventlog.transfer.given import service_options
 from tests.certificates import certificate
 from tests.commands import Shell
 from tests.qlik.helpers import NONE, read_messages, seq
@@ -163,7 +163,7 @@ def registry(context: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[
 
 
 def ask(**given: Any) -> str:
-    return str(connected(given)["schema_of"](1))
+    return str(service_options(given)["schema_of"](1))
 
 
 def test_a_registry_is_reported_who_asks(tmp_path: Path) -> None:

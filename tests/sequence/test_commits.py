@@ -26,7 +26,7 @@ from eventlog.linter.columns import DISPATCH
 from eventlog.sequence.delivery import Delivery
 from eventlog.targets import records
 from eventlog.transfer.convert import convert
-from eventlog.transfer.loop import Going
+from eventlog.transfer.loop import RunLength
 from eventlog.transfer.opening import deliveries
 from tests.databases import Database
 from tests.gbase.helpers import T1, StreamBuilder
@@ -100,7 +100,7 @@ def test_a_run_reads_one_stream(tmp_path: Path) -> None:
     for refused in (lambda: _converted(both), lambda: list(found(both))):
         with pytest.raises(Misuse, match="a run reads one stream, and there are 2"):
             refused()
-    assert len(_converted(replace(both, given={"order": "as-is"}))) == 2
+    assert len(_converted(replace(both, options={"order": "as-is"}))) == 2
 
 
 def _converted(one: Job, tell: Callable[[Refused], None] = lambda refused: None) -> list[Any]:
@@ -143,11 +143,11 @@ def test_since_is_the_number_of_a_commit(tmp_path: Path) -> None:
     (tmp_path / "one.bin").write_bytes(capture([[1], [2], [3]], random.Random(1)))
     both = job(tmp_path, "one.bin")
     commits = [change["extra"]["commit"] for change in _converted(both)]
-    behind = replace(both, given={"since": str(commits[0])})
+    behind = replace(both, options={"since": str(commits[0])})
     assert len(_converted(behind)) == 2
     assert len(list(found(behind))) == 2
     with pytest.raises(Misuse, match="the number of a commit"):
-        list(found(replace(both, given={"since": "x"})))
+        list(found(replace(both, options={"since": "x"})))
 
 
 @pytest.mark.parametrize("state", ["", "7", '{"stream": "one.bin"}', '{"tasks": {}}'])
@@ -167,8 +167,8 @@ def test_a_capture_that_the_state_does_not_know_tells_nothing_twice(tmp_path: Pa
     with pytest.raises(EventlogError, match=r"again.bin: it is not in the state.* --since"):
         list(found(again, state))
     last = json.loads(state or "")["last"][0]
-    assert list(found(replace(again, given={"since": str(last)}), state)) == []
-    assert len(list(found(replace(again, given={"since": "0"}), state))) == 3
+    assert list(found(replace(again, options={"since": str(last)}), state)) == []
+    assert len(list(found(replace(again, options={"since": "0"}), state))) == 3
 
 
 def test_a_capture_that_goes_on_after_another_is_read_whole(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_capture_that_is_followed_is_written_in_parts(tmp_path: Path) -> None:
             return True
         return False
 
-    convert(one, Report(lambda refused: None), CLOCK, going=Going(True, grow))
+    convert(one, Report(lambda refused: None), CLOCK, run_length=RunLength(True, grow))
     convert(one, Report(lambda refused: None), CLOCK)
     texts = [path.read_text() for path in sorted((tmp_path / "out").glob("part-*"))]
     values = [json.loads(line)["fields"][0]["after"] for text in texts for line in text.splitlines()]
@@ -250,7 +250,7 @@ def test_a_pipe_that_is_followed_ends_with_its_writer(tmp_path: Path) -> None:
         writer.join(0.1)
         return next(waits) < 600
 
-    convert(job(tmp_path, "a"), Report(lambda refused: None), CLOCK, going=Going(True, wait))
+    convert(job(tmp_path, "a"), Report(lambda refused: None), CLOCK, run_length=RunLength(True, wait))
     writer.join()
     assert next(waits) < 600, "it went on waiting"
     texts = [path.read_text() for path in sorted((tmp_path / "out").glob("part-*"))]
@@ -262,7 +262,9 @@ def test_a_session_that_is_over_ends_it_behind_what_came_before(tmp_path: Path) 
     (tmp_path / "a").write_bytes(built.say(Error(1, -83790)).data)
     said: list[Refused] = []
     with pytest.raises(SessionOver, match=r"-83790.*flags 1"):
-        convert(job(tmp_path, "a"), Report(said.append), CLOCK, going=Going(True, lambda seconds: True))
+        convert(
+            job(tmp_path, "a"), Report(said.append), CLOCK, run_length=RunLength(True, lambda seconds: True)
+        )
     (part,) = (tmp_path / "out").glob("part-*")
     assert part.read_text().count("\n") == 1
     assert any("-83790" in refused.reason for refused in said)

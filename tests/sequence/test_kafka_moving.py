@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.sources.kafka import KafkaFault, asked
+from eventlog.sources.kafka import KafkaFault, call_brokers
 from tests.publisher.brokers import FORBIDDEN, LIST_OFFSETS, NOT_LEADER, cluster
 
 pytestmark = pytest.mark.quick
@@ -17,8 +17,8 @@ def test_a_partition_that_moves_is_asked_for_its_ends_again() -> None:
         consumer = confluent_kafka.Consumer({"bootstrap.servers": brokers.address, "group.id": "x"})
         partition = confluent_kafka.TopicPartition("eventlog", 0)
         brokers.refuse(*[NOT_LEADER] * 8, request=LIST_OFFSETS)
-        assert asked(lambda: consumer.get_watermark_offsets(partition, 10)) == (0, 0)
+        assert call_brokers(lambda: consumer.get_watermark_offsets(partition, 10)) == (0, 0)
         brokers.refuse(*[FORBIDDEN] * 8, request=LIST_OFFSETS)
         with pytest.raises(KafkaFault):
-            asked(lambda: consumer.get_watermark_offsets(partition, 10))
+            call_brokers(lambda: consumer.get_watermark_offsets(partition, 10))
         consumer.close()

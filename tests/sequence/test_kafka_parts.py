@@ -52,7 +52,7 @@ def given(brokers: str) -> dict[str, Any]:
 
 
 def job(folder: Path, given: dict[str, Any], inputs: list[str]) -> Job:
-    return Job("qlik-table", "qlik-message", tuple(inputs), given=given, state=folder / "state")
+    return Job("qlik-table", "qlik-message", tuple(inputs), options=given, state=folder / "state")
 
 
 def run(one: Job) -> list[Refused]:
@@ -113,7 +113,7 @@ def test_a_live_capture_goes_on_in_a_topic_over_runs(
     world = World(("shop:own.t1",), 5, steps=0)
     monkeypatch.setitem(capture_feed.TRANSPORTS, "informix", lambda address, settings: world)
     address = "informix://cdc@localhost:9088/shop?server=ol1"
-    one = Job("gbase", "qlik-message", ("own.t1",), url=address, given=given, state=tmp_path / "state")
+    one = Job("gbase", "qlik-message", ("own.t1",), url=address, options=given, state=tmp_path / "state")
     for key in (1, 2, 3):
         transaction = world.begin()
         world.change(transaction, key=key)

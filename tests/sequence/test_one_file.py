@@ -33,7 +33,7 @@ def keys(folder: Path, source: str, name: str, **given: str) -> tuple[list[str],
     said: list[Refused] = []
     out = folder / "reported.jsonl"
     read = Job(
-        source, "changes", (str(folder / name),), str(out), tables=USR, given={"table": "usr", **given}
+        source, "changes", (str(folder / name),), str(out), tables=USR, options={"table": "usr", **given}
     )
     convert_job(read, Report(said.append), CLOCK)
     return [

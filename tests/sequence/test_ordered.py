@@ -290,6 +290,6 @@ def test_order_as_is_keeps_the_order_of_the_source(tmp_path: Path) -> None:
 def test_order_as_is_is_misuse_beside_transactions(tmp_path: Path) -> None:
     (tmp_path / "m.jsonl").write_text("")
     job = Job("qlik-message", "changes", (str(tmp_path / "m.jsonl"),), str(tmp_path / "out.jsonl"))
-    wrong = replace(job, given={"order": "as-is", "whole_transactions": True})
+    wrong = replace(job, options={"order": "as-is", "whole_transactions": True})
     with pytest.raises(Misuse, match="needs --order sequence"):
         convert(wrong, Report(lambda refused: None), CLOCK)

@@ -25,7 +25,7 @@ from eventlog.sources.kafka_settings import KafkaSettings
 from eventlog.sources.source import NotCopied
 from eventlog.targets.kafka_writing import publish
 from eventlog.transfer.convert import convert
-from eventlog.transfer.loop import Going
+from eventlog.transfer.loop import RunLength
 from tests.brokers import ADDRESS, JARS, OwnBroker, own_name, settle
 from tests.qlik.helpers import NONE, read_topics
 from tests.qlik.test_broker import insert
@@ -72,7 +72,7 @@ class Topic:
         }
         output = f"{self.folder / 'out'}/"
         state = self.folder / "state"
-        return Job("qlik-message", "changes", output=output, given=kafka | given, state=state)
+        return Job("qlik-message", "changes", output=output, options=kafka | given, state=state)
 
     def read(self, **given: Any) -> list[str]:
         """Read on from the state, and return the reports."""
@@ -141,7 +141,9 @@ def test_a_partition_that_is_empty_for_ever_holds_nothing_up(tmp_path: Path) -> 
             return True
         return False
 
-    convert(topic.job(poll_interval=0.1), Report(lambda refused: None), CLOCK, going=Going(True, wait))
+    convert(
+        topic.job(poll_interval=0.1), Report(lambda refused: None), CLOCK, run_length=RunLength(True, wait)
+    )
     assert topic.out() == [1, 2]
 
 
@@ -178,7 +180,12 @@ def test_a_topic_that_is_made_anew_while_it_is_followed_is_an_error(tmp_path: Pa
         return rounds < 4
 
     with pytest.raises(TopicChanged, match="was created again"):
-        convert(topic.job(poll_interval=0.1), Report(lambda refused: None), CLOCK, going=Going(True, wait))
+        convert(
+            topic.job(poll_interval=0.1),
+            Report(lambda refused: None),
+            CLOCK,
+            run_length=RunLength(True, wait),
+        )
     assert topic.out() == [1, 2, 3, 4, 5, 6]
 
 
@@ -200,7 +207,12 @@ def test_retention_past_a_topic_that_is_followed_is_an_error(tmp_path: Path) -> 
         return rounds < 4
 
     with pytest.raises(TopicChanged, match=r"\[0\] begins at offset 2: what is wanted from 1 on is gone"):
-        convert(topic.job(poll_interval=0.1), Report(lambda refused: None), CLOCK, going=Going(True, wait))
+        convert(
+            topic.job(poll_interval=0.1),
+            Report(lambda refused: None),
+            CLOCK,
+            run_length=RunLength(True, wait),
+        )
     assert topic.out() == [1, 2, 3]
 
 
@@ -267,7 +279,7 @@ def test_members_of_the_group_that_come_and_go_take_nothing_from_a_run(tmp_path:
         return True
 
     try:
-        convert(topic.job(poll_interval=0.1), Report(said.append), CLOCK, going=Going(True, wait))
+        convert(topic.job(poll_interval=0.1), Report(said.append), CLOCK, run_length=RunLength(True, wait))
         topic.read()
     finally:
         for member in members:
@@ -314,7 +326,9 @@ def test_a_broker_that_restarts_loses_and_repeats_nothing(tmp_path: Path, broker
             topic.send(topic.producer(), *whole("B", 4, 5, 6))
         return rounds < 4
 
-    convert(topic.job(poll_interval=0.1), Report(lambda refused: None), CLOCK, going=Going(True, wait))
+    convert(
+        topic.job(poll_interval=0.1), Report(lambda refused: None), CLOCK, run_length=RunLength(True, wait)
+    )
     assert topic.out() == [1, 2, 3, 4, 5, 6]
     written = Topic(tmp_path / "written", broker.address)
     kafka = KafkaSettings(kafka_brokers=broker.address, kafka=written.name, kafka_timeout=60.0)

@@ -28,7 +28,7 @@ from eventlog.sequence.progress import Changed, VisibleLate
 from eventlog.sources.sql_clock import UtcNow
 from eventlog.targets import records
 from eventlog.transfer.convert import convert
-from eventlog.transfer.loop import Going
+from eventlog.transfer.loop import RunLength
 from eventlog.transfer.opening import deliveries
 from tests.databases import Database
 from tests.sequence.killed import run_and_kill
@@ -66,12 +66,7 @@ def written(folder: Path, name: str, lines: list[Line], second: int) -> str:
 
 def job(folder: Path, inputs: list[str], **given: Any) -> Job:
     return Job(
-        "qlik-table",
-        "changes",
-        tuple(inputs),
-        f"{folder / 'out'}/",
-        given=given,
-        state=folder / "state",
+        "qlik-table", "changes", tuple(inputs), f"{folder / 'out'}/", options=given, state=folder / "state"
     )
 
 
@@ -117,9 +112,7 @@ def test_half_a_record_that_a_kill_left_in_a_growing_file_stands_alone(tmp_path:
     assert [json.loads(record)["op"] for record in records] == ["insert", "update"]
 
 
-@settings(
-    max_examples=drawn(12) + int(LONG),
-)
+@settings(max_examples=drawn(12) + int(LONG))
 @given(
     seconds=st.lists(st.integers(0, 200), min_size=1, max_size=30),
     chance=st.randoms(use_true_random=False),
@@ -401,7 +394,7 @@ def test_change_tables_of_a_database_are_followed(tmp_path: Path, database: Data
 
     url = database.url.render_as_string(hide_password=False)
     wanted = replace(job(tmp_path, ["usr"], poll_interval=0.5), url=url)
-    convert(wanted, Report(lambda refused: None), CLOCK, going=Going(True, wait))
+    convert(wanted, Report(lambda refused: None), CLOCK, run_length=RunLength(True, wait))
     assert out(tmp_path) == [line.seq for line in lines]
     assert len(list((tmp_path / "out").glob("part-*"))) == 3
     with engine.begin() as connection:
@@ -411,7 +404,9 @@ def test_change_tables_of_a_database_are_followed(tmp_path: Path, database: Data
     insert(engine, Line(50, 61 * 8, "C", "usr"), Line(51, 60 * 8 - 1, "D", "usr"))
     with pytest.raises(VisibleLate, match=f"usr: change_seq {Line(51, 60 * 8 - 1, 'D', 'usr').seq}"):
         convert(wanted, Report(lambda refused: None), CLOCK)
-    convert(replace(wanted, given={**wanted.given, "accept_late": True}), Report(lambda refused: None), CLOCK)
+    convert(
+        replace(wanted, options={**wanted.options, "accept_late": True}), Report(lambda refused: None), CLOCK
+    )
     assert [position for position in out(tmp_path)[-2:] if position] == [
         Line(51, 60 * 8 - 1, "D", "usr").seq,
         Line(50, 61 * 8, "C", "usr").seq,

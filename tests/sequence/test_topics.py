@@ -88,12 +88,12 @@ def test_a_transaction_that_is_open_at_the_end_comes_whole_in_the_next_run() -> 
     brokers.send(1, event("A", 2, False, 3))
     one = feed(brokers)
     assert read(one) == ([[2]], ["transaction A is open: its 2 changes are left to the next run"])
-    one.kept()
+    one.commit()
     assert brokers.committed == {("t", 0): 0, ("t", 1): 0}, "before the oldest message that is open"
     brokers.send(1, event("A", 3, True, 4))
     two = feed(brokers, one.state)
     assert read(two) == ([[1, 3, 4]], [])
-    two.kept()
+    two.commit()
     assert brokers.committed == {("t", 0): 2, ("t", 1): 2}
     assert read(feed(brokers, two.state)) == ([], [])
 

@@ -61,7 +61,7 @@ def job(inputs: Sequence[Path], output: Path, current: Sequence[tuple[str, str]]
         str(output),
         tables=tables,
         current=tuple(current),
-        given=given,
+        options=given,
     )
 
 

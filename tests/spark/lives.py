@@ -123,7 +123,7 @@ def backlog(
 ) -> Finished:
     """Return a backlog of the log; `meanwhile` is done when its rows are copied, or at another step."""
     given = dict(config.given) | asdict(read_rules(config, store))
-    job = Job("log", "xds", (), str(folder), given=given)
+    job = Job("log", "xds", (), str(folder), options=given)
 
     def step(sentence: str) -> None:
         if sentence == at:

@@ -94,7 +94,7 @@ def test_a_truncate_becomes_the_deletes_of_what_stood_there(spark: Any, tmp_path
     )
     current = [("usr", str(tmp_path / "usr.csv"))]
     wanted = replace(
-        job([changes], tmp_path / "expected", current, source="changes"), expand_truncate=True, given={}
+        job([changes], tmp_path / "expected", current, source="changes"), expand_truncate=True, options={}
     )
     expected, refused = converted(wanted)
     found, left_out = backlogged(spark, replace(wanted, output=str(tmp_path / "out")))

@@ -112,7 +112,7 @@ def write_tables(folder: Path, rows: list[Line], order: Order) -> list[Path]:
 def job_of(folder: Path, source: str, inputs: list[Path], target: str = "changes", **given: Any) -> Job:
     """Return a conversion of these files."""
     names = tuple(map(str, inputs))
-    return Job(source, target, names, str(folder / "out"), tables=TABLES, given=given)
+    return Job(source, target, names, str(folder / "out"), tables=TABLES, options=given)
 
 
 def frames_of(spark: Any, inputs: list[Path]) -> dict[str, Any]:

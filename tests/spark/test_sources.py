@@ -67,7 +67,7 @@ def make(folder: Path, source: str, first: int) -> Path:
     refused: list[Refused] = []
     inputs, output = (str(folder / "changes.jsonl"),), str(folder / FILES[source])
     behind = {"last_sequence": f"20240323{first:027}"} if source.startswith("qlik") else {}
-    made = Job("changes", source, inputs, output, tables=TABLES, given=behind)
+    made = Job("changes", source, inputs, output, tables=TABLES, options=behind)
     convert(made, Report(refused.append), CLOCK)
     assert refused == []
     return folder / FILES[source]

@@ -125,16 +125,16 @@ def changes(draw: Any) -> list[Change]:
 
 @given(changes(), st.sampled_from(DIALECTS), st.booleans())
 def test_changes_together_do_what_each_does(reported: list[Change], dialect: Dialect, lenient: bool) -> None:
-    goal = goal_at(dialect)
-    object.__setattr__(goal, "lenient", lenient)
+    target = goal_at(dialect)
+    object.__setattr__(target, "lenient", lenient)
     met = 0
     for block in blocks_of(reported):
-        for number, change, act in zip(block.numbers, block.changes, acts_of(goal, block), strict=True):
+        for number, change, act in zip(block.numbers, block.changes, acts_of(target, block), strict=True):
             assert reported[number] is change
             met += 1
             if act is None:
                 continue
-            (expected,) = goal.steps(change)
+            (expected,) = target.steps(change)
             assert isinstance(expected, Act)
             assert [*act[:2], act.key, list(act.cells)] == [*expected[:2], expected.key, list(expected.cells)]
             assert list(map(type, act.cells)) == list(map(type, expected.cells))
@@ -154,9 +154,9 @@ def test_a_refused_change_costs_no_other_one() -> None:
     reported = [
         Change(Op.INSERT, None, "t", (("k", n), ("l", "a")), (Field("t", ABSENT, "x" * n),)) for n in range(9)
     ]
-    goal = goal_at(POSTGRESQL)
+    target = goal_at(POSTGRESQL)
     (block,) = blocks_of(reported)
-    acts = acts_of(goal, block)
+    acts = acts_of(target, block)
     assert [act is None for act in acts] == [n > 4 for n in range(9)]
     with pytest.raises(EventlogError, match="longer than"):
-        goal.steps(reported[5])
+        target.steps(reported[5])

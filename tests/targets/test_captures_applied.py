@@ -13,7 +13,7 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
 from eventlog.sql.connect import connect
-from eventlog.transfer.given import all_given
+from eventlog.transfer.given import complete_options
 from eventlog.transfer.opening import open_from_state
 from eventlog.transfer.places import Opening
 from tests.commands import Shell
@@ -42,7 +42,7 @@ def test_the_state_after_a_delivery_goes_on_with_what_follows(tmp_path: Path, si
 
     def read(state: str | None) -> list[tuple[list[Change], str | None]]:
         report = Report(lambda refused: pytest.fail(refused.reason))
-        source = open_from_state(Opening(replace(job, given=all_given(job, "")), state, report))
+        source = open_from_state(Opening(replace(job, options=complete_options(job, "")), state, report))
         assert source is not None
         with closing(source):
             return [(list(one.changes), one.state) for one in report.good(source.round())]

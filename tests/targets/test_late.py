@@ -62,7 +62,7 @@ def test_what_comes_late(postgres: Placed, later: list[Change], applied: bool) -
 
 def test_what_is_no_longer_remembered_is_refused() -> None:
     """Refuse late changes before forgotten rows, because memory is bounded."""
-    later = LateChanges(most=3)
+    later = LateChanges(max_rows=3)
     later.note([at(place, Op.INSERT, place) for place in range(10, 13)])
     assert later.allow([at(5, Op.INSERT, 5)])
     assert not later.allow([at(5, Op.INSERT, 11)])

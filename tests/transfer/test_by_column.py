@@ -219,7 +219,7 @@ def test_decimals_of_more_than_64_bits_are_no_other_numbers(tmp_path: Path, colu
 def test_rows_that_memory_cannot_hold_together_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.log_files.by_column.object_spool.MOST", 1000)
+    monkeypatch.setattr("eventlog.log_files.by_column.object_spool.MAX_SHARE_BYTES", 1000)
     rows = [(n, "N", 2, CLOCK, None, "usr", "idu=1", "fname", "a", "b" * 20) for n in range(1, 99)]
     inputs = [(str(write_log(tmp_path / "log.csv", rows)), "csv")]
     with pytest.raises(ObjectTooLarge, match="98 rows that belong together"):

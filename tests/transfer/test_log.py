@@ -470,7 +470,7 @@ def test_what_a_log_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -> No
 def outcomes(tmp_path: Path, log: str, **given: object) -> list[tuple[int, str]]:
     (tmp_path / "log.csv").write_text(log)
     found: list[tuple[int, str]] = []
-    job = Job("log", "xds", (str(tmp_path / "log.csv"),), tables=TABLES, given=given)
+    job = Job("log", "xds", (str(tmp_path / "log.csv"),), tables=TABLES, options=given)
     explain(
         job,
         Report(lambda bad: None),

@@ -60,10 +60,10 @@ class Checker:
     def fits(self, slab: RowBatch) -> bool:
         """Return whether the columns have types that can be read here."""
         types = [None if name is None else slab.columns[name].type for name in self._names]
-        wanted = [_NUMBERS, _TEXTS, _NUMBERS, _MOMENTS, *[_TEXTS] * 6]
+        tests_by_column = [_NUMBERS, _TEXTS, _NUMBERS, _MOMENTS, *[_TEXTS] * 6]
         return all(
-            kind is None or any(is_it(kind) for is_it in known)
-            for kind, known in zip(types, wanted, strict=True)
+            kind is None or any(is_it(kind) for is_it in type_tests)
+            for kind, type_tests in zip(types, tests_by_column, strict=True)
         )
 
     def checked(self, slab: RowBatch) -> CheckedRows:
@@ -71,24 +71,29 @@ class Checker:
         cells = self._cells(slab)
         record_id, status, kind, time, user, *texts = cells
         table, key, column, *_ = texts
-        ids, sure = _numbers(record_id, _ID, MAX_RECORD_ID)
-        kinds, known = _numbers(kind, _KIND, 8)
-        sure &= known & _matches(time, _TIME) & flags(table.is_valid()) & flags(key.is_valid())
-        sure &= ~np.isin(kinds, _PER_FIELD) | flags(pc.greater(pc.binary_length(column), 0))
+        ids, is_entry = _numbers(record_id, _ID, MAX_RECORD_ID)
+        kinds, has_kind = _numbers(kind, _KIND, 8)
+        is_entry &= has_kind & _matches(time, _TIME) & flags(table.is_valid()) & flags(key.is_valid())
+        is_entry &= ~np.isin(kinds, _PER_FIELD) | flags(pc.greater(pc.binary_length(column), 0))
         takes_part = flags(pc.equal(status, self._status))
         if self._mine is not None:
             takes_part &= ~flags(pc.equal(user, self._mine))
-        at = np.flatnonzero(sure)
-        taken_kinds = np.where(takes_part, kinds, TAKES_NO_PART)[at]
-        numbers = [ids[at], taken_kinds, np.full(len(at), self._source), slab.where[at]]
-        whole = len(at) == len(ids)
-        kept = texts if whole else [text.take(pa.array(at)) for text in texts]
-        rows = pa.record_batch([*map(pa.array, numbers), *kept], schema=SCHEMA)
-        strange = np.flatnonzero(~sure)
+        entry_places = np.flatnonzero(is_entry)
+        entry_kinds = np.where(takes_part, kinds, TAKES_NO_PART)[entry_places]
+        numbers = [
+            ids[entry_places],
+            entry_kinds,
+            np.full(len(entry_places), self._source),
+            slab.where[entry_places],
+        ]
+        is_complete = len(entry_places) == len(ids)
+        entry_texts = texts if is_complete else [text.take(pa.array(entry_places)) for text in texts]
+        rows = pa.record_batch([*map(pa.array, numbers), *entry_texts], schema=SCHEMA)
+        strange = np.flatnonzero(~is_entry)
         if not len(strange):
             return CheckedRows(rows, [])
-        some = zip(*(column.take(pa.array(strange)).to_pylist() for column in cells), strict=True)
-        entries, odd = _read(zip(slab.where[strange].tolist(), some, strict=True))
+        strange_rows = zip(*(column.take(pa.array(strange)).to_pylist() for column in cells), strict=True)
+        entries, odd = _read(zip(slab.where[strange].tolist(), strange_rows, strict=True))
         return CheckedRows(pa.concat_batches([rows, self.by_column(entries)]), odd)
 
     def by_column(self, entries: Iterable[tuple[int, Entry]]) -> pa.RecordBatch:
@@ -131,26 +136,26 @@ def _text(cells: pa.Array) -> pa.Array:
     return cells if _is_text(cells.type) else cells.cast(pa.string())
 
 
-def _numbers(cells: pa.Array, pattern: str, most: int) -> tuple[Ints, Flags]:
+def _numbers(cells: pa.Array, pattern: str, maximum: int) -> tuple[Ints, Flags]:
     """Return the numbers, and which of them are surely right: from 1 on to the most."""
     if _is_text(cells.type):
-        sure = _matches(cells, pattern)
-        found = np.zeros(len(cells), np.int64)
-        found[sure] = cells.filter(pa.array(sure)).cast(pa.int64()).to_numpy()
-        return found, sure
+        is_number = _matches(cells, pattern)
+        numbers = np.zeros(len(cells), np.int64)
+        numbers[is_number] = cells.filter(pa.array(is_number)).cast(pa.int64()).to_numpy()
+        return numbers, is_number
     if pa.types.is_decimal(cells.type):  # because Arrow would cut values over 64 bits
-        cells = pc.if_else(pc.less_equal(pc.abs(cells), Decimal(most)), cells, None)
-    found = pc.fill_null(cells.cast(pa.int64(), safe=False), 0).to_numpy()
-    return found, (found > 0) & (found <= most)
+        cells = pc.if_else(pc.less_equal(pc.abs(cells), Decimal(maximum)), cells, None)
+    numbers = pc.fill_null(cells.cast(pa.int64(), safe=False), 0).to_numpy()
+    return numbers, (numbers > 0) & (numbers <= maximum)
 
 
 def _matches(texts: pa.Array, pattern: str) -> Flags:
     """Return whether each text matches the pattern; a repeated text is checked once."""
     encoded = texts.dictionary_encode()
-    right = flags(pc.match_substring_regex(encoded.dictionary, pattern))
-    at = pc.fill_null(encoded.indices, len(right)).to_numpy()
-    found: Flags = np.append(right, False)[at]
-    return found
+    matching_values = flags(pc.match_substring_regex(encoded.dictionary, pattern))
+    at = pc.fill_null(encoded.indices, len(matching_values)).to_numpy()
+    matching: Flags = np.append(matching_values, False)[at]
+    return matching
 
 
 def _read(rows: Iterable[tuple[int, Sequence[Any]]]) -> tuple[list[tuple[int, Entry]], list[InvalidRow]]:

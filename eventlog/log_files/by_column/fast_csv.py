@@ -29,9 +29,9 @@ class PieceCells(NamedTuple):
 
 def cut(data: bytes) -> int:
     """Return how many bytes are whole records, if the quotes are regular; 0 if none are."""
-    found = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(found == _LF)
-    outside = ends[np.searchsorted(np.flatnonzero(found == _QUOTE), ends) % 2 == 0]
+    octets = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(octets == _LF)
+    outside = ends[np.searchsorted(np.flatnonzero(octets == _QUOTE), ends) % 2 == 0]
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
@@ -40,12 +40,12 @@ def read(data: bytes, names: Sequence[str], line: int, longest: int) -> PieceCel
 
     Return None if the piece is not regular, or if a record is nearly as long as the limit.
     """
-    found = np.frombuffer(data, np.uint8)
-    quotes = np.flatnonzero(found == _QUOTE).astype(np.int64)
-    if len(quotes) % 2 or not _sound_quotes(found, quotes) or not _sound_returns(found, quotes):
+    octets = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(octets == _QUOTE).astype(np.int64)
+    if len(quotes) % 2 or not _sound_quotes(octets, quotes) or not _sound_returns(octets, quotes):
         return None
-    lines, longest_found = _lines(found, quotes, line)
-    if longest_found + _END >= longest:
+    lines, longest_record = _lines(octets, quotes, line)
+    if longest_record + _END >= longest:
         return None
     try:
         table = pv.read_csv(
@@ -63,12 +63,12 @@ def read(data: bytes, names: Sequence[str], line: int, longest: int) -> PieceCel
         return None
     if table.num_rows != len(lines):
         return None
-    return PieceCells({name: _whole(table.column(name)) for name in names}, lines)
+    return PieceCells({name: _combined(table.column(name)) for name in names}, lines)
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+def _combined(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _sound_quotes(data: Bytes, quotes: Ints) -> bool:
@@ -77,12 +77,12 @@ def _sound_quotes(data: Bytes, quotes: Ints) -> bool:
         return True
     opening, closing = quotes[::2], quotes[1::2]
     before = np.where(opening > 0, data[opening - 1], _LF)
-    behind = data[np.minimum(closing + 1, len(data) - 1)]
-    behind = np.where(closing + 1 < len(data), behind, _LF)
+    after = data[np.minimum(closing + 1, len(data) - 1)]
+    after = np.where(closing + 1 < len(data), after, _LF)
     doubled = np.zeros(len(opening), np.bool_)
     doubled[1:] = opening[1:] == closing[:-1] + 1
     opens = (before == _COMMA) | (before == _LF) | doubled
-    closes = (behind == _COMMA) | (behind == _LF) | (behind == _CR) | np.append(doubled[1:], False)
+    closes = (after == _COMMA) | (after == _LF) | (after == _CR) | np.append(doubled[1:], False)
     return bool(opens.all() and closes.all())
 
 
@@ -109,5 +109,5 @@ def _lines(data: Bytes, quotes: Ints, line: int) -> tuple[Ints, int]:
         last = np.append(last, len(data))
     sizes = last - begins
     empty = (sizes == 0) | ((sizes == 1) & (data[np.minimum(begins, len(data) - 1)] == _CR))
-    found: Ints = first[~empty].astype(np.int64)
-    return found, int(sizes.max())
+    record_lines: Ints = first[~empty].astype(np.int64)
+    return record_lines, int(sizes.max())

@@ -23,7 +23,7 @@ _SHARES = 32  # of each level
 _DEEPEST = 2  # level of shares that are divided no further
 _ROWS = 32_000  # that are folded together, where objects allow
 _BYTES = 64 << 20  # likewise
-MOST = 1 << 30  # bytes of a share: Arrow's texts end at two of these
+MAX_SHARE_BYTES = 1 << 30  # bytes of a share: Arrow's texts end at two of these
 
 
 class ObjectTooLarge(EventlogError):
@@ -37,7 +37,7 @@ class RowSpool:
         self._tables = tables
         self._memory = memory
         self._level = level
-        self._held: list[pa.RecordBatch] = []
+        self._batches_in_memory: list[pa.RecordBatch] = []
         self._size = 0
         self._shares: KeyedBatches | None = None
 
@@ -50,7 +50,7 @@ class RowSpool:
         """Take some rows."""
         if not rows.num_rows:
             return
-        self._held.append(rows)
+        self._batches_in_memory.append(rows)
         self._size += rows.nbytes
         if self._size > self._memory:
             if self._shares is None:
@@ -60,7 +60,7 @@ class RowSpool:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all rows, those of an object together."""
         if self._shares is None:
-            yield from _divided(self._held, self._tables)
+            yield from _divided(self._batches_in_memory, self._tables)
             return
         self._spill(self._shares)
         together: list[pa.RecordBatch] = []
@@ -84,12 +84,12 @@ class RowSpool:
                 spool.add(_joined(rows))
             yield from spool.batches()
 
-    def _spill(self, to: KeyedBatches) -> None:
-        for rows in self._held:
+    def _spill(self, keyed_batches: KeyedBatches) -> None:
+        for rows in self._batches_in_memory:
             numbers = object_numbers(rows, self._tables) // _SHARES**self._level % _SHARES
-            for share, some in shares(rows, numbers):
-                to.add(share, some)
-        self._held, self._size = [], 0
+            for share, share_rows in shares(rows, numbers):
+                keyed_batches.add(share, share_rows)
+        self._batches_in_memory, self._size = [], 0
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -99,7 +99,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 def _divided(batches: list[pa.RecordBatch], tables: Tables) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of about _ROWS that hold all rows of their objects, each by record_id."""
     count, size = sum(rows.num_rows for rows in batches), sum(rows.nbytes for rows in batches)
-    if size > MOST:
+    if size > MAX_SHARE_BYTES:
         raise ObjectTooLarge(count, size)
     parts = max(-(-count // _ROWS), -(-size // _BYTES))
     if parts <= 1:
@@ -125,13 +125,15 @@ def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
     table, names = codes(rows.column("table_name"))
     keys = rows.column("table_key")
     odd = ~matched(keys, table, ["|".join(_forms(tables, str(name))) or None for name in names])
-    found = scattered(pc.utf8_lower(keys))
-    some = np.flatnonzero(odd)
-    if len(some):
-        named = zip(table[some].tolist(), keys.take(pa.array(some)).to_pylist(), strict=True)
-        own = pa.array([_canonical(tables, str(names[number]), key) for number, key in named], pa.string())
-        found[some] = scattered(pc.utf8_lower(own))
-    return found
+    numbers = scattered(pc.utf8_lower(keys))
+    places = np.flatnonzero(odd)
+    if len(places):
+        named = zip(table[places].tolist(), keys.take(pa.array(places)).to_pylist(), strict=True)
+        canonical_keys = pa.array(
+            [_canonical(tables, str(names[number]), key) for number, key in named], pa.string()
+        )
+        numbers[places] = scattered(pc.utf8_lower(canonical_keys))
+    return numbers
 
 
 def _forms(tables: Tables, name: str) -> list[str]:

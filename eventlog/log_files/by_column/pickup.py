@@ -59,15 +59,15 @@ class RecordIds:
 
     def repeated(self) -> tuple[Ints, Ints]:
         """Return the repeated record_ids in ascending order, and how often each occurs."""
-        rest = np.empty(0, np.int64)
-        found = [_repeated(rest)]
+        open_ids = np.empty(0, np.int64)
+        repeated = [_repeated(open_ids)]
         for rows in () if self._ascend else self._runs.in_order(_AT_ONCE):
-            ids = np.concatenate([rest, rows.column(0).to_numpy()])
+            ids = np.concatenate([open_ids, rows.column(0).to_numpy()])
             end = int(np.searchsorted(ids, ids[-1]))  # the last record_id may come again
-            found.append(_repeated(ids[:end]))
-            rest = ids[end:]
-        found.append(_repeated(rest))
-        ids, times = (np.concatenate(some) for some in zip(*found, strict=True))
+            repeated.append(_repeated(ids[:end]))
+            open_ids = ids[end:]
+        repeated.append(_repeated(open_ids))
+        ids, times = (np.concatenate(parts) for parts in zip(*repeated, strict=True))
         return ids, times
 
 
@@ -83,42 +83,42 @@ class Refusals:
         self._inputs = inputs
         self._limits = limits
         self._reasons: dict[str, int] = {}  # most rows are refused for one of a few
-        self._found: list[list[tuple[Ints, Ints]]] = [[] for _ in inputs]
+        self._refused_rows: list[list[tuple[Ints, Ints]]] = [[] for _ in inputs]
 
-    def add(self, source: int, found: Iterable[tuple[int, str]]) -> None:
+    def add(self, source: int, rows: Iterable[tuple[int, str]]) -> None:
         """Remember rows of one file, and why they were refused."""
-        refused = list(found)
+        refused = list(rows)
         if not refused:
             return
         where, reasons = zip(*refused, strict=True)
         codes = [self._reasons.setdefault(reason, len(self._reasons)) for reason in reasons]
-        self._found[source].append((np.array(where, np.int64), np.array(codes, np.int64)))
+        self._refused_rows[source].append((np.array(where, np.int64), np.array(codes, np.int64)))
 
     def records(self) -> Iterator[Refused]:
         """Yield each with the record as it came, file by file."""
         reasons = list(self._reasons)
-        for (name, container), found in zip(self._inputs, self._found, strict=True):
-            if found:
-                where, codes = (np.concatenate(some) for some in zip(*found, strict=True))
+        for (name, container), file_rows in zip(self._inputs, self._refused_rows, strict=True):
+            if file_rows:
+                where, codes = (np.concatenate(parts) for parts in zip(*file_rows, strict=True))
                 order = np.argsort(where)
-                wanted = zip(where[order].tolist(), codes[order].tolist(), strict=True)
+                reasons_by_place = zip(where[order].tolist(), codes[order].tolist(), strict=True)
                 yield from _records(
-                    name, container, self._limits, ((at, reasons[code]) for at, code in wanted)
+                    name, container, self._limits, ((at, reasons[code]) for at, code in reasons_by_place)
                 )
 
 
 def _records(
-    name: str, container: str, limits: Limits, wanted: Iterator[tuple[int, str]]
+    name: str, container: str, limits: Limits, reasons_by_place: Iterator[tuple[int, str]]
 ) -> Iterator[Refused]:
     """Yield the rows at these places, which ascend."""
-    place, reason = next(wanted)
+    place, reason = next(reasons_by_place)
     for source in open_sources([name], Shape.ROWS, container, limits=limits):
         if isinstance(source, Refused):
             continue
         for row in source.records:
             if not isinstance(row, Refused) and row.where == place:
                 yield source.refuse(row, reason)
-                place, reason = next(wanted, (-1, ""))
+                place, reason = next(reasons_by_place, (-1, ""))
 
 
 _MEMORY = 16 << 20  # bytes of rows
@@ -160,7 +160,7 @@ class BulkPickup:
     def documents(self, inputs: Sequence[tuple[str, str]], advance: Advance) -> Iterator[bytes | Refused]:
         """Yield the documents of all rows of these files; each file has a named container."""
         with ExitStack() as stack:
-            leaving = stack.enter_context(closing(SortedBatches(_EVENTS)))
+            written_events = stack.enter_context(closing(SortedBatches(_EVENTS)))
             ids = stack.enter_context(closing(RecordIds()))
             spool = stack.enter_context(closing(RowSpool(self._tables, self._memory)))
             refusals = Refusals(inputs, self._limits)
@@ -170,15 +170,15 @@ class BulkPickup:
                     spool.add(rows)
             repeated = ids.repeated()
             for rows in spool.batches():
-                rows = _once(rows, *repeated, refusals)
+                rows = _unique(rows, *repeated, refusals)
                 rows = rows.filter(pc.not_equal(rows.column("event_type"), TAKES_NO_PART))
-                events = self._fold(rows, leaving, refusals)
-                yield from (refuse(one.event.change, one.fault) for one in events if one.fault)
+                events = self._fold(rows, written_events, refusals)
+                yield from (refuse(event.event.change, event.fault) for event in events if event.fault)
             for column in sorted(self._engine.unknown):
                 self._refused(Refused(column[0], why_unknown(column), fault=False))
             for refused in refusals.records():
                 self._refused(refused)
-            yield from self._packed(leaving.in_order())
+            yield from self._packed(written_events.in_order())
 
     def _rows(
         self, number: int, name: str, container: str, advance: Advance, refusals: Refusals
@@ -186,9 +186,9 @@ class BulkPickup:
         """Yield the rows of a file that can be understood; the others are refused."""
         with open_input(name, advance) as file:
             try:
-                columns, found = row_batches.read(file, name, container, self._limits)
+                columns, slabs = row_batches.read(file, name, container, self._limits)
                 checker = Checker(number, columns, name, self._clock, self._rules)
-                for slab in found:
+                for slab in slabs:
                     if isinstance(slab, Refused):
                         self._refused(slab)
                     elif isinstance(slab, row_batches.RowBatch) and checker.fits(slab):
@@ -214,7 +214,7 @@ class BulkPickup:
                 yield row.where, entry
 
     def _fold(
-        self, rows: pa.RecordBatch, leaving: SortedBatches, refusals: Refusals
+        self, rows: pa.RecordBatch, written_events: SortedBatches, refusals: Refusals
     ) -> Sequence[WrittenEvent]:
         """Fold whole objects; yield the events that cannot be written."""
         if not rows.num_rows:
@@ -228,12 +228,12 @@ class BulkPickup:
         numbers = events.objects + self._objects  # an object of one batch is none of another
         self._objects += 1 + int(events.objects.max(initial=-1))
         written = [ids[events.places], numbers, events.texts.cast(pa.large_string())]
-        leaving.add(pa.record_batch(written, schema=_EVENTS))
+        written_events.add(pa.record_batch(written, schema=_EVENTS))
         wrong = {
             row: outcome.reason for row, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED
         }
         at = np.flatnonzero(np.isin(ids, list(wrong)))
-        _note(rows, at, [wrong[record_id] for record_id in ids[at].tolist()], refusals)
+        _add_refusals(rows, at, [wrong[record_id] for record_id in ids[at].tolist()], refusals)
         return events.unwritten
 
     def _read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
@@ -241,28 +241,30 @@ class BulkPickup:
         objects: list[int] = []
         rows: list[CurrentRow] = []
         for number, key in enumerate(keys.to_pylist()):
-            found = self._current.lookup(table, query_key(table, tablekey.read(key)))
-            assert not isinstance(found, EventlogError)
-            objects += [number] * len(found)
-            rows += found
+            answer = self._current.lookup(table, query_key(table, tablekey.read(key)))
+            assert not isinstance(answer, EventlogError)
+            objects += [number] * len(answer)
+            rows += answer
         texts: Sequence[Sequence[str | None]] = list(zip(*rows, strict=True)) or [()] * len(table.data)
         arrays = [pa.array(column, pa.string()) for column in texts]
         return CurrentColumns(np.array(objects, np.int64), arrays, np.empty(0, np.int64))
 
     def _packed(self, events: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         """Yield the documents of events in order; the last of each step waits for what may join it."""
-        most = self._settings.batch_size
+        batch_size = self._settings.batch_size
         texts, objects = pa.array([], pa.large_string()), np.empty(0, np.int64)
-        for some in events:
-            texts = pa.concat_arrays([texts, some.column("text")])
-            objects = np.concatenate([objects, some.column("object").to_numpy()])
-            data, _, sizes = documents(texts, objects, most)
-            waiting = int(sizes[-1]) if most > 1 else 0
+        for event_batch in events:
+            texts = pa.concat_arrays([texts, event_batch.column("text")])
+            objects = np.concatenate([objects, event_batch.column("object").to_numpy()])
+            data, _, sizes = documents(texts, objects, batch_size)
+            waiting = int(sizes[-1]) if batch_size > 1 else 0
             if waiting:
-                data, _, _ = documents(texts[: len(texts) - waiting], objects[: len(objects) - waiting], most)
+                data, _, _ = documents(
+                    texts[: len(texts) - waiting], objects[: len(objects) - waiting], batch_size
+                )
             yield from self._finished(data)
             texts, objects = texts[len(texts) - waiting :], objects[len(objects) - waiting :]
-        data, _, _ = documents(texts, objects, most)
+        data, _, _ = documents(texts, objects, batch_size)
         yield from self._finished(data)
 
     def _finished(self, data: memoryview) -> Iterator[bytes]:
@@ -272,22 +274,24 @@ class BulkPickup:
             yield bytes(data)
 
 
-def _once(rows: pa.RecordBatch, repeated: Ints, counts: Ints, refusals: Refusals) -> pa.RecordBatch:
+def _unique(rows: pa.RecordBatch, repeated: Ints, counts: Ints, refusals: Refusals) -> pa.RecordBatch:
     """Return the rows whose record_id no other has."""
     ids = rows.column("record_id").to_numpy()
-    again = np.isin(ids, repeated)
-    if not again.any():
+    is_repeated = np.isin(ids, repeated)
+    if not is_repeated.any():
         return rows
-    at = np.flatnonzero(again)
-    times = counts[np.searchsorted(repeated, ids[at])].tolist()
-    pairs = zip(ids[at].tolist(), times, strict=True)
-    _note(rows, at, [f"{count} rows have record_id {record_id}" for record_id, count in pairs], refusals)
-    return rows.filter(pa.array(~again))
+    places = np.flatnonzero(is_repeated)
+    times = counts[np.searchsorted(repeated, ids[places])].tolist()
+    pairs = zip(ids[places].tolist(), times, strict=True)
+    _add_refusals(
+        rows, places, [f"{count} rows have record_id {record_id}" for record_id, count in pairs], refusals
+    )
+    return rows.filter(pa.array(~is_repeated))
 
 
-def _note(rows: pa.RecordBatch, at: Ints, reasons: Sequence[str], refusals: Refusals) -> None:
+def _add_refusals(rows: pa.RecordBatch, at: Ints, reasons: Sequence[str], refusals: Refusals) -> None:
     """Remember why these rows were refused."""
     sources, where = (rows.column(name).to_numpy()[at] for name in ("source", "where"))
     for source in np.unique(sources).tolist():
-        some = np.flatnonzero(sources == source).tolist()
-        refusals.add(source, ((int(where[number]), reasons[number]) for number in some))
+        numbers = np.flatnonzero(sources == source).tolist()
+        refusals.add(source, ((int(where[number]), reasons[number]) for number in numbers))

@@ -61,14 +61,14 @@ def _parquet(batches: Iterable[parquet.PlacedBatch | Refused], names: Sequence[s
 
 def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest: int) -> Slabs:
     data = b""
-    again = partial(_rows_again, name=name, width=len(columns), longest=longest)
-    while more := file.read(_PIECE):
-        data += more
+    read_rows = partial(_rows_again, name=name, width=len(columns), longest=longest)
+    while octets := file.read(_PIECE):
+        data += octets
         end = fast_csv.cut(data)
         regular = data[:end]
         piece = fast_csv.read(regular, columns, line + 1, longest) if end else None
         if piece is not None:
-            yield RowBatch(piece.columns, piece.lines, partial(again, regular, line))
+            yield RowBatch(piece.columns, piece.lines, partial(read_rows, regular, line))
             line += data.count(b"\n", 0, end)
             data = data[end:]
             continue
@@ -79,7 +79,7 @@ def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest:
     if data:
         piece = fast_csv.read(data, columns, line + 1, longest)
         if piece is not None:
-            yield RowBatch(piece.columns, piece.lines, partial(again, data, line))
+            yield RowBatch(piece.columns, piece.lines, partial(read_rows, data, line))
         else:
             begun = _Begun(data, file)
             yield from _batched(csv.rows(csv.Lines(begun, longest, line), name, len(columns)))
@@ -119,30 +119,30 @@ class _Begun:
 
 def _until_taken(rows: Iterator[Row | Refused], begun: _Begun, lines: csv.Lines) -> Slabs:
     """Return the rows, until what was read before is used up, and no line is to be read again."""
-    held: list[Row] = []
+    batch: list[Row] = []
     for row in rows:
         if isinstance(row, Refused):
             yield row
         else:
-            held.append(row)
+            batch.append(row)
         if begun.taken and not lines.reads_again:
             break
-        if len(held) >= _ROWS:
-            yield held
-            held = []
-    if held:
-        yield held
+        if len(batch) >= _ROWS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _batched(rows: Iterable[Row | Refused]) -> Slabs:
-    held: list[Row] = []
+    batch: list[Row] = []
     for row in rows:
         if isinstance(row, Refused):
             yield row
             continue
-        held.append(row)
-        if len(held) >= _ROWS:
-            yield held
-            held = []
-    if held:
-        yield held
+        batch.append(row)
+        if len(batch) >= _ROWS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

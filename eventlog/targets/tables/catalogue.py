@@ -21,21 +21,14 @@ from eventlog.sql.relation import qualified
 from eventlog.targets.tables.blocks import Block
 from eventlog.targets.tables.cell_columns import to_column
 from eventlog.targets.tables.cells import to_cell
-from eventlog.targets.tables.definitions import Definitions, wanted
-from eventlog.targets.tables.errors import (
-    NoKnownKey,
-    NoTable,
-    NotMade,
-    NotTable,
-    OwnTable,
-    TwoSchemas,
-)
+from eventlog.targets.tables.definitions import Definitions, needed_columns
+from eventlog.targets.tables.errors import NoKnownKey, NoTable, NotMade, NotTable, OwnTable, TwoSchemas
 from eventlog.targets.tables.settings import ApplySettings, Named
 from eventlog.targets.tables.source_schema import SourceSchema
 from eventlog.targets.tables.table_target import TableTarget
 from eventlog.targets.tables.type_guesses import guessed_types
 
-OWN = ("eventlog_applied", "eventlog_applied_marks", "eventlog_applied_ddl")
+OWN_TABLES = ("eventlog_applied", "eventlog_applied_marks", "eventlog_applied_ddl")
 Shape = tuple[str | None, str, tuple[str, ...]]  # of changes: their table, and the columns that they need
 
 
@@ -60,7 +53,7 @@ class TargetTables:
         self._definitions = Definitions(dialect, connection.dialect, tables, described, settings)
         self._catalogue = Catalogue(connection)
         self._home = self._catalogue.home()
-        self._found: dict[Named, TableTarget | None] = {}
+        self._targets: dict[Named, TableTarget | None] = {}
         self._faults: dict[Named, EventlogError] = {}
         self._unfit: dict[Shape, EventlogError] = {}  # of the changes that were prepared last
         self._claimed: dict[tuple[str, str], str | None] = {}  # the schema from which each table comes
@@ -70,10 +63,10 @@ class TargetTables:
         named = _named(block)
         if fault := self._faults.get(named) or self._unfit.get(_shape(block)):
             raise fault
-        goal = self._found[named]
-        if goal is None and self._policy != "ignore":
+        target = self._targets[named]
+        if target is None and self._policy != "ignore":
             raise NoTable(named[1])
-        return goal
+        return target
 
     def prepare(self, blocks: Iterable[Block]) -> Iterator[str]:
         """Look up the tables of changes, and make what they lack if that is wanted; yields each statement."""
@@ -81,35 +74,37 @@ class TargetTables:
         self._unfit.clear()
         for block in blocks:
             named = _named(block)
-            goal = self._found.get(named)
-            if named not in self._faults and (goal is None or goal.lacks(block.changes[0])):
+            target = self._targets.get(named)
+            if named not in self._faults and (target is None or target.missing_columns(block.changes[0])):
                 by_table.setdefault(named, []).append(block)
-        for named, lacking in by_table.items():
+        for named, table_blocks in by_table.items():
             try:
-                yield from self._prepare(named, lacking)
+                yield from self._prepare(named, table_blocks)
             except (NoKnownKey, OwnTable, TwoSchemas, NotTable, IllegalName) as fault:
                 self._faults[named] = fault
 
     def _prepare(self, named: Named, blocks: Sequence[Block]) -> Iterator[str]:
-        goal = self._found.get(named) or self._look_up(named)
+        target = self._targets.get(named) or self._look_up(named)
         if self._policy == "apply":
-            made = False
-            for statement in self._made(named, goal, self._fitting(named, goal, blocks)):
-                made = True
+            is_changed = False
+            for statement in self._make_missing(named, target, self._fitting(named, target, blocks)):
+                is_changed = True
                 yield statement
-            goal = self._look_up(named) if made else goal
-        self._found[named] = goal
+            target = self._look_up(named) if is_changed else target
+        self._targets[named] = target
 
-    def _fitting(self, named: Named, goal: TableTarget | None, blocks: Sequence[Block]) -> list[Block]:
+    def _fitting(self, named: Named, target: TableTarget | None, blocks: Sequence[Block]) -> list[Block]:
         """Return the blocks whose columns the table can have; the others are refused."""
         admitted: dict[str, None] = {}
         fitting = []
         for block in blocks:
-            names = wanted(block) if goal is None else goal.lacks(block.changes[0])
+            names = needed_columns(block) if target is None else target.missing_columns(block.changes[0])
             try:
-                if goal is None:
+                if target is None:
                     self._dialect.capacity.check_name(self._place(named)[1])
-                self._definitions.check(named, [*admitted, *names], 0 if goal is None else len(goal.columns))
+                self._definitions.check(
+                    named, [*admitted, *names], 0 if target is None else len(target.columns)
+                )
             except (OwnTable, TwoSchemas):
                 raise
             except EventlogError as fault:
@@ -119,14 +114,16 @@ class TargetTables:
             fitting.append(block)
         return fitting
 
-    def _made(self, named: Named, goal: TableTarget | None, blocks: Sequence[Block]) -> Iterator[str]:
+    def _make_missing(
+        self, named: Named, target: TableTarget | None, blocks: Sequence[Block]
+    ) -> Iterator[str]:
         """Make the table of changes and its columns, and yield each statement that was run."""
-        if goal is None and blocks:
+        if target is None and blocks:
             yield from self._make_schema(named)
             yield from self._make_table(named, blocks)
-            goal = self._look_up(named)
-        if goal is not None:
-            yield from self._add_columns(named, goal, blocks)
+            target = self._look_up(named)
+        if target is not None:
+            yield from self._add_columns(named, target, blocks)
 
     def _make_schema(self, named: Named) -> Iterator[str]:
         schema, _ = self._place(named)
@@ -141,32 +138,32 @@ class TargetTables:
 
     def _make_table(self, named: Named, blocks: Sequence[Block]) -> Iterator[str]:
         """Make a table for all changes together, else for the first of them that the database can hold."""
-        for some in (blocks, *([block] for block in blocks if len(blocks) > 1)):
-            statement, guesses = self._definitions.table(named, self._place(named), some)
+        for block_group in (blocks, *([block] for block in blocks if len(blocks) > 1)):
+            statement, guesses = self._definitions.table(named, self._place(named), block_group)
             fault = self._refusal(named[1], statement)
             if fault is None:
                 if guesses:
                     self._inform(guessed_types(named[1], guesses))
                 yield statement
                 return
-            if len(some) == 1:
-                self._unfit[_shape(some[0])] = fault
+            if len(block_group) == 1:
+                self._unfit[_shape(block_group[0])] = fault
 
-    def _add_columns(self, named: Named, goal: TableTarget, blocks: Sequence[Block]) -> Iterator[str]:
+    def _add_columns(self, named: Named, target: TableTarget, blocks: Sequence[Block]) -> Iterator[str]:
         """Add the columns that changes lack; changes whose column the database refuses are refused."""
         changes = [change for block in blocks for change in block.changes]
-        capacity, done = self._dialect.capacity, dict[str, EventlogError | None]()
+        capacity, faults = self._dialect.capacity, dict[str, EventlogError | None]()
         for block in blocks:
-            for name in goal.lacks(block.changes[0]) if _shape(block) not in self._unfit else ():
-                own = capacity.same(self._dialect.fold(name))
-                if own not in done:
-                    statement, guess = self._definitions.column(named, goal, name, changes)
-                    done[own] = self._refusal(named[1], statement)
-                    if done[own] is None:
+            for name in target.missing_columns(block.changes[0]) if _shape(block) not in self._unfit else ():
+                folded_name = capacity.same(self._dialect.fold(name))
+                if folded_name not in faults:
+                    statement, guess = self._definitions.column(named, target, name, changes)
+                    faults[folded_name] = self._refusal(named[1], statement)
+                    if faults[folded_name] is None:
                         if guess:
                             self._inform(guessed_types(named[1], guess))
                         yield statement
-                if fault := done[own]:
+                if fault := faults[folded_name]:
                     self._unfit[_shape(block)] = fault
 
     def _refusal(self, name: str, statement: str) -> NotMade | None:
@@ -184,15 +181,17 @@ class TargetTables:
     def _look_up(self, named: Named) -> TableTarget | None:
         """Return the table of the target as it is now."""
         schema, name = self._place(named)
-        kinds = {known: kind for _, known, kind in self._catalogue.names(schema)}
-        alike = [known for known in kinds if known == name] or [
-            known for known, kind in kinds.items() if known.lower() == name.lower() and not _is_view(kind)
+        kinds = {table_name: kind for _, table_name, kind in self._catalogue.names(schema)}
+        matching_names = [table_name for table_name in kinds if table_name == name] or [
+            table_name
+            for table_name, kind in kinds.items()
+            if table_name.lower() == name.lower() and not _is_view(kind)
         ]
-        if len(alike) != 1:
+        if len(matching_names) != 1:
             return None
-        if _is_view(kinds[alike[0]]):
+        if _is_view(kinds[matching_names[0]]):
             raise NotTable(name, kinds[name])
-        relation = self._catalogue.relation(schema, alike[0])
+        relation = self._catalogue.relation(schema, matching_names[0])
         facts = {row["column_name"]: row for row in self._facts(schema, relation.table.name)}
         columns = {n: c for n, c in relation.table.columns.items() if not int(facts[n]["computed"])}
         computed = {n: c for n, c in relation.table.columns.items() if n not in columns}
@@ -211,8 +210,8 @@ class TargetTables:
 
     def _facts(self, schema: str, name: str) -> list[Any]:
         statement = text(templates.statement(self._dialect, "apply_columns"))
-        found = self._connection.execute(statement, {"schema": schema, "table_name": name})
-        return [{str(key).lower(): value for key, value in row.items()} for row in found.mappings()]
+        result = self._connection.execute(statement, {"schema": schema, "table_name": name})
+        return [{str(key).lower(): value for key, value in row.items()} for row in result.mappings()]
 
     def _place(self, named: Named) -> tuple[str, str]:
         """Return the schema and the name of a table in the target.
@@ -220,7 +219,7 @@ class TargetTables:
         The schema is the source's only where that was chosen: on one server it may be the source itself.
         """
         schema, name = named
-        if name.lower() in OWN:
+        if name.lower() in OWN_TABLES:
             raise OwnTable(name)
         home = self._home
         if schema is not None and self._settings.schemas == "source":
@@ -238,7 +237,7 @@ def _named(block: Block) -> Named:
 
 
 def _shape(block: Block) -> Shape:
-    return (*_named(block), wanted(block))
+    return (*_named(block), needed_columns(block))
 
 
 def _is_view(kind: str) -> bool:

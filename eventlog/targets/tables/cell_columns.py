@@ -31,18 +31,20 @@ def to_column(column: Column, dialect: Dialect) -> ToColumn:
     kinds = frozenset((kind, NoneType, Absent))
 
     def read(values: Sequence[Any]) -> Cells | None:
-        found = set(map(type, values))
-        if not found <= kinds:
+        value_types = set(map(type, values))
+        if not value_types <= kinds:
             return None
         if make is None:
             return values
-        some = values if found == {kind} else [v for v in values if v is not None and v is not ABSENT]
-        made = make(some)
-        if made is None:
+        plain_values = (
+            values if value_types == {kind} else [v for v in values if v is not None and v is not ABSENT]
+        )
+        plain_cells = make(plain_values)
+        if plain_cells is None:
             return None
-        if made is some:
+        if plain_cells is plain_values:
             return values
-        cells = iter(made)
+        cells = iter(plain_cells)
         return [v if v is None or v is ABSENT else next(cells) for v in values]
 
     return read
@@ -114,17 +116,17 @@ def _moments(column: Column, dialect: Dialect) -> _Make:
     lines = _lines(pattern)
 
     def make(texts: Sequence[str]) -> Sequence[Cell] | None:
-        found = lines(texts)
-        if found is None or "T" not in found:
-            return None if found is None else texts
-        return found.replace("T", " ").split("\n")[:-1]
+        joined_lines = lines(texts)
+        if joined_lines is None or "T" not in joined_lines:
+            return None if joined_lines is None else texts
+        return joined_lines.replace("T", " ").split("\n")[:-1]
 
     return make
 
 
 def _texts(column: Column, dialect: Dialect) -> _Make:
-    most = text_length(column)
-    longest = sys.maxsize if most is None else most
+    length_limit = text_length(column)
+    longest = sys.maxsize if length_limit is None else length_limit
 
     def make(texts: Sequence[str]) -> Sequence[Cell] | None:
         joined = "".join(texts)

@@ -74,24 +74,24 @@ def _scalar(value: Value) -> Cell:
 def _integer(value: Value) -> Cell:
     if type(value) is int or value is None:
         return value
-    found = _scalar(value)
-    if isinstance(found, bool | float) and found == int(found):
-        return int(found)
-    if isinstance(found, str) and _INTEGER.fullmatch(found):
-        if _ZEROS.match(found):
+    scalar = _scalar(value)
+    if isinstance(scalar, bool | float) and scalar == int(scalar):
+        return int(scalar)
+    if isinstance(scalar, str) and _INTEGER.fullmatch(scalar):
+        if _ZEROS.match(scalar):
             raise _refuse(value, "begins with a zero, which the column's integers would lose")
-        return int(found)
+        return int(scalar)
     raise _refuse(value, "is no integer, as the column holds")
 
 
 def _state(value: Value) -> Cell:
-    found = _scalar(value)
-    if found is None or isinstance(found, bool):
-        return found
-    if isinstance(found, int) and found in (0, 1):
-        return bool(found)
-    if isinstance(found, str) and found.lower() in ("true", "false"):
-        return found.lower() == "true"
+    scalar = _scalar(value)
+    if scalar is None or isinstance(scalar, bool):
+        return scalar
+    if isinstance(scalar, int) and scalar in (0, 1):
+        return bool(scalar)
+    if isinstance(scalar, str) and scalar.lower() in ("true", "false"):
+        return scalar.lower() == "true"
     raise _refuse(value, "is neither true nor false")
 
 
@@ -108,18 +108,20 @@ def _decimal(column: Column) -> ToCell:
 
     def read(value: Value) -> Cell:
         if type(value) is str and _PLAIN.fullmatch(value):
-            behind = len(value) - 1 - value.find(".") if "." in value else 0
-            if scale is None or behind <= scale:
+            fraction_digits = len(value) - 1 - value.find(".") if "." in value else 0
+            if scale is None or fraction_digits <= scale:
                 return value
-        found = _scalar(value)
-        if found is None:
+        scalar = _scalar(value)
+        if scalar is None:
             return None
-        if found in _NON_FINITE:
-            return str(found)
-        if isinstance(found, bytes):
+        if scalar in _NON_FINITE:
+            return str(scalar)
+        if isinstance(scalar, bytes):
             raise _refuse(value, "is no number")
         try:
-            number = _EXACT.create_decimal(plain_text(found) if not isinstance(found, bool) else int(found))
+            number = _EXACT.create_decimal(
+                plain_text(scalar) if not isinstance(scalar, bool) else int(scalar)
+            )
         except decimal.InvalidOperation:
             raise _refuse(value, "is no number") from None
         if scale is not None and number.is_finite() and number != _EXACT.quantize(number, _unit(scale)):
@@ -137,19 +139,21 @@ def _float(number: Precision) -> ToCell:
     """Write floats; infinity and NaN keep their names."""
 
     def read(value: Value) -> Cell:
-        found = _scalar(value)
-        if found is None or found in _NON_FINITE:
-            return found
-        if isinstance(found, bytes):
+        scalar = _scalar(value)
+        if scalar is None or scalar in _NON_FINITE:
+            return scalar
+        if isinstance(scalar, bytes):
             raise _refuse(value, "is no number")
         try:
-            made = float(found)
+            double = float(scalar)
         except (ValueError, OverflowError):
             raise _refuse(value, "is no number that the column holds") from None
-        rounded = int(made) != found if isinstance(found, int) else isinstance(found, str) and _rounds(found)
-        if rounded or (number is Precision.SINGLE and _loses(made)):
+        rounded = (
+            int(double) != scalar if isinstance(scalar, int) else isinstance(scalar, str) and _rounds(scalar)
+        )
+        if rounded or (number is Precision.SINGLE and _loses(double)):
             raise _refuse(value, "has more digits than the column holds")
-        return made
+        return double
 
     return read
 
@@ -189,18 +193,18 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
     def read(value: Value) -> Cell:
         if type(value) is str and plain.fullmatch(value):
             return value.replace("T", " ", 1)
-        found = _scalar(value)
-        if found is None:
+        scalar = _scalar(value)
+        if scalar is None:
             return None
-        if not isinstance(found, str):
+        if not isinstance(scalar, str):
             raise _refuse(value, f"is not {column.kind.value}")
-        text = found.replace("T", " ", 1)
+        text = scalar.replace("T", " ", 1)
         if not form.match(text) and text.lower() not in _ENDLESS:
             raise _refuse(value, f"is not {column.kind.value}")
         if lost := _lost_of(column.kind, text):
             raise _refuse(value, f"has a {lost}, which {column.type} does not hold")
         if ":" in text and _ZONE.search(text):
-            moment = read_moment(column.kind, found)
+            moment = read_moment(column.kind, scalar)
             text = moment._replace(zoned=False).iso.replace("T", " ", 1) + ("+00:00" if zoned else "")
             fraction = moment.fraction
         else:
@@ -228,8 +232,8 @@ def text_length(column: Column) -> int | None:
 
 def _text(column: Column, dialect: Dialect) -> ToCell:
     """Write texts; refuse one that is too long, because its blanks at the end would be cut silently."""
-    most = text_length(column)
-    longest = sys.maxsize if most is None else most
+    length_limit = text_length(column)
+    longest = sys.maxsize if length_limit is None else length_limit
     padded = column.kind is Kind.PADDED
 
     def read(value: Value) -> Cell:
@@ -239,8 +243,12 @@ def _text(column: Column, dialect: Dialect) -> ToCell:
             return value
         if isinstance(value, bytes):
             raise _refuse(value, "is binary, and the column holds text")
-        text = value if isinstance(value, str) else plain_text(_known(_scalar(value)))
-        if most is not None and len(text) > most and len(text.rstrip(" ") if padded else text) > most:
+        text = value if isinstance(value, str) else plain_text(_not_null(_scalar(value)))
+        if (
+            length_limit is not None
+            and len(text) > length_limit
+            and len(text.rstrip(" ") if padded else text) > length_limit
+        ):
             raise _refuse(value, f"is longer than {column.type} holds")
         if not text.isascii() and not text.isprintable():
             _encodable(text)
@@ -251,7 +259,7 @@ def _text(column: Column, dialect: Dialect) -> ToCell:
     return read
 
 
-def _known(value: Cell) -> Scalar:
+def _not_null(value: Cell) -> Scalar:
     assert value is not None
     return value
 

@@ -23,7 +23,7 @@ from eventlog.sql.error_causes import blames_other_transaction, blames_row
 from eventlog.sql.queries import unbound
 from eventlog.sql.relation import qualified
 from eventlog.targets.tables.blocks import NEW, Block, acts_of, blocks_of
-from eventlog.targets.tables.catalogue import OWN, TargetTables
+from eventlog.targets.tables.catalogue import OWN_TABLES, TargetTables
 from eventlog.targets.tables.errors import OtherApply, TooManyDeletes, refuse
 from eventlog.targets.tables.rows import RowSteps
 from eventlog.targets.tables.settings import ApplySettings
@@ -51,34 +51,34 @@ class DeletedRows:
         if self._limit.is_unlimited:
             return {}
         numbers = self._numbers(steps)
-        for goal, number in numbers.items():
-            deletes = self._deleted[goal.name] + number
-            if deletes > self._limit.most(0) and deletes > self._limit.most(self._rows_of(goal)):
-                raise TooManyDeletes(goal, deletes, self._limit)
+        for target, number in numbers.items():
+            deletes = self._deleted[target.name] + number
+            if deletes > self._limit.most(0) and deletes > self._limit.most(self._rows_of(target)):
+                raise TooManyDeletes(target, deletes, self._limit)
         return numbers
 
     def add(self, numbers: Mapping[TableTarget, int]) -> None:
         """Add the counts of steps that are done."""
-        for goal, number in numbers.items():
-            self._deleted[goal.name] += number
+        for target, number in numbers.items():
+            self._deleted[target.name] += number
 
     def _numbers(self, steps: Iterable[Step]) -> dict[TableTarget, int]:
         """Return how many rows of each table are gone after steps; a row that is written again is not."""
-        gone: dict[TableTarget, set[RowKey]] = {}
+        deleted_keys: dict[TableTarget, set[RowKey]] = {}
         emptied: dict[TableTarget, int] = {}
         for step in steps:
             if isinstance(step, Emptied):
-                emptied[step.goal] = self._count_rows(step.goal)
-            elif not isinstance(step, Act) or step.deed is RowAction.WRITE:
-                gone.get(step.goal, set()).discard(step.key)
-            elif step.deed is RowAction.DELETE and step.change.op is Op.DELETE:
-                gone.setdefault(step.goal, set()).add(step.key)
-        return {goal: len(keys) for goal, keys in gone.items()} | emptied
+                emptied[step.target] = self._count_rows(step.target)
+            elif not isinstance(step, Act) or step.action is RowAction.WRITE:
+                deleted_keys.get(step.target, set()).discard(step.key)
+            elif step.action is RowAction.DELETE and step.change.op is Op.DELETE:
+                deleted_keys.setdefault(step.target, set()).add(step.key)
+        return {target: len(keys) for target, keys in deleted_keys.items()} | emptied
 
-    def _rows_of(self, goal: TableTarget) -> int:
-        if goal.name not in self._rows:
-            self._rows[goal.name] = self._count_rows(goal) + self._deleted[goal.name]
-        return self._rows[goal.name]
+    def _rows_of(self, target: TableTarget) -> int:
+        if target.name not in self._rows:
+            self._rows[target.name] = self._count_rows(target) + self._deleted[target.name]
+        return self._rows[target.name]
 
 
 LOGGER = logging.getLogger(__name__)
@@ -115,11 +115,11 @@ class Database:
         self._dialect = dialect_at(engine)
         self._connection: Connection = engine.connect()
         self._home = Catalogue(self._connection).home()
-        self._prepare_own()
-        self._goals = TargetTables(
+        self._make_own_tables()
+        self._targets = TargetTables(
             self._connection, self._dialect, tables, settings, described or SourceSchema(), inform
         )
-        self._doer = RowSteps(self._connection, self._dialect, settings)
+        self._row_writer = RowSteps(self._connection, self._dialect, settings)
         self._deleted = DeletedRows(DeleteLimit.read(settings.max_deletes), self._count_rows)
         self.state, self._rounds = self._begin()
 
@@ -129,8 +129,8 @@ class Database:
 
     def marked(self, marks: Sequence[str]) -> set[str]:
         """Return those of some marks under which something was applied."""
-        found = self._run("applied_marked", source=self._source, marks=json.dumps(marks))
-        applied = {str(row[0]) for row in found}
+        rows = self._run("applied_marked", source=self._source, marks=json.dumps(marks))
+        applied = {str(row[0]) for row in rows}
         self._connection.rollback()
         return applied
 
@@ -161,17 +161,19 @@ class Database:
         """Make rows of a group in one transaction. Return what came of it, and the deletes of each table."""
         result = StepsResult(Tally(), [])
         deleted: Mapping[TableTarget, int] = {}
-        new = self._new(blocks)
-        steps = None if new else list(self._steps(blocks, result))
-        self._doer.open(dict.fromkeys([*(goal for goal, _ in new), *(step.goal for step in steps or ())]))
+        new_row_blocks = self._new_row_blocks(blocks)
+        steps = None if new_row_blocks else list(self._steps(blocks, result))
+        self._row_writer.open(
+            dict.fromkeys([*(target for target, _ in new_row_blocks), *(step.target for step in steps or ())])
+        )
         self._connection.commit()
         self._lock()
-        if new and self._doer.copy(new):
+        if new_row_blocks and self._row_writer.copy(new_row_blocks):
             result.tally.count_all(change.op for block in blocks for change in block.changes)
         else:
             steps = list(self._steps(blocks, result)) if steps is None else steps
             deleted = self._deleted.count(steps)
-            self._doer.begin()
+            self._row_writer.begin()
             self._settle(steps, result)
         for refused in result.refused:
             self._refused(refused)
@@ -183,23 +185,23 @@ class Database:
 
     # --- what the target remembers
 
-    def _prepare_own(self) -> None:
+    def _make_own_tables(self) -> None:
         """Make our tables, where they are not there yet."""
-        standing = {name.lower() for _, name, _ in Catalogue(self._connection).names(self._home)}
+        existing_names = {name.lower() for _, name, _ in Catalogue(self._connection).names(self._home)}
         for name, statement in zip(
-            OWN, ("applied_make", "applied_marks_make", "applied_ddl_make"), strict=True
+            OWN_TABLES, ("applied_make", "applied_marks_make", "applied_ddl_make"), strict=True
         ):
-            if name not in standing:
+            if name not in existing_names:
                 self._run(statement)
         self._connection.commit()
 
     def _begin(self) -> tuple[str | None, int]:
-        found = self._run("applied", source=self._source).first()
-        if found is None:
+        row = self._run("applied", source=self._source).first()
+        if row is None:
             self._run("applied_begin", source=self._source)
-            found = (None, 0)
+            row = (None, 0)
         self._connection.commit()
-        return found[0], int(found[1])
+        return row[0], int(row[1])
 
     def _lock(self) -> None:
         """Begin the transaction; OtherApply where somebody else has applied something of the source."""
@@ -220,44 +222,46 @@ class Database:
 
     def _prepare(self, blocks: Iterable[Block]) -> None:
         """Make what the tables of changes lack; each statement is noted when it is done."""
-        for statement in self._goals.prepare(blocks):
+        for statement in self._targets.prepare(blocks):
             self._run("applied_ddl", source=self._source, statement=statement)
             self._connection.commit()
         self._connection.commit()
 
-    def _new(self, blocks: Iterable[Block]) -> Sequence[tuple[TableTarget, Block]]:
+    def _new_row_blocks(self, blocks: Iterable[Block]) -> Sequence[tuple[TableTarget, Block]]:
         """Return the blocks with their tables, if all their changes make rows; else none."""
         try:
-            goals = [(self._goals.get(block), block) for block in blocks]
+            block_tables = [(self._targets.get(block), block) for block in blocks]
         except EventlogError:
             return ()
-        new = [(goal, block) for goal, block in goals if goal is not None and block.op in NEW]
-        return new if len(new) == len(goals) else ()
+        new_row_blocks = [
+            (target, block) for target, block in block_tables if target is not None and block.op in NEW
+        ]
+        return new_row_blocks if len(new_row_blocks) == len(block_tables) else ()
 
     def _steps(self, blocks: Sequence[Block], result: StepsResult) -> Iterator[Step]:
         """Yield what changes do, in their order; refuse each change that is impossible by itself."""
-        found: list[Act | tuple[Step, ...]] = [()] * sum(len(block.changes) for block in blocks)
+        change_steps: list[Act | tuple[Step, ...]] = [()] * sum(len(block.changes) for block in blocks)
         refused: dict[int, Refused] = {}
         for block in blocks:
             try:
-                goal = self._goals.get(block)
+                target = self._targets.get(block)
             except EventlogError as fault:
                 refused |= {at: refuse(c, fault) for at, c in zip(block.numbers, block.changes, strict=True)}
                 continue
-            if goal is None:
+            if target is None:
                 result.tally.ignored += len(block.changes)
                 continue
-            for at, change, act in zip(block.numbers, block.changes, acts_of(goal, block), strict=True):
+            for at, change, act in zip(block.numbers, block.changes, acts_of(target, block), strict=True):
                 try:
-                    found[at] = goal.steps(change) if act is None else act
+                    change_steps[at] = target.steps(change) if act is None else act
                 except EventlogError as fault:
                     refused[at] = refuse(change, fault)
         result.refused.extend(refused[at] for at in sorted(refused))
-        for one in found:
-            if isinstance(one, Act):
-                yield one
+        for change_step in change_steps:
+            if isinstance(change_step, Act):
+                yield change_step
             else:
-                yield from one
+                yield from change_step
 
     # --- rows
 
@@ -289,10 +293,10 @@ class Database:
             return
 
         def done() -> StepsResult:
-            found = self._doer.do(steps)
+            outcome = self._row_writer.do(steps)
             if checked:
                 self._check()
-            return found
+            return outcome
 
         fault = self._tried(done, result)
         if fault is not None:
@@ -329,25 +333,25 @@ class Database:
 
     def _one_by_one(self, steps: Sequence[Step], result: StepsResult, *, checked: bool) -> None:
         """The steps of the first change, and then the others: all of its steps are done, or none."""
-        own = [step for step in steps if step.change is steps[0].change]
+        change_steps = [step for step in steps if step.change is steps[0].change]
 
         def done() -> StepsResult:
-            found = StepsResult(Tally(), [])
-            for step in own:
-                one = self._doer.do([step])
-                found.tally.add(one.tally)
-                found.refused.extend(one.refused)
+            outcome = StepsResult(Tally(), [])
+            for step in change_steps:
+                step_outcome = self._row_writer.do([step])
+                outcome.tally.add(step_outcome.tally)
+                outcome.refused.extend(step_outcome.refused)
             if checked:
                 self._check()
-            return found
+            return outcome
 
         fault = self._tried(done, result)
         if fault is not None:
-            result.refused.append(refuse(own[0].change, _as_error(fault)))
-        self._do(steps[len(own) :], result, checked=checked)
+            result.refused.append(refuse(change_steps[0].change, _as_error(fault)))
+        self._do(steps[len(change_steps) :], result, checked=checked)
 
-    def _count_rows(self, goal: TableTarget) -> int:
-        return int(self._run("apply_count", {"table": unbound(goal.name)}).scalar_one())
+    def _count_rows(self, target: TableTarget) -> int:
+        return int(self._run("apply_count", {"table": unbound(target.name)}).scalar_one())
 
     # --- statements
 
@@ -361,7 +365,8 @@ class Database:
         """Return the texts for the placeholders of statements on our own tables."""
         fold, quote = self._dialect.fold, self._dialect.quote
         names = {
-            name.removeprefix("eventlog_"): qualified(self._dialect, self._home, fold(name)) for name in OWN
+            name.removeprefix("eventlog_"): qualified(self._dialect, self._home, fold(name))
+            for name in OWN_TABLES
         }
         keys = {f"{name}_key": quote(fold(f"eventlog_{name}_key")) for name in names}
         return {

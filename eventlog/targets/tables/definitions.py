@@ -43,15 +43,15 @@ class Definitions:
         self._described = described
         self._settings = settings
 
-    def check(self, named: Named, names: Iterable[str], there: int) -> None:
+    def check(self, named: Named, names: Iterable[str], column_count: int) -> None:
         """Raise an EventlogError if a table of so many columns cannot have further ones of these names."""
         capacity = self._dialect.capacity
-        fresh = {capacity.same(self._dialect.fold(name)) for name in names}
+        new_names = {capacity.same(self._dialect.fold(name)) for name in names}
         for name in names:
             capacity.check_column(self._dialect.fold(name))
         room = capacity.columns - _STAGED
-        if there + len(fresh) > room:
-            raise TooManyColumns(named[1], there + len(fresh), capacity.title, room)
+        if column_count + len(new_names) > room:
+            raise TooManyColumns(named[1], column_count + len(new_names), capacity.title, room)
 
     def table(self, named: Named, place: tuple[str, str], blocks: Sequence[Block]) -> tuple[str, str]:
         """Return the statement that makes the table of changes, and the columns that follow their values.
@@ -63,11 +63,11 @@ class Definitions:
         key = self.key(named, changes)
         if not key:
             raise NoKnownKey(named[1])
-        names = self._distinct([*specs, *key, *(name for block in blocks for name in wanted(block))])
+        names = self._distinct([*specs, *key, *(name for block in blocks for name in needed_columns(block))])
         types = {name: self._type(name, specs, changes, keyed=name in key) for name in names}
         columns = [
-            f"{self._quoted(name)} {made}" + (" not null" if name in key else "")
-            for name, made in types.items()
+            f"{self._quoted(name)} {type_text}" + (" not null" if name in key else "")
+            for name, type_text in types.items()
         ]
         table = place[1]
         statement = templates.statement(
@@ -82,14 +82,14 @@ class Definitions:
         return statement, _undescribed(specs, types)
 
     def column(
-        self, named: Named, goal: TableTarget, name: str, changes: Sequence[Change]
+        self, named: Named, target: TableTarget, name: str, changes: Sequence[Change]
     ) -> tuple[str, str]:
         """Return the statement that adds a column, and its type if that follows the values of changes."""
         specs = self._specs(named)
-        made = self._type(name, specs, changes, keyed=False)
-        column = f"{self._quoted(name)} {made}"
-        statement = templates.statement(self._dialect, "apply_add_column", table=goal.name, column=column)
-        return statement, _undescribed(specs, {name: made})
+        type_text = self._type(name, specs, changes, keyed=False)
+        column = f"{self._quoted(name)} {type_text}"
+        statement = templates.statement(self._dialect, "apply_add_column", table=target.name, column=column)
+        return statement, _undescribed(specs, {name: type_text})
 
     def key(self, named: Named, changes: Iterable[Change]) -> tuple[str, ...]:
         """Return the key of a table that is made: as it was chosen, else as its source has it."""
@@ -100,10 +100,10 @@ class Definitions:
 
     def _distinct(self, names: Iterable[str]) -> list[str]:
         """Return the names of different columns."""
-        capacity, found = self._dialect.capacity, dict[str, str]()
+        capacity, names_by_column = self._dialect.capacity, dict[str, str]()
         for name in names:
-            found.setdefault(capacity.same(self._dialect.fold(name)), name)
-        return list(found.values())
+            names_by_column.setdefault(capacity.same(self._dialect.fold(name)), name)
+        return list(names_by_column.values())
 
     def _quoted(self, name: str) -> str:
         return self._dialect.quote(self._dialect.fold(name))
@@ -121,21 +121,21 @@ class Definitions:
         spec = specs.get(name) or guessed(values_of(name, changes), self._dialect.capacity.digits)
         if keyed and spec.length == 0 and spec.name in _UNBOUNDED:
             spec = Spec("STRING" if spec.name != "BYTES" else "BYTES", _LONGEST_KEY)
-        return self._made(spec)
+        return self._type_text(spec)
 
-    def _made(self, spec: Spec) -> str:
+    def _type_text(self, spec: Spec) -> str:
         return str(SQL_TYPES[spec.name](spec).compile(dialect=self._sql_dialect))
 
 
-def wanted(block: Block) -> tuple[str, ...]:
+def needed_columns(block: Block) -> tuple[str, ...]:
     """Return the columns that a table must have for the changes of a block."""
     return block.key_names if block.op is Op.DELETE else (*block.key_names, *block.names)
 
 
 def _undescribed(specs: Mapping[str, Spec], types: Mapping[str, str]) -> str:
     """Return the columns, with their types, that no source described."""
-    return ", ".join(f"{name} {made.lower()}" for name, made in types.items() if name not in specs)
+    return ", ".join(f"{name} {type_text.lower()}" for name, type_text in types.items() if name not in specs)
 
 
-def _shortened(name: str, most: int) -> str:
-    return name.encode()[:most].decode(errors="ignore")
+def _shortened(name: str, max_bytes: int) -> str:
+    return name.encode()[:max_bytes].decode(errors="ignore")

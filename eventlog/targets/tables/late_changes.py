@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from eventlog.core.change import Change, Key, Op
 
 _Named = tuple[str | None, str]
-_MOST = 1_000_000  # rows that are remembered
+_MAX_ROWS = 1_000_000  # rows that are remembered
 
 
 class LateChanges:
     """The rows that a run changed, each with the last position at which it did."""
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._most = most
+    def __init__(self, max_rows: int = _MAX_ROWS) -> None:
+        self._max_rows = max_rows
         self._rows: dict[tuple[_Named, Key], str] = {}
         self._tables: dict[_Named, str] = {}  # tables in which any row may have changed
         self._newest: dict[_Named, str] = {}  # of any row
@@ -31,9 +31,9 @@ class LateChanges:
             for key in {change.key, change.key_before}:
                 row = named, key
                 self._rows[row] = max(position, self._rows.get(row, ""))
-        if len(self._rows) + len(self._tables) > self._most:
-            found = (*self._rows.values(), *self._tables.values())
-            self._forgotten = max(self._forgotten, *found)
+        if len(self._rows) + len(self._tables) > self._max_rows:
+            positions = (*self._rows.values(), *self._tables.values())
+            self._forgotten = max(self._forgotten, *positions)
             self._rows.clear()
             self._tables.clear()
 

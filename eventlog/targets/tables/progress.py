@@ -36,7 +36,7 @@ class Unnamed(EventlogError):
 Named = tuple[str | None, str]
 
 
-class Fresh(NamedTuple):
+class Unapplied(NamedTuple):
     """The part of a transaction that was not applied before."""
 
     changes: Sequence[Change]
@@ -47,7 +47,7 @@ class Fresh(NamedTuple):
 class ApplyProgress(Protocol):
     """The record of what of a source was applied, including what is noted now."""
 
-    def fresh(self, changes: Sequence[Change], /) -> Fresh: ...
+    def unapplied(self, changes: Sequence[Change], /) -> Unapplied: ...
 
     def state(self, read: str | None, /) -> str: ...  # after everything that was asked about, and read
 
@@ -62,11 +62,11 @@ class FullLoads:
     def __init__(self, state: dict[str, Any] | None, *, placed: bool) -> None:
         """Set whether rows of a full load may have a position; else those that have one are changes."""
         self._placed = placed
-        found: dict[str, Any] = state or {"changed": [], "loading": []}
-        self._changed = {(schema, name) for schema, name in found["changed"]}
-        self._loading = {(schema, name) for schema, name in found["loading"]}
+        tables: dict[str, Any] = state or {"changed": [], "loading": []}
+        self._changed = {(schema, name) for schema, name in tables["changed"]}
+        self._loading = {(schema, name) for schema, name in tables["loading"]}
 
-    def look(self, changes: Sequence[Change]) -> Fresh:
+    def note(self, changes: Sequence[Change]) -> Unapplied:
         """Return all of the changes, with the tables that they load anew."""
         loaded, begun = dict[Named, None](), dict[Named, None]()
         for change in changes:
@@ -79,11 +79,11 @@ class FullLoads:
                 if named not in self._loading:
                     begun[named] = None
                     self._loading.add(named)
-        return Fresh(changes, tuple(loaded), tuple(begun))
+        return Unapplied(changes, tuple(loaded), tuple(begun))
 
     def dump(self) -> dict[str, Any]:
         """Return the tables as JSON holds them."""
-        changed, loading = (sorted(some, key=str) for some in (self._changed, self._loading))
+        changed, loading = (sorted(tables, key=str) for tables in (self._changed, self._loading))
         return {"changed": changed, "loading": loading}
 
 
@@ -93,8 +93,8 @@ class ByName:
     def __init__(self, state: dict[str, Any] | None) -> None:
         pass
 
-    def fresh(self, changes: Sequence[Change]) -> Fresh:
-        return Fresh(changes)
+    def unapplied(self, changes: Sequence[Change]) -> Unapplied:
+        return Unapplied(changes)
 
     def state(self, read: str | None) -> str:
         return json.dumps({"by": "event-id"})
@@ -119,7 +119,7 @@ class ByCount:
         self._number = 0
         self._last: Change | None = None
 
-    def fresh(self, changes: Sequence[Change]) -> Fresh:
+    def unapplied(self, changes: Sequence[Change]) -> Unapplied:
         """Return the changes after those that were applied."""
         passed = min(len(changes), max(0, self._done - self._number))
         if passed and self._number + passed == self._done and _digest(changes[passed - 1]) != self._digest:
@@ -127,7 +127,7 @@ class ByCount:
         self._number += len(changes)
         new = changes[passed:]
         self._last = new[-1] if new else self._last
-        return self._loads.look(new)
+        return self._loads.note(new)
 
     def state(self, read: str | None) -> str:
         done, digest = self._done, self._digest
@@ -151,9 +151,9 @@ class ByStream:
         self.read: str | None = None if state is None else state["read"]
         self._loads = FullLoads(state, placed=True)
 
-    def fresh(self, changes: Sequence[Change]) -> Fresh:
+    def unapplied(self, changes: Sequence[Change]) -> Unapplied:
         """Return all of them."""
-        return self._loads.look(changes)
+        return self._loads.note(changes)
 
     def state(self, read: str | None) -> str:
         return json.dumps({"by": "stream", "read": read, **self._loads.dump()})
@@ -183,9 +183,9 @@ def progress_of(
     if state is None:
         return KINDS[kind](None)
     try:
-        found = json.loads(state)
-        if found["by"] == kind:
-            return KINDS[kind](found)
+        saved_state = json.loads(state)
+        if saved_state["by"] == kind:
+            return KINDS[kind](saved_state)
     except (ValueError, KeyError, TypeError):
         pass
     raise NoState(source)
@@ -195,8 +195,8 @@ def read_state(source: str, state: str | None) -> str | None:
     """Return the source's own state in the target's."""
     if state is None:
         return None
-    found = progress_of(source, "", state, has_states=True)
-    return found.read if isinstance(found, ByStream) else None
+    progress = progress_of(source, "", state, has_states=True)
+    return progress.read if isinstance(progress, ByStream) else None
 
 
 def _digest(change: Change) -> str:

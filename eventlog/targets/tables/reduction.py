@@ -13,23 +13,25 @@ from eventlog.core.change import ABSENT, Op
 from eventlog.targets.tables.cells import Cells
 from eventlog.targets.tables.table_target import Act, RowAction, RowKey, TableTarget
 
-ASKED, UNASKED = "d", "f"  # how a row leaves: counted as missing if it was not there, or not
+COUNTED, SILENT = "d", "f"  # how a row leaves: counted as missing if it was not there, or not
 NOTHING = "-"  # that a written row lacks; an empty text is null in Oracle, and equals nothing
 
 
 class Effect:
     """The effect of a batch on one row: it is deleted first, then written or changed."""
 
-    __slots__ = ("act", "cells", "expected", "gone", "key", "write")
+    __slots__ = ("act", "cells", "deletion", "key", "requires_row", "write")
 
     def __init__(self, act: Act) -> None:
-        deed = act.deed
+        action = act.action
         self.act = act  # the first one
         self.key = act.key
         self.cells: Cells = act.cells
-        self.gone = "" if deed is not RowAction.DELETE else ASKED if act.change.op is Op.DELETE else UNASKED
-        self.write = _WRITES[deed]  # "w": the row is there afterwards; "u": it is changed if it is there
-        self.expected = deed is RowAction.UPDATE  # the first change is refused if the row is not there
+        self.deletion = (
+            "" if action is not RowAction.DELETE else COUNTED if act.change.op is Op.DELETE else SILENT
+        )
+        self.write = _WRITES[action]  # "w": the row is there afterwards; "u": it is changed if it is there
+        self.requires_row = action is RowAction.UPDATE  # the first change is refused if the row is not there
 
 
 _WRITES = {RowAction.WRITE: "w", RowAction.UPDATE: "u", RowAction.DELETE: ""}
@@ -52,7 +54,7 @@ def reduce(acts: Iterable[Act], missing: Collection[RowKey] = (), *, insert: boo
     reduced = Reduced({}, [], 0)
     effects, unmet, absent = reduced.effects, reduced.unmet, 0
     for act in acts:
-        deed, key = act.deed, act.key
+        action, key = act.action, act.key
         effect = effects.get(key)
         if effect is None:
             if key not in missing:
@@ -61,36 +63,36 @@ def reduce(acts: Iterable[Act], missing: Collection[RowKey] = (), *, insert: boo
             there = False
         else:
             there = effect.write != ""
-        if deed is RowAction.WRITE or (deed is RowAction.UPDATE and not there and insert):
+        if action is RowAction.WRITE or (action is RowAction.UPDATE and not there and insert):
             if effect is None:
-                effects[key] = Effect(act._replace(deed=RowAction.WRITE))
+                effects[key] = Effect(act._replace(action=RowAction.WRITE))
             elif there:
                 _merge(effect, act)
                 effect.write = "w"
             else:
                 effect.cells, effect.write = act.cells, "w"
         elif not there:
-            if deed is RowAction.UPDATE:
+            if action is RowAction.UPDATE:
                 unmet.append(act)
             else:
                 absent += act.change.op is Op.DELETE
-        elif deed is RowAction.UPDATE:
+        elif action is RowAction.UPDATE:
             assert effect is not None
             _merge(effect, act)
         else:
             assert effect is not None
-            effect.cells, effect.write, effect.gone = (), "", effect.gone or UNASKED
+            effect.cells, effect.write, effect.deletion = (), "", effect.deletion or SILENT
     return reduced._replace(absent=absent)
 
 
 def _merge(effect: Effect, act: Act) -> None:
     pairs = zip(effect.cells, act.cells, strict=True)
-    effect.cells = [old if new is ABSENT else new for old, new in pairs]
+    effect.cells = [cell if new_cell is ABSENT else new_cell for cell, new_cell in pairs]
 
 
-def by_goal(acts: Iterable[Act]) -> dict[TableTarget, list[Act]]:
+def acts_by_table(acts: Iterable[Act]) -> dict[TableTarget, list[Act]]:
     """Return the acts of each table, the tables in the order in which they come."""
-    found: dict[TableTarget, list[Act]] = {}
+    acts_of: dict[TableTarget, list[Act]] = {}
     for act in acts:
-        found.setdefault(act.goal, []).append(act)
-    return found
+        acts_of.setdefault(act.target, []).append(act)
+    return acts_of

@@ -18,7 +18,7 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.queries import unbound
 from eventlog.targets.tables.blocks import Block, new_rows
 from eventlog.targets.tables.cells import Cells
-from eventlog.targets.tables.reduction import Effect, Reduced, by_goal, reduce
+from eventlog.targets.tables.reduction import Effect, Reduced, acts_by_table, reduce
 from eventlog.targets.tables.settings import ApplySettings
 from eventlog.targets.tables.staging import Collision, Stage
 from eventlog.targets.tables.table_target import Act, Emptied, Moved, RowAction, RowKey, Step, TableTarget
@@ -34,11 +34,11 @@ class RowSteps:
         self._settings = settings
         self._stages: dict[TableTarget, Stage] = {}
 
-    def open(self, goals: Iterable[TableTarget]) -> None:
+    def open(self, targets: Iterable[TableTarget]) -> None:
         """Make the stages of tables, which is done alone."""
-        for goal in goals:
-            if goal not in self._stages:
-                self._stages[goal] = Stage(self._connection, self._dialect, goal, len(self._stages))
+        for target in targets:
+            if target not in self._stages:
+                self._stages[target] = Stage(self._connection, self._dialect, target, len(self._stages))
 
     def begin(self) -> None:
         """A transaction of the target begins."""
@@ -47,26 +47,26 @@ class RowSteps:
 
     def copy(self, new: Sequence[tuple[TableTarget, Block]]) -> bool:
         """Copy new rows straight into their tables; whether that was done, with all of them."""
-        if not all(self._stages[goal].may_copy() for goal, _ in new):
+        if not all(self._stages[target].may_copy() for target, _ in new):
             return False
         stages: list[tuple[Stage, Sequence[Cells]]] = []
-        for goal, block in new:
-            columns = new_rows(goal, block)
+        for target, block in new:
+            columns = new_rows(target, block)
             if columns is None:
                 return False
-            stages.append((self._stages[goal], columns))
+            stages.append((self._stages[target], columns))
 
         def copy() -> None:
             for stage, columns in stages:
                 stage.copy(columns)
 
-        if self._whole(copy):
+        if self._succeeds(copy):
             return True
         for stage, _ in stages:
-            stage.crowd()
+            stage.pause_copy()
         return False
 
-    def _whole(self, work: Callable[[], None]) -> bool:
+    def _succeeds(self, work: Callable[[], None]) -> bool:
         """Do some work, or nothing of it if the database refuses a part; return whether it was done."""
         point = self._connection.begin_nested()
         try:
@@ -90,7 +90,7 @@ class RowSteps:
             self._do_batch(batch, result)
             batch = []
             if isinstance(step, Emptied):
-                self._run("apply_empty", {"table": unbound(step.goal.name)})
+                self._run("apply_empty", {"table": unbound(step.target.name)})
                 result.tally.count(step.change)
             else:
                 self._move(step, result)
@@ -100,12 +100,12 @@ class RowSteps:
     def _do_batch(self, acts: Sequence[Act], result: StepsResult) -> None:
         """Do acts on rows: in each table first the deletes, then the writes."""
         filled: list[Stage] = []
-        for goal, own in by_goal(acts).items():
-            stage = self._stages[goal]
-            reduced, effects = self._stage(stage, own)
+        for target, table_acts in acts_by_table(acts).items():
+            stage = self._stages[target]
+            reduced, effects = self._stage(stage, table_acts)
             filled.append(stage)
-            result.tally.absent(reduced.absent + stage.delete([effect.gone for effect in effects]))
-            self._count(own, reduced, result)
+            result.tally.absent(reduced.absent + stage.delete([effect.deletion for effect in effects]))
+            self._count(table_acts, reduced, result)
         for stage in filled:
             stage.write()
 
@@ -114,7 +114,7 @@ class RowSteps:
         reduced = self._reduced(acts)
         effects = list(reduced.effects.values())
         stage.fill(effects)
-        if any(effect.expected for effect in effects) and (missing := stage.missing()):
+        if any(effect.requires_row for effect in effects) and (missing := stage.missing()):
             reduced = self._reduced(acts, {effects[number].key for number in missing})
             effects = list(reduced.effects.values())
             stage.fill(effects)
@@ -129,36 +129,36 @@ class RowSteps:
         result.tally.count_all(
             act.change.op
             for act in acts
-            if not (act.deed is RowAction.DELETE and act.change.op is Op.UPDATE) and id(act) not in left_out
+            if not (act.action is RowAction.DELETE and act.change.op is Op.UPDATE) and id(act) not in left_out
         )
         unmet([act.change for act in reduced.unmet], self._settings, result)
 
     def _move(self, step: Moved, result: StepsResult) -> None:
         """Give a row another key; a row that has this key is deleted first."""
-        goal = step.goal
+        target = step.target
         supplied = {place: cell for place, cell in enumerate(step.cells) if cell is not ABSENT}
-        old = {f"k{place}": cell for place, cell in zip(goal.key, step.old, strict=True)}
-        new = {f"c{place}": cell for place, cell in supplied.items()}
-        at_new = {f"k{place}": cell for place, cell in zip(goal.key, step.key, strict=True)}
-        found = " and ".join(f"{self._name(goal, place)} = :k{place}" for place in goal.key)
-        settings = ", ".join(f"{self._name(goal, place)} = :c{place}" for place in supplied)
-        holes = {"table": unbound(goal.name), "found": found, "settings": settings}
-        if self._run("apply_exists", holes, **old).first() is None:
+        key_before = {f"k{place}": cell for place, cell in zip(target.key, step.key_before, strict=True)}
+        after_cells = {f"c{place}": cell for place, cell in supplied.items()}
+        new_key_values = {f"k{place}": cell for place, cell in zip(target.key, step.key, strict=True)}
+        condition = " and ".join(f"{self._name(target, place)} = :k{place}" for place in target.key)
+        settings = ", ".join(f"{self._name(target, place)} = :c{place}" for place in supplied)
+        holes = {"table": unbound(target.name), "found": condition, "settings": settings}
+        if self._run("apply_exists", holes, **key_before).first() is None:
             self._unmoved(step, result)
             return
-        self._run("apply_forget", holes, **at_new)
-        self._run("apply_move", holes, **old, **new)
+        self._run("apply_forget", holes, **new_key_values)
+        self._run("apply_move", holes, **key_before, **after_cells)
         result.tally.count(step.change)
 
     def _unmoved(self, step: Moved, result: StepsResult) -> None:
         """Handle a change of a key whose row is missing."""
         if self._settings.missing_rows == "insert":
-            self._do_batch([Act(RowAction.WRITE, step.goal, step.key, step.cells, step.change)], result)
+            self._do_batch([Act(RowAction.WRITE, step.target, step.key, step.cells, step.change)], result)
         else:
             unmet([step.change], self._settings, result)
 
-    def _name(self, goal: TableTarget, place: int) -> str:
-        return unbound(self._dialect.quote(goal.columns[place]))
+    def _name(self, target: TableTarget, place: int) -> str:
+        return unbound(self._dialect.quote(target.columns[place]))
 
     def _run(self, name: str, holes: dict[str, str], **values: object) -> Any:
         statement = templates.statement(self._dialect, name, **holes)

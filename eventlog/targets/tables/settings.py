@@ -24,9 +24,7 @@ class ApplySettings:
         choices=("refuse", "insert", "ignore"),
     )
     reload: str = setting(
-        "refuse",
-        "a full load of a table that already had changes",
-        choices=("refuse", "replace"),
+        "refuse", "a full load of a table that already had changes", choices=("refuse", "replace")
     )
     schemas: str = setting(
         "one",
@@ -50,7 +48,7 @@ class ApplySettings:
         """Return the key that was chosen for a table; empty if there is none."""
         schema, name = named
         keys = dict(self.keys)
-        return next((keys[own] for own in (f"{schema}.{name}", name, "") if own in keys), ())
+        return next((keys[key_name] for key_name in (f"{schema}.{name}", name, "") if key_name in keys), ())
 
 
 def read_key(text: str) -> tuple[str, tuple[str, ...]]:

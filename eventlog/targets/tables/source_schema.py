@@ -9,7 +9,7 @@ from eventlog.qlik.types import Spec
 
 Named = tuple[str | None, str]
 
-_MOST = 10_000  # tables that are remembered
+_MAX_TABLES = 10_000  # tables that are remembered
 
 
 class SourceSchema:
@@ -22,7 +22,7 @@ class SourceSchema:
     def add_description(self, structure: Structure) -> None:
         """Note the description of a table by its source."""
         named = structure.schema, structure.table
-        if len(self._columns) >= _MOST and named not in self._columns:
+        if len(self._columns) >= _MAX_TABLES and named not in self._columns:
             oldest = next(iter(self._columns))
             del self._columns[oldest]
             self._keys.pop(oldest, None)

@@ -16,11 +16,11 @@ from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.queries import unbound
 from eventlog.targets.tables.cells import Cells
 from eventlog.targets.tables.copying import copy_columns
-from eventlog.targets.tables.reduction import ASKED, NOTHING, UNASKED, Effect
+from eventlog.targets.tables.reduction import COUNTED, NOTHING, SILENT, Effect
 from eventlog.targets.tables.table_target import TableTarget
 
-_OWN = ("n", "expected", "gone", "act", "lacks", "mask")
-_FRESH = 16  # batches for which a table whose rows were there already is not taken for an empty one
+_STAGE_COLUMNS = ("n", "expected", "gone", "act", "lacks", "mask")
+_COPY_PAUSE = 16  # batches for which a table whose rows were there already is not taken for an empty one
 
 
 class Collision(Exception):
@@ -30,23 +30,23 @@ class Collision(Exception):
 class Stage:
     """A stage for the effects on one table, from which they are written."""
 
-    def __init__(self, connection: Connection, dialect: Dialect, goal: TableTarget, number: int) -> None:
-        self.goal = goal
+    def __init__(self, connection: Connection, dialect: Dialect, target: TableTarget, number: int) -> None:
+        self.target = target
         self._connection = connection
         self._dialect = dialect
         self._used = False
-        self._crowded = 0
+        self._paused_batches = 0
         self._masks: dict[str, dict[str | None, str]] = {}  # those of "u" and "w", with what each lacks
-        self._cells = tuple(f"c{place}" for place in range(len(goal.columns)))
+        self._cells = tuple(f"c{place}" for place in range(len(target.columns)))
         self._holes = {
-            "table": goal.name,
+            "table": target.name,
             "stage": dialect.quote(f"{dialect.stage_prefix}eventlog_stage_{number}"),
-            "same": " and ".join(f"t.{self._name(place)} = s.c{place}" for place in goal.key),
-            "keys": ", ".join(f"s.c{place}" for place in goal.key),
+            "same": " and ".join(f"t.{self._name(place)} = s.c{place}" for place in target.key),
+            "keys": ", ".join(f"s.c{place}" for place in target.key),
         }
-        columns = {f"c{place}": name for place, name in enumerate(goal.columns)}
-        made = ", ".join(f"t.{dialect.quote(column)} as {name}" for name, column in columns.items())
-        connection.execute(self._statement("stage_make", columns=made))
+        columns = {f"c{place}": name for place, name in enumerate(target.columns)}
+        column_list = ", ".join(f"t.{dialect.quote(column)} as {name}" for name, column in columns.items())
+        connection.execute(self._statement("stage_make", columns=column_list))
 
     def begin(self) -> None:
         """A transaction of the target begins, and the stage is empty."""
@@ -60,53 +60,53 @@ class Stage:
         self._masks = {act: {} for act in ("u", "w")}
         for act, mask in dict.fromkeys(zip(writes, masks, strict=True)):
             if act:
-                self._masks[act][mask] = self._lacks(mask)
-        own: Sequence[Sequence[Any]] = (
+                self._masks[act][mask] = self._missing_defaults(mask)
+        stage_cells: Sequence[Sequence[Any]] = (
             range(len(effects)),
-            [int(effect.expected) for effect in effects],
-            [effect.gone for effect in effects],
+            [int(effect.requires_row) for effect in effects],
+            [effect.deletion for effect in effects],
             writes,
             [self._masks["w"][m] if act == "w" else "" for act, m in zip(writes, masks, strict=True)],
             masks,
         )
-        self._load((*_OWN, *self._cells), (*own, *map(_supplied, columns)))
+        self._load((*_STAGE_COLUMNS, *self._cells), (*stage_cells, *map(_supplied, columns)))
         self._check_keys(len(effects))
 
     def missing(self) -> list[int]:
         """Return the staged effects whose row must be there and is not."""
         return [int(row[0]) for row in self._run("stage_missing")]
 
-    def delete(self, gone: Sequence[str]) -> int:
+    def delete(self, deletions: Sequence[str]) -> int:
         """Take the rows that leave; how many of those that were to be there were not."""
-        asked = gone.count(ASKED)
-        taken = int(self._run("apply_delete", gone=ASKED).rowcount) if asked else 0
-        if UNASKED in gone:
-            self._run("apply_delete", gone=UNASKED)
-        return asked - taken
+        counted = deletions.count(COUNTED)
+        deleted = int(self._run("apply_delete", gone=COUNTED).rowcount) if counted else 0
+        if SILENT in deletions:
+            self._run("apply_delete", gone=SILENT)
+        return counted - deleted
 
     def write(self) -> None:
         """Change the staged rows that are there, and insert those that are not."""
         for act, masks in self._masks.items():
             if settings := self._settings(masks):
                 self._run("apply_update", {"settings": settings}, act=act)
-        for lacks in dict.fromkeys(self._masks["w"].values()):
-            self._insert_written(lacks)
+        for missing_defaults in dict.fromkeys(self._masks["w"].values()):
+            self._insert_written(missing_defaults)
 
     def may_copy(self) -> bool:
         """Return whether new rows may go straight into the table: not if some existed lately."""
-        if self._crowded or not self._dialect.copies:
-            self._crowded = max(0, self._crowded - 1)
+        if self._paused_batches or not self._dialect.copies:
+            self._paused_batches = max(0, self._paused_batches - 1)
             return False
         return True
 
-    def crowd(self) -> None:
+    def pause_copy(self) -> None:
         """Note that rows that should be new were not."""
-        self._crowded = _FRESH
+        self._paused_batches = _COPY_PAUSE
 
     def copy(self, columns: Sequence[Sequence[Any]]) -> None:
         """Copy whole rows into the table; DatabaseFailed if it does not take them."""
         names = self._names(range(len(self._cells)))
-        copy = self._statement("stage_copy", stage=self.goal.name, names=names)
+        copy = self._statement("stage_copy", stage=self.target.name, names=names)
         copy_columns(self._connection, copy.text, columns)
 
     def _check_keys(self, different: int) -> None:
@@ -119,7 +119,7 @@ class Stage:
     @cached_property
     def _exact(self) -> bool:
         """Return whether two keys are the same row exactly if their cells are equal."""
-        return all(column.kind.name == "INT" for column in self.goal.table.key_columns)
+        return all(column.kind.name == "INT" for column in self.target.table.key_columns)
 
     def _load(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
         """Stage rows, given by column, in place of the earlier ones."""
@@ -141,38 +141,38 @@ class Stage:
 
     def _key_row(self, effect: Effect) -> Cells:
         """Return the cells of a row that only has its key."""
-        known = dict(zip(self.goal.key, effect.key, strict=True))
-        return [known.get(place) for place in range(len(self.goal.columns))]
+        key_cells = dict(zip(self.target.key, effect.key, strict=True))
+        return [key_cells.get(place) for place in range(len(self.target.columns))]
 
-    def _lacks(self, mask: str | None) -> str:
+    def _missing_defaults(self, mask: str | None) -> str:
         """Return the columns without a value, which take their default."""
-        lacking = [str(place) for place in sorted(self.goal.defaults) if mask and mask[place] == "0"]
-        return " ".join(lacking) or NOTHING
+        places = [str(place) for place in sorted(self.target.defaults) if mask and mask[place] == "0"]
+        return " ".join(places) or NOTHING
 
     def _settings(self, masks: Iterable[str | None]) -> str:
         """Return the assignments that give existing rows what is supplied."""
-        whole = "1" * len(self.goal.columns)
-        masks_of_columns = [mask or whole for mask in masks]
-        made = []
-        for place in range(len(self.goal.columns)):
+        full_mask = "1" * len(self.target.columns)
+        masks_of_columns = [mask or full_mask for mask in masks]
+        assignments = []
+        for place in range(len(self.target.columns)):
             supplied = {mask[place] for mask in masks_of_columns}
-            if place in self.goal.key or "1" not in supplied:
+            if place in self.target.key or "1" not in supplied:
                 continue
             name, new = self._name(place), f"s.c{place}"
             if "0" in supplied:
                 tells = f"s.mask is null or substr(s.mask, {place + 1}, 1) = '1'"
                 new = f"case when {tells} then {new} else t.{name} end"
-            made.append(templates.statement(self._dialect, "apply_setting", column=name, value=new))
-        return ",\n  ".join(made)
+            assignments.append(templates.statement(self._dialect, "apply_setting", column=name, value=new))
+        return ",\n  ".join(assignments)
 
-    def _insert_written(self, lacks: str) -> None:
-        left_out = set() if lacks == NOTHING else set(map(int, lacks.split()))
-        places = [place for place in range(len(self.goal.columns)) if place not in left_out]
+    def _insert_written(self, missing_defaults: str) -> None:
+        left_out = set() if missing_defaults == NOTHING else set(map(int, missing_defaults.split()))
+        places = [place for place in range(len(self.target.columns)) if place not in left_out]
         cells = ", ".join(f"s.c{place}" for place in places)
-        self._run("apply_insert", {"names": self._names(places), "cells": cells}, lacks=lacks)
+        self._run("apply_insert", {"names": self._names(places), "cells": cells}, lacks=missing_defaults)
 
     def _name(self, place: int) -> str:
-        return self._dialect.quote(self.goal.columns[place])
+        return self._dialect.quote(self.target.columns[place])
 
     def _names(self, places: Iterable[int]) -> str:
         return ", ".join(self._name(place) for place in places)

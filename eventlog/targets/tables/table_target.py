@@ -31,8 +31,8 @@ class RowAction(enum.Enum):
 class Act(NamedTuple):
     """The effect of one change on one row."""
 
-    deed: RowAction
-    goal: TableTarget
+    action: RowAction
+    target: TableTarget
     key: RowKey
     cells: Cells  # by the goal's columns; ABSENT for what was not supplied
     change: Change
@@ -41,15 +41,15 @@ class Act(NamedTuple):
 class Emptied(NamedTuple):
     """Every row of a table is gone."""
 
-    goal: TableTarget
+    target: TableTarget
     change: Change
 
 
 class Moved(NamedTuple):
     """A row takes another key and keeps the values that the change does not supply."""
 
-    goal: TableTarget
-    old: RowKey
+    target: TableTarget
+    key_before: RowKey
     key: RowKey
     cells: Cells
     change: Change
@@ -88,12 +88,12 @@ class TableTarget:
         return {name: place for place, name in enumerate(self.columns)}
 
     @cached_property
-    def whole(self) -> frozenset[int]:
+    def complete_places(self) -> frozenset[int]:
         """The columns of a complete row: those of the source, where they are known."""
         if self.source is None or not self.source.columns:
             return frozenset(range(len(self.columns)))
-        found = (self.table.column(name) for name in self.source.columns)
-        return frozenset(self.places[column.name] for column in found if column is not None)
+        source_columns = (self.table.column(name) for name in self.source.columns)
+        return frozenset(self.places[column.name] for column in source_columns if column is not None)
 
     @cached_property
     def _layouts(self) -> dict[tuple[str, ...], FieldLayout]:
@@ -103,7 +103,7 @@ class TableTarget:
     def _keys(self) -> dict[tuple[str, ...], Sequence[int | None]]:
         return {}
 
-    def lacks(self, change: Change) -> tuple[str, ...]:
+    def missing_columns(self, change: Change) -> tuple[str, ...]:
         """Return the columns that a change supplies and the target does not have."""
         if change.op in (Op.DELETE, Op.TRUNCATE) or self.lenient:
             return ()
@@ -126,26 +126,28 @@ class TableTarget:
             cells[place] = cell
         if change.op is not Op.UPDATE:
             return (Act(RowAction.WRITE, self, key, cells, change),)
-        complete = ABSENT not in cells or all(cells[place] is not ABSENT for place in self.whole)
-        old = self._old_key(key, change, layout)
-        if old == key:
+        complete = ABSENT not in cells or all(cells[place] is not ABSENT for place in self.complete_places)
+        key_before = self._old_key(key, change, layout)
+        if key_before == key:
             return (Act(RowAction.WRITE if complete else RowAction.UPDATE, self, key, cells, change),)
         if not complete:
-            return (Moved(self, old, key, cells, change),)
-        return Act(RowAction.DELETE, self, old, (), change), Act(RowAction.WRITE, self, key, cells, change)
+            return (Moved(self, key_before, key, cells, change),)
+        return Act(RowAction.DELETE, self, key_before, (), change), Act(
+            RowAction.WRITE, self, key, cells, change
+        )
 
     def _cells(self, change: Change, layout: FieldLayout) -> list[Cell | Absent]:
-        made: list[Cell | Absent] = [ABSENT] * len(self.to_cells)
+        cells: list[Cell | Absent] = [ABSENT] * len(self.to_cells)
         try:
             for (place, to_cell), (_, _, after) in zip(layout.entries, change.fields, strict=True):
                 if after is not ABSENT and to_cell is not None:
                     cell = to_cell(after)
-                    if change.op is not Op.UPDATE and made[place] not in (ABSENT, cell):
+                    if change.op is not Op.UPDATE and cells[place] not in (ABSENT, cell):
                         raise NotExpressible("a column holds one value, and the change has several")
-                    made[place] = cell
+                    cells[place] = cell
         except EventlogError as fault:
             raise NotExpressible(f"{self.columns[place]}: {fault}") from None
-        return made
+        return cells
 
     def _cell(self, place: int, to_cell: ToCell, value: Value) -> Cell:
         try:
@@ -158,49 +160,49 @@ class TableTarget:
         if not self.key:
             raise NoKnownKey(str(self))
         places = self.key_places(tuple([name for name, _ in change.key]))
-        given: dict[int | None, Side] = {
+        values_by_place: dict[int | None, Side] = {
             place: value for place, (_, value) in zip(places, change.key, strict=True)
         }
         for number, place in layout.keyed:
-            if place not in given:
+            if place not in values_by_place:
                 _, before, after = change.fields[number]
-                given[place] = before if after is ABSENT else after
-        found = []
+                values_by_place[place] = before if after is ABSENT else after
+        key_cells = []
         for place in self.key:
-            value = given.get(place, ABSENT)
+            value = values_by_place.get(place, ABSENT)
             cell = None if value is ABSENT else self._cell(place, self.to_cells[place], value)
             if cell is None:
                 raise NotExpressible(f"it has no value for {self.columns[place]}, a key column of {self}")
-            found.append(cell)
-        return tuple(found)
+            key_cells.append(cell)
+        return tuple(key_cells)
 
     def key_places(self, names: tuple[str, ...]) -> Sequence[int | None]:
         """Return the columns of these names, as far as there are such."""
-        found = self._keys.get(names)
-        if found is None:
+        places = self._keys.get(names)
+        if places is None:
             columns = [self.table.column(name) for name in names]
-            found = self._keys[names] = [None if c is None else self.places[c.name] for c in columns]
-        return found
+            places = self._keys[names] = [None if c is None else self.places[c.name] for c in columns]
+        return places
 
     def _old_key(self, key: RowKey, change: Change, layout: FieldLayout) -> RowKey:
         """Return the key before the change, from old values among the fields."""
         values = [(place, change.fields[number][1]) for number, place in layout.keyed]
         if all(before is ABSENT or before is None for _, before in values):
             return key
-        old = dict(zip(self.key, key, strict=True))
+        cells_by_place = dict(zip(self.key, key, strict=True))
         for place, before in values:
             if before is not ABSENT and before is not None:
-                old[place] = self._cell(place, self.to_cells[place], before)
-        return tuple(old.values())
+                cells_by_place[place] = self._cell(place, self.to_cells[place], before)
+        return tuple(cells_by_place.values())
 
     def layout_of(self, names: tuple[str, ...]) -> FieldLayout:
         """Return the positions of fields of these names in rows."""
-        found = self._layouts.get(names)
-        if found is None:
+        layout = self._layouts.get(names)
+        if layout is None:
             if len(self._layouts) > _LAYOUTS:
                 self._layouts.clear()
-            found = self._layouts[names] = self._make_layout(names)
-        return found
+            layout = self._layouts[names] = self._make_layout(names)
+        return layout
 
     def _make_layout(self, names: Sequence[str]) -> FieldLayout:
         entries: list[tuple[int, ToCell | None]] = []

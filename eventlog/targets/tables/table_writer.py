@@ -35,7 +35,7 @@ class TableWriter:
         has_states: bool = False,
     ) -> None:
         self.tally = Tally()
-        self._held: list[Change] = []  # of whole deliveries, for the next group
+        self._pending_changes: list[Change] = []  # of whole deliveries, for the next group
         self._last: Delivery | None = None
         self._noted = 0  # refused changes that the tables' state passes over
         self._begins = True  # the next group is the first of one look at the source
@@ -45,7 +45,7 @@ class TableWriter:
         self._refused = refused
         self._clock = time.monotonic
         # only a source with states reports late changes
-        self._later = LateChanges() if has_states else None
+        self._late_changes = LateChanges() if has_states else None
         self._progress: ApplyProgress = progress_of(source, format_name, tables.state, has_states=has_states)
 
     def write(self, deliveries: Iterable[Delivery]) -> None:
@@ -61,15 +61,15 @@ class TableWriter:
         begun = self._clock()
         for delivery in deliveries:
             self._last = delivery
-            if not self._held:
+            if not self._pending_changes:
                 begun, characters = self._clock(), 0
             admitted = self._admitted(delivery)
-            self._held += admitted
+            self._pending_changes += admitted
             characters += _characters(admitted)
             if self._is_full(characters, begun):
                 yield
         noted = self.tally.refused > self._noted  # refused changes are in the state, too
-        if self._held or noted or self._is_further():
+        if self._pending_changes or noted or self._is_further():
             yield
 
     def _is_further(self) -> bool:
@@ -82,22 +82,26 @@ class TableWriter:
     def _end_group(self) -> None:
         """Apply the held changes, with the state after them."""
         assert self._last is not None
-        group = self._group(self._held, self._progress.state(self._last.state))
+        group = self._group(self._pending_changes, self._progress.state(self._last.state))
         self.tally.add(self._tables.apply(group._replace(begins=self._begins)))
-        self._held, self._noted, self._begins = [], self.tally.refused, False
+        self._pending_changes, self._noted, self._begins = [], self.tally.refused, False
 
     def _admitted(self, delivery: Delivery) -> Sequence[Change]:
         """Return the changes of a delivery that are to be applied; a table that is loaded anew is emptied
         first.
         """
         changes = list(delivery.changes)
-        new, loaded, begun = self._progress.fresh(changes)
+        new, loaded, begun = self._progress.unapplied(changes)
         self.tally.skipped += len(changes) - len(new)
-        if delivery.late and self._later and (position := self._later.overtaking(new)) is not None:
+        if (
+            delivery.late
+            and self._late_changes
+            and (position := self._late_changes.overtaking(new)) is not None
+        ):
             self._refuse(new, Late(position or "an unknown place"))
             return ()
-        if self._later is not None:
-            self._later.note(new)
+        if self._late_changes is not None:
+            self._late_changes.note(new)
         if not loaded or self._settings.reload == "replace":
             return [*(Change(Op.TRUNCATE, *named) for named in begun), *new]
         for change in new:
@@ -107,7 +111,7 @@ class TableWriter:
 
     def _is_full(self, characters: int, begun: float) -> bool:
         """Return whether a group ends here."""
-        enough = len(self._held) >= self._settings.group or characters >= MOST_CHARACTERS
+        enough = len(self._pending_changes) >= self._settings.group or characters >= MOST_CHARACTERS
         return enough or self._clock() - begun >= SECONDS
 
     def _refuse(self, changes: Sequence[Change], fault: EventlogError) -> None:
@@ -118,8 +122,8 @@ class TableWriter:
     def _group(self, changes: list[Change], state: str) -> Group:
         if self._has_states:
             return Group(changes, state)
-        kept, marks = self._unmarked(changes)
-        return Group(kept, state, marks)
+        unmarked_changes, marks = self._unmarked(changes)
+        return Group(unmarked_changes, state, marks)
 
     def _unmarked(self, changes: list[Change]) -> tuple[list[Change], list[str]]:
         """Return the changes whose marks the target does not have, and these marks."""
@@ -135,9 +139,11 @@ class TableWriter:
             if marks[0] in named:
                 self.tally.skipped += 1
             named.setdefault(marks[0], change)
-        known = self._tables.marked(list(named)) if named else set()
-        self.tally.skipped += len(known)
-        return [c for name, c in named.items() if name not in known], [n for n in named if n not in known]
+        applied_marks = self._tables.marked(list(named)) if named else set()
+        self.tally.skipped += len(applied_marks)
+        return [c for name, c in named.items() if name not in applied_marks], [
+            n for n in named if n not in applied_marks
+        ]
 
 
 def _characters(changes: Iterable[Change]) -> int:

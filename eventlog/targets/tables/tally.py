@@ -43,15 +43,15 @@ class Tally:
         self.deleted -= number
         self.missing += number
 
-    def add(self, other: Tally) -> None:
+    def add(self, tally: Tally) -> None:
         """The counts of another tally too."""
-        for name, number in zip(self.__slots__, astuple(other), strict=True):
+        for name, number in zip(self.__slots__, astuple(tally), strict=True):
             setattr(self, name, getattr(self, name) + number)
 
     def __str__(self) -> str:
         counts = [f"{self.inserted} inserted", f"{self.updated} updated", f"{self.deleted} deleted"]
-        more = ("truncated", "missing", "ignored", "refused", "skipped")
-        counts += [f"{getattr(self, name)} {name}" for name in more if getattr(self, name)]
+        rare_counts = ("truncated", "missing", "ignored", "refused", "skipped")
+        counts += [f"{getattr(self, name)} {name}" for name in rare_counts if getattr(self, name)]
         return ", ".join(counts)
 
 

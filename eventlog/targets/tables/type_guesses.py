@@ -54,15 +54,17 @@ def _spec_of(value: Value) -> Spec:
     return _TEXT
 
 
-def _joined(spec: Spec, other: Spec) -> Spec:
+def _joined(first_spec: Spec, second_spec: Spec) -> Spec:
     """Return the data type that holds the values of both."""
-    if spec.name == other.name:
-        return max(spec, other, key=lambda one: one.precision)
-    wider = _WIDER.get(frozenset((spec.name, other.name)))
+    if first_spec.name == second_spec.name:
+        return max(first_spec, second_spec, key=lambda candidate: candidate.precision)
+    wider = _WIDER.get(frozenset((first_spec.name, second_spec.name)))
     if wider is None:
         return _TEXT
     return (
-        Spec(wider, 0, max(spec.precision, other.precision, 19)) if wider == "NUMERIC" else Spec("REAL8", 14)
+        Spec(wider, 0, max(first_spec.precision, second_spec.precision, 19))
+        if wider == "NUMERIC"
+        else Spec("REAL8", 14)
     )
 
 

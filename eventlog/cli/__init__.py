@@ -26,15 +26,15 @@ COMMANDS = {
     "resync": "eventlog.cli.resync",
     "check": "eventlog.cli.check",
     "run": "eventlog.cli.run",
-    "pause": "eventlog.cli.pause",
-    "resume": "eventlog.cli.pause",
+    "pause": "eventlog.cli.upkeep",
+    "resume": "eventlog.cli.upkeep",
     "preview": "eventlog.cli.preview",
     "explain": "eventlog.cli.explain",
     "status": "eventlog.cli.status",
-    "errors": "eventlog.cli.errors",
-    "redrive": "eventlog.cli.redrive",
-    "skip": "eventlog.cli.skip",
-    "purge": "eventlog.cli.purge",
+    "errors": "eventlog.cli.upkeep",
+    "redrive": "eventlog.cli.upkeep",
+    "skip": "eventlog.cli.upkeep",
+    "purge": "eventlog.cli.upkeep",
     "deliver": "eventlog.cli.deliver",
     "receive": "eventlog.cli.receive",
     "convert": "eventlog.cli.convert",
@@ -91,14 +91,14 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return a command that is not there is met with those that sound like it."""
+        """Refuse an unknown command, and suggest those of similar names."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             near = " or ".join(get_close_matches(args[0], COMMANDS))
             ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {near}?" if near else ""))
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Carry the command out; click itself would take an end of file for a Ctrl-C."""
+        """Run the command; click itself would treat an end of file as a Ctrl-C."""
         try:
             return super().invoke(ctx)
         except EOFError as fault:
@@ -115,14 +115,14 @@ class Commands(click.Group):
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=lambda ctx, option, given: tell_version(ctx) if given else None,
+    callback=lambda ctx, option, is_set: print_version(ctx) if is_set else None,
     help="Show the version and exit.",
 )
 def cli() -> None:
     """Read, fold and write event logs, change tables and change streams, with nothing lost."""
 
 
-def tell_version(ctx: click.Context) -> None:
+def print_version(ctx: click.Context) -> None:
     """Print the version, and what else is installed under our name."""
     from eventlog.cli import distribution
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from eventlog.cli.convert import DECLARING as CONVERTING
-from eventlog.cli.convert import FORMAT_NAMES, clock, taking_part
-from eventlog.cli.format_names import guess, refuse_strangers
+from eventlog.cli.convert import FORMAT_NAMES, clock, used_headings
+from eventlog.cli.format_names import guess, refuse_unused_settings
 from eventlog.cli.job import JobOptions, job_options, reporting, until_signal
 from eventlog.cli.options import SettingsCommand, current_option, settings_options, tables_option
 from eventlog.cli.progress import progress
@@ -79,16 +79,16 @@ def apply(options: JobOptions, to_url: str, keys: tuple[str, ...], follow: bool)
         raise Misuse("--state takes no part: the target itself remembers what was applied")
     live = is_live(options.url)
     source = options.source_format or ("gbase" if live else None)
-    meant = guess(source, "changes", options.inputs, "-")
-    parts = {"the target", "a stream", *taking_part(meant.source, meant.source)}
-    refuse_strangers(DECLARING, parts | ({_SESSION} if live else set()))
-    job = options.job(meant.source, "changes", meant.inputs)
-    chosen = settings.build(ApplySettings, {**options.given, "keys": tuple(map(read_key, keys))})
-    keep = added(options.refused) if options.refused else None
-    with reporting(keep, options.strict) as report, ExitStack() as stack:
+    conversion = guess(source, "changes", options.inputs, "-")
+    parts = {"the target", "a stream", *used_headings(conversion.source, conversion.source)}
+    refuse_unused_settings(DECLARING, parts | ({_SESSION} if live else set()))
+    job = options.job(conversion.source, "changes", conversion.inputs)
+    apply_settings = settings.build(ApplySettings, {**options.settings, "keys": tuple(map(read_key, keys))})
+    refused_file = added(options.refused) if options.refused else None
+    with reporting(refused_file, options.strict) as report, ExitStack() as stack:
         advance = stack.enter_context(progress(job.inputs))
-        going = stack.enter_context(until_signal()) if follow else ONE_ROUND
-        tally = apply_to_database(job, to_url, chosen, report, clock(), advance, going)
+        run_length = stack.enter_context(until_signal()) if follow else ONE_ROUND
+        tally = apply_to_database(job, to_url, apply_settings, report, clock(), advance, run_length)
     print_sentence(str(tally))
     if report.refused:
         sys.exit(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -12,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, taking_part
-from eventlog.cli.database import database_options
-from eventlog.cli.format_names import refuse_flags, refuse_strangers
+from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, used_headings
+from eventlog.cli.format_names import refuse_flags, refuse_unused_settings
 from eventlog.cli.job import JobOptions, job_options
-from eventlog.cli.log_options import ALL
+from eventlog.cli.log_options import ALL, database_options, read_all
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import declared
 from eventlog.jobs.job import Job
-from eventlog.publisher.config import Config, read_config
+from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import TablePublishing, opened
 from eventlog.publisher.session import read_rules
 from eventlog.sequence.ordered import SEQUENCERS
@@ -48,11 +46,11 @@ class NameAndValue(click.ParamType[tuple[str, str]]):
         return name, text
 
 
-def _settings(file: Path | None, place: Mapping[str, Any], given: Mapping[str, Any]) -> Config:
-    """Return the publisher's settings: a live log gives what the publisher would give."""
-    known = {field.name for _, settings in ALL for field in declared(settings)}
-    flags = {name: value for name, value in given.items() if name in known}
-    return read_config((settings for _, settings in ALL), {**flags, **place}, os.environ, file)
+def _settings(file: Path | None, place: Mapping[str, Any], setting_values: Mapping[str, Any]) -> Config:
+    """Return the settings that a publisher of this log would have."""
+    setting_names = {field.name for _, settings in ALL for field in declared(settings)}
+    flags = {name: value for name, value in setting_values.items() if name in setting_names}
+    return read_all({**flags, **place}, file)
 
 
 @click.command(cls=SettingsCommand, short_help="Convert on Spark what one machine cannot hold")
@@ -123,8 +121,8 @@ def backlog(
             "log_time": log_time,
         }
         flags["delete_from_log"] = delete_from_log or None
-        live, given = _live_log(options, config, flags, finish, stack)
-        job = Backlog(_job(options, given), clock(), order, documents or 0, partitions, options.strict)
+        live, job_settings = _live_log(options, config, flags, finish, stack)
+        job = Backlog(_job(options, job_settings), clock(), order, documents or 0, partitions, options.strict)
         job.check()
         stack.enter_context(translated())
         spark = stack.enter_context(session(master, dict(conf)))
@@ -137,7 +135,7 @@ def _check(options: JobOptions, order: str) -> None:
     """Raise Misuse for a setting or an order that the source does not have."""
     source = str(options.source_format)
     refuse_flags({"kafka"}, "is for apply and convert; Spark's Kafka source feeds eventlog_spark.changes")
-    refuse_strangers(DECLARING, taking_part(source, str(options.target_format)))
+    refuse_unused_settings(DECLARING, used_headings(source, str(options.target_format)))
     if order in _OF_SEQUENCES and source not in SEQUENCERS:
         raise Misuse(f"--order {order} is of change tables and messages, and what is read is {source}")
     if order == "log" and source in SEQUENCERS:
@@ -148,22 +146,22 @@ def _live_log(
     options: JobOptions, config: Path | None, flags: Mapping[str, Any], finish: bool, stack: ExitStack
 ) -> tuple[Live | None, dict[str, Any]]:
     """Return the log of a database, if no files are read, and the settings with those of the log."""
-    given = dict(options.given)
+    job_settings = dict(options.settings)
     if options.inputs:
         if finish:
             raise Misuse("--finish is for a live log: name --url and no files")
-        return None, given
+        return None, job_settings
     if options.source_format != "log":
         raise Misuse("name the files, folders or globs to read; only a log is read from a database")
     from eventlog_spark.live_log import Live
 
-    settings = _settings(config, flags, given)
+    settings = _settings(config, flags, job_settings)
     live = Live(stack.enter_context(opened(settings)), settings, finish)
-    given |= {name: value for name, value in settings.given.items() if name in given}
-    return live, given | asdict(read_rules(settings, live.store))
+    job_settings |= {name: value for name, value in settings.given.items() if name in job_settings}
+    return live, job_settings | asdict(read_rules(settings, live.store))
 
 
-def _job(options: JobOptions, given: Mapping[str, Any]) -> Job:
+def _job(options: JobOptions, job_settings: Mapping[str, Any]) -> Job:
     return Job(
         str(options.source_format),
         str(options.target_format),
@@ -173,6 +171,6 @@ def _job(options: JobOptions, given: Mapping[str, Any]) -> Job:
         options.output_container,
         read_tables(options.tables_file),
         options.current,
-        given,
+        job_settings,
         options.expand_truncate,
     )

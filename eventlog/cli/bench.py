@@ -23,13 +23,13 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 def bench(name: str, arguments: tuple[str, ...]) -> None:
     """Run the benchmark NAME of the source tree and print its figures."""
     files = [path for path in BENCH.glob("*.py") if not path.stem.startswith("_")]
-    known = {
+    benchmarks = {
         path.stem: path for path in sorted([*files, *(path.parent for path in BENCH.glob("*/__main__.py"))])
     }
-    if not known:
+    if not benchmarks:
         raise Misuse("the benchmarks are in bench/ of a source tree; clone the repository to run them")
-    if name not in known:
-        raise Misuse(f"no benchmark {name!r}; there are {', '.join(known)}")
+    if name not in benchmarks:
+        raise Misuse(f"no benchmark {name!r}; there are {', '.join(benchmarks)}")
     sys.argv = [f"bench/{name}.py", *arguments]
     sys.path.append(str(BENCH.parent))  # where those of several files find each other
-    runpy.run_path(str(known[name]), run_name="__main__")
+    runpy.run_path(str(benchmarks[name]), run_name="__main__")

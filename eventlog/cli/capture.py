@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from eventlog.cli.convert import clock
-from eventlog.cli.format_names import refuse_strangers
+from eventlog.cli.format_names import refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting, until_signal
 from eventlog.cli.options import SettingsCommand, settings_options, tables_option
 from eventlog.files.writing import opened
@@ -52,10 +52,10 @@ def capture(options: JobOptions, address: str, names: tuple[str, ...], once: boo
     last one delivered. The password is read from --password-file or EVENTLOG_PASSWORD.
     """
     target = str(options.target_format)
-    refuse_strangers(DECLARING, {"the session", "gbase", target})
+    refuse_unused_settings(DECLARING, {"the session", "gbase", target})
     read_address(address, tuple(TRANSPORTS))
     job = replace(options, url=address).job("gbase", target, names, str(options.output))
-    keep = opened(options.refused, "a" if options.state else "w") if options.refused else None
-    with reporting(keep, options.strict) as report, until_signal() as going:
-        convert(job, report, clock(), run_length=going._replace(follow=not once))
+    refused_file = opened(options.refused, "a" if options.state else "w") if options.refused else None
+    with reporting(refused_file, options.strict) as report, until_signal() as run_length:
+        convert(job, report, clock(), run_length=run_length._replace(follow=not once))
     exit_if_refused(report)

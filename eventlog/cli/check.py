@@ -11,7 +11,7 @@ import click
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.cli import distribution
-from eventlog.cli.database import database_options, read_settings
+from eventlog.cli.log_options import database_options, read_settings
 from eventlog.cli.terminal import Shade, print_line, print_sentence, show
 from eventlog.core import tablesfile
 from eventlog.core.plurals import quantity
@@ -71,15 +71,15 @@ def check(
     engine = place.connect()
     with engine.connect() as connection:
         if write_tables is not None:
-            known = _known(engine, connection, place.find(engine), settings)
+            tables = _published_tables(engine, connection, place.find(engine), settings)
             with click.open_file(str(write_tables), "w", encoding="utf-8") as file:
-                file.write(tablesfile.write(known, known.dialect))
+                file.write(tablesfile.write(tables, tables.dialect))
             return
         log = place.find(engine)
         if not exists(connection, log):
             bind(connection, log)  # which reports what is missing
-        after = statements(settings.build(SessionSettings).post_poll_stmt)
-        found = [
+        post_poll_statements = statements(settings.build(SessionSettings).post_poll_stmt)
+        findings = [
             *run_check(
                 connection,
                 log,
@@ -89,16 +89,18 @@ def check(
             ),
         ]
     with opened(settings) as store:
-        found += _failed(store)
-        found += compared(store, settings, read_tables(store.engine, store.log, settings))
-    for statement in naming_log(after, log):
+        findings += _failed(store)
+        findings += compared(store, settings, read_tables(store.engine, store.log, settings))
+    for statement in naming_log(post_poll_statements, log):
         print_sentence(why_warned(statement))
-    faults = [finding for finding in found if finding.fault]
-    for finding in found if ways_round else [finding for finding in found if finding.fault or finding.shown]:
-        _tell(finding)
+    faults = [finding for finding in findings if finding.fault]
+    for finding in (
+        findings if ways_round else [finding for finding in findings if finding.fault or finding.shown]
+    ):
+        _print_finding(finding)
     if faults:
         sys.exit(1)
-    print_line("nothing else is wrong" if any(finding.shown for finding in found) else "nothing is wrong")
+    print_line("nothing else is wrong" if any(finding.shown for finding in findings) else "nothing is wrong")
 
 
 def _failed(store: Store) -> Iterator[Finding]:
@@ -111,15 +113,15 @@ def _failed(store: Store) -> Iterator[Finding]:
         yield Finding(store.log.table, words, remedy, fault=False, shown=True, commands=("eventlog errors",))
 
 
-def _known(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:
+def _published_tables(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:
     """Return the tables that are published; where there is no log, those that need no naming."""
     if exists(connection, log):
         return read_tables(engine, log, settings)
-    found = Catalogue(connection).tables()
-    return Tables(among([*found]), found.dialect)
+    catalogue_tables = Catalogue(connection).tables()
+    return Tables(among([*catalogue_tables]), catalogue_tables.dialect)
 
 
-def _tell(finding: Finding) -> None:
+def _print_finding(finding: Finding) -> None:
     show(Shade(finding.where, "red" if finding.fault else "yellow"), f": {finding.what}")
     show(f"  {finding.remedy}")
     for command in finding.commands:

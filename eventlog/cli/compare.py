@@ -12,7 +12,7 @@ from typing import NamedTuple
 import click
 
 from eventlog.cli.convert import FORMAT_NAMES
-from eventlog.cli.format_names import guess, refuse_strangers
+from eventlog.cli.format_names import guess, refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
@@ -43,13 +43,13 @@ class CompareSettings:
 DECLARING = [
     ("comparing", CompareSettings),
     ("the input", Limits),
-    *((name, known.settings) for name, known in FORMATS.items()),
+    *((name, tables.settings) for name, tables in FORMATS.items()),
 ]
 
 
 @click.command(cls=SettingsCommand, short_help="Find what changed between two states of a table")
-@click.argument("old", metavar="A")
-@click.argument("new", metavar="B")
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
 @click.option("--to", "target_format", type=FORMAT_NAMES, help="what to write  [default: by name of -o]")
 @click.option(
     "-o", "--output", default="-", help="a file, or a folder (DIR/) for several tables  [default: -]"
@@ -76,7 +76,12 @@ DECLARING = [
 @settings_options(DECLARING)
 @job_options
 def compare(
-    options: JobOptions, old: str, new: str, rows_of: str | None, url_b: str | None, keep: str | None
+    options: JobOptions,
+    before: str,
+    after: str,
+    rows_of: str | None,
+    url_b: str | None,
+    keep: str | None,
 ) -> None:
     """Write the changes that turn A into B: rows that are gone, new and changed.
 
@@ -85,45 +90,45 @@ def compare(
     key; for tables in a database the catalogue does. Rows may come in any order.
     """
     target = guess("changes", options.target_format, (), options.output).target
-    refuse_strangers(DECLARING, {"comparing", "the input", target})
-    sides = _Sides(old, new, options.url, url_b, keep)
-    known = read_tables(options.tables_file) if options.tables_file else None
+    refuse_unused_settings(DECLARING, {"comparing", "the input", target})
+    names = _Names(before, after, options.url, url_b, keep)
+    tables = read_tables(options.tables_file) if options.tables_file else None
     bad = opened(options.refused, "w") if options.refused else None
     with reporting(bad, options.strict) as report, ExitStack() as stack:
-        model, lines = _compare_here(options, sides, known, rows_of, stack)
+        model, lines = _compare_here(options, names, tables, rows_of, stack)
         _write(options, target, model, report.good(lines), report)
         if report.refused and keep is not None:
             raise NotKept(quantity(report.refused, "change was", "changes were"), keep)
     exit_if_refused(report, "change was", "changes were")
 
 
-class _Sides(NamedTuple):
+class _Names(NamedTuple):
     """The two states, the databases of their tables, and the file that keeps the second one."""
 
-    old: str
-    new: str
+    before: str
+    after: str
     url: str | None
     url_b: str | None
     keep: str | None
 
 
 def _compare_here(
-    options: JobOptions, sides: _Sides, known: Tables | None, rows_of: str | None, stack: ExitStack
+    options: JobOptions, names: _Names, tables: Tables | None, rows_of: str | None, stack: ExitStack
 ) -> tuple[Tables, Iterable[str | Refused]]:
     """Return the tables, and the differences as lines of the format `changes`."""
     from eventlog.cli import states  # Arrow takes a while to load
 
-    settings, limits = build(CompareSettings, options.given), build(Limits, options.given)
-    files = [name for name in (sides.old, sides.new) if Path(name).exists()]
+    settings, limits = build(CompareSettings, options.settings), build(Limits, options.settings)
+    files = [name for name in (names.before, names.after) if Path(name).exists()]
     advance = stack.enter_context(progress(files))
-    given = [
-        states.GivenState(name, url, options.container, limits, advance, stack, rows_of, begins=begins)
-        for name, url, begins in (
-            (sides.old, sides.url, states.begins(sides.old, sides.keep)),
-            (sides.new, sides.url_b or sides.url, False),
+    sides = [
+        states.Side(name, url, options.container, limits, advance, stack, rows_of, is_empty=is_empty)
+        for name, url, is_empty in (
+            (names.before, names.url, states.starts_empty(names.before, names.keep)),
+            (names.after, names.url_b or names.url, False),
         )
     ]
-    return states.here(stack, given, known, sides.keep, settings.compare_memory << 20)
+    return states.compare_sides(stack, sides, tables, names.keep, settings.compare_memory << 20)
 
 
 def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str], report: Report) -> None:
@@ -133,9 +138,9 @@ def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str]
         _write_lines(output, lines)
         return
     job = Job(
-        "changes", target, (), output, None, options.output_container, model, options=dict(options.given)
+        "changes", target, (), output, None, options.output_container, model, options=dict(options.settings)
     )
-    writing = {name: value for name, value in options.given.items() if value is not None}
+    writing = {name: value for name, value in options.settings.items() if value is not None}
     changes = (load(json.loads(line)) for line in lines)
     write_changes(job, changes, report, writing)
 

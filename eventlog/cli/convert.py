@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import click
 
-from eventlog.cli.format_names import guess, refuse_strangers
+from eventlog.cli.format_names import guess, refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, current_option, settings_options, tables_option
 from eventlog.cli.progress import progress
@@ -29,7 +29,7 @@ FORMAT_NAMES = click.Choice(tuple(FORMATS))
 DECLARING = [
     ("the input", Limits),
     ("the log", Rules),
-    *((name, known.settings) for name, known in FORMATS.items()),
+    *((name, change_format.settings) for name, change_format in FORMATS.items()),
     ("qlik-message in Kafka", KafkaSettings),
 ]
 _SESSION = "a live capture"
@@ -68,11 +68,11 @@ def convert(options: JobOptions, follow: bool) -> None:
     """
     live = is_live(options.url)
     source = options.source_format or ("gbase" if live else None)
-    meant = guess(source, options.target_format, options.inputs, options.output)
-    parts = taking_part(meant.source, meant.target) | ({_SESSION} if live else set())
-    refuse_strangers(_DECLARING, parts)
-    job = options.job(meant.source, meant.target, meant.inputs, meant.output)
-    with reporting(_kept(options, meant.source), options.strict) as report:
+    conversion = guess(source, options.target_format, options.inputs, options.output)
+    parts = used_headings(conversion.source, conversion.target) | ({_SESSION} if live else set())
+    refuse_unused_settings(_DECLARING, parts)
+    job = options.job(conversion.source, conversion.target, conversion.inputs, conversion.output)
+    with reporting(_refused_file(options, conversion.source), options.strict) as report:
         if follow:
             run_convert(job, report, clock(), run_length=RunLength(follow=True))
         else:
@@ -81,7 +81,7 @@ def convert(options: JobOptions, follow: bool) -> None:
     exit_if_refused(report)
 
 
-def _kept(options: JobOptions, source: str) -> BinaryIO | None:
+def _refused_file(options: JobOptions, source: str) -> BinaryIO | None:
     """Return the file of bad records, to which a run with a state adds; those of a capture are no lines."""
     if options.refused is None:
         return None
@@ -90,8 +90,8 @@ def _kept(options: JobOptions, source: str) -> BinaryIO | None:
     return opened(options.refused, "w" if options.state is None else "a")
 
 
-def taking_part(source: str, target: str) -> set[str]:
-    """Return the headings of the settings that a conversion has a use for."""
+def used_headings(source: str, target: str) -> set[str]:
+    """Return the headings of the settings that a conversion uses."""
     parts = {"the input", source, target}
     if source == "log":
         parts.add("the log")

@@ -56,39 +56,39 @@ def deliver(
     config = read_live(flags, config_file, verbose, log_format)
     settings, limits = config.build(PublisherSettings), config.build(Limits)
     with tempfile.TemporaryDirectory() as folder:
-        source = _lasting(file, Path(folder))
+        source = _rereadable(file, Path(folder))
         sink = open_sink(config.build(SessionSettings).sink, config.given)
-        kept = AnswerMemory(memory) if memory else memory_beside(Path(source))
+        answers = AnswerMemory(memory) if memory else memory_beside(Path(source))
         delivery = FileDelivery(
             sink,
-            kept,
+            answers,
             Waits(settings.retry_wait, settings.retry_longest),
             print_sentence,
             max_event=limits.max_record,
         )
         delivery.run(lambda: _chunks(source))
         sink.close()
-        kept.close()
+        answers.close()
     levels = ", ".join(f"{count} {level}" for level, count in delivery.levels.items())
     print_sentence(levels or "nothing was left to send")
     if delivery.levels.keys() - {"success", "warning"}:
         sys.exit(1)
 
 
-def _lasting(name: str, folder: Path) -> str:
-    """Return a file that can be gone through again: standard input and pipes are copied into the folder."""
+def _rereadable(name: str, folder: Path) -> str:
+    """Return a file that can be read twice: standard input and pipes are copied into the folder."""
     path = Path(name)
     if name == "-":
-        return _copied(sys.stdin.buffer, folder / "documents.xml")
+        return _copy(sys.stdin.buffer, folder / "documents.xml")
     if path.is_fifo():
         with path.open("rb") as pipe:
-            return _copied(pipe, folder / path.name)
+            return _copy(pipe, folder / path.name)
     if path.exists() and not path.is_file():
         raise Misuse(f"{name} is no regular file: documents may also come by a pipe")
     return name
 
 
-def _copied(source: IO[bytes], path: Path) -> str:
+def _copy(source: IO[bytes], path: Path) -> str:
     with opened(path, "w") as copy:
         shutil.copyfileobj(source, copy)
     return str(path)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from importlib import metadata
 
 NAME = "eventlog-publisher"
-OTHER = "eventlog"
+NAMESAKE = "eventlog"
 
 
 def warning() -> str | None:
     """Return a warning if another project is installed that also writes a package `eventlog`."""
-    found = {}
-    for name in (NAME, OTHER):
+    versions = {}
+    for name in (NAME, NAMESAKE):
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             return None
-    problem = (
-        f"{OTHER} {found[OTHER]} is installed too: another project, whose files are in the same package."
-    )
-    return f"{problem} Remove both and install ours again: pip uninstall {OTHER} {NAME}"
+    problem = f"{NAMESAKE} {versions[NAMESAKE]} is installed too: another project"
+    remedy = f"Remove both and install ours again: pip uninstall {NAMESAKE} {NAME}"
+    return f"{problem}, whose files are in the same package. {remedy}"

@@ -24,7 +24,7 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.publisher.logrecords import Records
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_AGAIN = 0.05  # seconds until a signal that was lost is met again
+_REPEAT_AFTER = 0.05  # seconds until a signal that was lost is met again
 
 
 class Signalled(KeyboardInterrupt):
@@ -36,7 +36,7 @@ class Signalled(KeyboardInterrupt):
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        weakref.finalize(self, signal.setitimer, signal.ITIMER_REAL, _AGAIN).atexit = False
+        weakref.finalize(self, signal.setitimer, signal.ITIMER_REAL, _REPEAT_AFTER).atexit = False
 
 
 class Ended(Exception):
@@ -74,11 +74,11 @@ class CommandExit:
         except SystemExit as done:
             code = done.code
         except KeyboardInterrupt as fault:
-            return self._tell(ended(fault))
+            return self._report(ended(fault))
         except BaseException as fault:
-            return self._tell(_signal_in(fault) or fault)
+            return self._report(_signal_in(fault) or fault)
         finally:
-            self._leave()
+            self._close_outputs()
         return code if isinstance(code, int) else 0
 
     def _watch(self) -> None:
@@ -86,25 +86,25 @@ class CommandExit:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
                 signal.signal(number, _end)
         self.trace(False)
-        threading.excepthook = self._tell_of_thread
-        sys.unraisablehook = self._meet_lost
+        threading.excepthook = self._report_of_thread
+        sys.unraisablehook = self._report_unraisable
 
-    def trace(self, wanted: bool) -> None:
+    def trace(self, is_on: bool) -> None:
         """Set whether tracebacks are shown, and what libraries log."""
-        self._tracebacks = wanted
-        logging.raiseExceptions = wanted
-        ours = logging.StreamHandler(sys.stderr)
-        ours.setFormatter(Records(wanted))
-        logging.getLogger("eventlog").handlers[:] = [ours]
-        others = logging.StreamHandler(sys.stderr)
-        others.addFilter(lambda record: wanted and not record.name.startswith("eventlog"))
-        logging.getLogger().handlers[:] = [others]
+        self._tracebacks = is_on
+        logging.raiseExceptions = is_on
+        our_handler = logging.StreamHandler(sys.stderr)
+        our_handler.setFormatter(Records(is_on))
+        logging.getLogger("eventlog").handlers[:] = [our_handler]
+        library_handler = logging.StreamHandler(sys.stderr)
+        library_handler.addFilter(lambda record: is_on and not record.name.startswith("eventlog"))
+        logging.getLogger().handlers[:] = [library_handler]
 
-    def _tell_of_thread(self, raised: threading.ExceptHookArgs) -> None:
+    def _report_of_thread(self, raised: threading.ExceptHookArgs) -> None:
         if raised.exc_value is not None:
-            self._tell(raised.exc_value)
+            self._report(raised.exc_value)
 
-    def _meet_lost(self, raised: sys.UnraisableHookArgs) -> None:
+    def _report_unraisable(self, raised: sys.UnraisableHookArgs) -> None:
         """Report what was raised where no caller can catch it, such as in a destructor."""
         self._trace(raised.exc_value)
 
@@ -114,15 +114,15 @@ class CommandExit:
                 for line in piece.rstrip("\n").split("\n"):
                     print_line(line)
 
-    def _tell(self, fault: BaseException) -> int:
+    def _report(self, fault: BaseException) -> int:
         self._trace(fault)
         for kind, (code, words) in _FAULTS.items():
             if isinstance(fault, kind):
-                _tell_lines(words(fault))
+                _print_lines(words(fault))
                 return code(fault)
         raise AssertionError(fault)
 
-    def _leave(self) -> None:
+    def _close_outputs(self) -> None:
         """Drop what cannot be written any more, and ignore signals from here on."""
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         for number in _SIGNALS:
@@ -136,17 +136,21 @@ class CommandExit:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def verbose_option(**more: Any) -> click.Option:
+def verbose_option(**attributes: Any) -> click.Option:
     """Add -v to a command."""
 
-    def keep(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    def set_tracebacks(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
         use_names_of(ctx)
         if value:
             ctx.find_root().ensure_object(CommandExit).trace(True)
         return value
 
     return click.Option(
-        ["-v", "--verbose"], is_flag=True, callback=keep, help="log more; show tracebacks", **more
+        ["-v", "--verbose"],
+        is_flag=True,
+        callback=set_tracebacks,
+        help="log more; show tracebacks",
+        **attributes,
     )
 
 
@@ -171,7 +175,7 @@ def _need_standard_files() -> None:
         raise Misuse("standard output is closed")
 
 
-def _tell_lines(lines: Iterator[str]) -> None:
+def _print_lines(lines: Iterator[str]) -> None:
     first, *causes = [*dict.fromkeys(lines)] or [""]
     if first:
         print_sentence(first, "red")
@@ -181,14 +185,14 @@ def _tell_lines(lines: Iterator[str]) -> None:
 
 def _chain(fault: BaseException) -> Iterator[str]:
     """Return the error, and its causes that were not reported yet."""
-    said = _words(fault)
-    yield said
+    reported = _words(fault)
+    yield reported
     cause = fault.__cause__
     while cause is not None:
         words = _words(cause)
-        if _in_a_line(words) not in _in_a_line(said):
+        if _in_a_line(words) not in _in_a_line(reported):
             yield f"because: {words}"
-            said = words
+            reported = words
         cause = cause.__cause__
 
 

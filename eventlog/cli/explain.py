@@ -13,9 +13,9 @@ import click
 
 from eventlog.cli.convert import clock
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.log_options import ALL
+from eventlog.cli.job import RefusalPrinter
+from eventlog.cli.log_options import read_all
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
-from eventlog.cli.refusals import RefusalPrinter
 from eventlog.cli.setting_hints import with_hints
 from eventlog.cli.terminal import Shade, print_sentence, show
 from eventlog.core import tablekey
@@ -33,7 +33,7 @@ from eventlog.jobs.report import Report
 from eventlog.log import LogSettings
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.operate.explaining import Explained, explain_store, summarise
-from eventlog.publisher.config import read_config, read_file
+from eventlog.publisher.config import read_file
 from eventlog.publisher.open_log import opened
 from eventlog.sequence.ordered import SEQUENCERS
 from eventlog.transfer.explain import explain as run_explain
@@ -42,56 +42,56 @@ from eventlog.transfer.explain import placed
 _COLOURS = {"sent": "green", "repeated": "bright_black", "refused": "red"}
 
 
-class WantedChanges(NamedTuple):
+class ChangeFilter(NamedTuple):
     """The changes that are explained."""
 
     table: str | None
     key: str | None
 
-    def speaks_of(self, change: Change) -> bool:
+    def matches(self, change: Change) -> bool:
         """Return whether a change is one of these."""
         names = {change.table.lower(), f"{change.schema}.{change.table}".lower()}
         if self.table is not None and self.table.lower() not in names:
             return False
         if self.key is None:
             return True
-        wanted = {column.lower(): value for column, value in tablekey.read(self.key)}
-        return wanted == {column.lower(): str(value) for column, value in change.key}
+        key_values = {column.lower(): value for column, value in tablekey.read(self.key)}
+        return key_values == {column.lower(): str(value) for column, value in change.key}
 
     @property
     def everything(self) -> bool:
         return self.table is None and self.key is None
 
 
-def _tell_changes(items: Iterable[Placed | Refused], wanted: WantedChanges, as_json: bool) -> int:
+def _print_changes(items: Iterable[Placed | Refused], change_filter: ChangeFilter, as_json: bool) -> int:
     """Show the outcome of every record in the order of the changes; how many are refused."""
     count = 0
     for item in items:
         if isinstance(item, Placed):
-            if wanted.speaks_of(item.change):
-                _sent(item, as_json)
+            if change_filter.matches(item.change):
+                _print_sent(item, as_json)
             continue
         count += item.fault
         if not item.fault and not item.grouped:
             print_sentence(f"{item.where}: {item.reason}")
-        elif wanted.everything:
-            _left_out(item, as_json)
+        elif change_filter.everything:
+            _print_left_out(item, as_json)
     return count
 
 
-def _sent(placed: Placed, as_json: bool) -> None:
-    change, beside = placed.change, placed.beside
+def _print_sent(placed: Placed, as_json: bool) -> None:
+    change, image_place = placed.change, placed.beside
     if as_json:
-        known = {"op": str(change.op), "table": change.table, "position": change.position}
-        show(json.dumps({"where": placed.where, "outcome": "sent", **known, "before": beside or None}))
+        facts = {"op": str(change.op), "table": change.table, "position": change.position}
+        show(json.dumps({"where": placed.where, "outcome": "sent", **facts, "before": image_place or None}))
         return
     key = tablekey.write((column, str(value)) for column, value in change.key) if change.key else ""
-    with_image = f", with its before row at {beside}" if beside else ""
+    with_image = f", with its before row at {image_place}" if image_place else ""
     description = f": {change.op} {change.table} {key} at {change.position or 'no position'}{with_image}"
     show(f"{placed.where:<30}  ", Shade("sent", _COLOURS["sent"]), description)
 
 
-def _left_out(refused: Refused, as_json: bool) -> None:
+def _print_left_out(refused: Refused, as_json: bool) -> None:
     outcome = "refused" if refused.fault else "repeated"
     if as_json:
         show(json.dumps({"where": refused.where, "outcome": outcome, "reason": refused.reason}))
@@ -110,17 +110,17 @@ def explain_log(
     table: str | None,
     key: str | None,
     everything: bool,
-    say: Callable[[str], None],
+    print_line: Callable[[str], None],
 ) -> Iterator[Explained]:
     """Yield the rows of the next cycle, then sentences about the others; with a key every row of that object,
     with `everything` every pending row.
     """
-    config = read_config((settings for _, settings in ALL), flags, os.environ, file)
+    config = read_all(flags, file)
     with opened(config) as store:
         yield from explain_store(config, store, table, key, everything=everything)
         if key is None and not everything:
             for sentence in summarise(config, store):
-                say(f"{sentence} (row by row with --all)")
+                print_line(f"{sentence} (row by row with --all)")
 
 
 _LIMITS = tuple(field.name for field in declared(Limits))
@@ -171,7 +171,7 @@ def explain(
     everything: bool,
     order: str,
     as_json: bool,
-    **given: Any,
+    **values: Any,
 ) -> None:
     """Report the fate of each row of INPUTS; without INPUTS of the rows of the configured log.
 
@@ -191,17 +191,17 @@ def explain(
             inputs or ("-",),
             container=container,
             tables=read_tables(tables_file),
-            options=given | {"order": order},
+            options=values | {"order": order},
         )
-        if count := _tell_changes(placed(shown, clock()), WantedChanges(table, key), as_json):
+        if count := _print_changes(placed(shown, clock()), ChangeFilter(table, key), as_json):
             print_sentence(f"{quantity(count, 'record is', 'records are')} refused")
             sys.exit(1)
         return
     refuse_flags(("order",), "is of change tables and messages, and what is explained is a log")
-    flags = {"url": url, "log_table": log_table} | {n: v for n, v in given.items() if n not in _OF_FILES}
+    flags = {"url": url, "log_table": log_table} | {n: v for n, v in values.items() if n not in _OF_FILES}
     if not inputs and configured(flags, config_file):
         refuse_flags(_OF_FILES, "is for files, and what is explained is the log of a database")
-        _tell(explain_log(flags, config_file, table, key, everything, print_sentence), as_json)
+        _print_outcomes(explain_log(flags, config_file, table, key, everything, print_sentence), as_json)
         return
     refuse_flags(_OF_A_DATABASE, "is for the log of a database, and what is explained are files")
     job = Job(
@@ -211,21 +211,21 @@ def explain(
         container=container,
         tables=read_tables(tables_file),
         current=current,
-        options=given,
+        options=values,
     )
     refused: dict[str, Refused] = {}
 
     report = Report(lambda bad: refused.update({bad.where: bad}))
     with SortedRuns(_record_id, lambda pair: 800) as explained:
 
-        def tell(found: PlacedEntry, outcome: Outcome) -> None:
-            refused.pop(found.where, None)
-            entry = found.entry
+        def add_outcome(placed_entry: PlacedEntry, outcome: Outcome) -> None:
+            refused.pop(placed_entry.where, None)
+            entry = placed_entry.entry
             if names_object(job.tables, entry.table_name, entry.table_key, table, key):
-                explained.add((found._replace(raw=b""), outcome))
+                explained.add((placed_entry._replace(raw=b""), outcome))
 
-        run_explain(job, report, clock(), tell)
-        _tell(explained.in_order(), as_json)
+        run_explain(job, report, clock(), add_outcome)
+        _print_outcomes(explained.in_order(), as_json)
     complaints = RefusalPrinter()
     for bad in refused.values():
         complaints.print(bad)
@@ -239,9 +239,9 @@ def _record_id(explained: tuple[PlacedEntry, Outcome]) -> int:
     return explained[0].entry.record_id
 
 
-def _tell(explained: Iterable[tuple[PlacedEntry, Outcome]], as_json: bool) -> None:
-    for found, outcome in explained:
-        show(*([_json(found, outcome)] if as_json else _line(found, outcome)))
+def _print_outcomes(explained: Iterable[tuple[PlacedEntry, Outcome]], as_json: bool) -> None:
+    for placed_entry, outcome in explained:
+        show(*([_json(placed_entry, outcome)] if as_json else _line(placed_entry, outcome)))
 
 
 COLOURS = {
@@ -258,24 +258,24 @@ COLOURS = {
 }
 
 
-def _line(found: PlacedEntry, outcome: Outcome) -> tuple[str, Shade, str]:
-    entry = found.entry
+def _line(placed_entry: PlacedEntry, outcome: Outcome) -> tuple[str, Shade, str]:
+    entry = placed_entry.entry
     row = f"{entry.record_id:>8}  {entry.event_type or '-'}  {entry.table_name} {entry.table_key}"
-    said = ""
+    details = ""
     if outcome.event_id is not None:
-        said += f" in {outcome.event_id}"
+        details += f" in {outcome.event_id}"
     if outcome.by is not None:
-        said += f", by row {outcome.by}"
+        details += f", by row {outcome.by}"
     if outcome.reason:
-        said += f": {with_hints(outcome.reason)}"
-    return f"{row:<40}  ", Shade(str(outcome.fate), COLOURS[outcome.fate]), said
+        details += f": {with_hints(outcome.reason)}"
+    return f"{row:<40}  ", Shade(str(outcome.fate), COLOURS[outcome.fate]), details
 
 
-def _json(found: PlacedEntry, outcome: Outcome) -> str:
+def _json(placed_entry: PlacedEntry, outcome: Outcome) -> str:
     return json.dumps(
         {
-            "record_id": found.entry.record_id,
-            "where": found.where,
+            "record_id": placed_entry.entry.record_id,
+            "where": placed_entry.where,
             "outcome": outcome.fate.value,
             "event_id": outcome.event_id,
             "by": outcome.by,

@@ -51,17 +51,17 @@ def guess(
 
 
 def _format_of_all(names: Sequence[str], flag: str) -> str:
-    found = {name: _format_of(name) for name in names}
-    for name, known in found.items():
-        if known is None:
-            raise Misuse(f"the format of {_SPOKEN.get((name, flag), name)} {_NEEDS.format(flag=flag)}")
-    if len(set(found.values())) > 1:
-        listed = ", ".join(f"{name} ({known})" for name, known in found.items())
+    formats = {name: _format_of(name) for name in names}
+    for name, format_name in formats.items():
+        if format_name is None:
+            raise Misuse(f"the format of {_STREAM_NAMES.get((name, flag), name)} {_NEEDS.format(flag=flag)}")
+    if len(set(formats.values())) > 1:
+        listed = ", ".join(f"{name} ({format_name})" for name, format_name in formats.items())
         raise Misuse(f"the inputs seem to be of several formats: {listed}; give {flag}")
-    return str(found[names[0]])
+    return str(formats[names[0]])
 
 
-_SPOKEN = {("-", "--from"): "standard input", ("-", "--to"): "the output"}
+_STREAM_NAMES = {("-", "--from"): "standard input", ("-", "--to"): "the output"}
 
 
 def _format_of(name: str) -> str | None:
@@ -77,19 +77,19 @@ def refuse_flags(names: Container[str], reason: str) -> None:
     """Raise Misuse for a flag of these parameters on the command line."""
     ctx = click.get_current_context()
     for parameter in ctx.command.params:
-        given = ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
-        if given and parameter.name in names:
+        is_given = ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+        if is_given and parameter.name in names:
             raise Misuse(f"{parameter.opts[0]} {reason}")
 
 
-def refuse_strangers(declaring: Sequence[tuple[str, type]], parts: set[str]) -> None:
+def refuse_unused_settings(declaring: Sequence[tuple[str, type]], parts: set[str]) -> None:
     """Raise Misuse for a flag that belongs only to formats that take no part."""
     ctx = click.get_current_context()
-    taking_part = [settings for heading, settings in declaring if heading in parts]
-    legal = {field.name for settings in taking_part for field in declared(settings)}
+    used_settings = [settings for heading, settings in declaring if heading in parts]
+    used_names = {field.name for settings in used_settings for field in declared(settings)}
     for heading, settings in declaring:
         for field in declared(settings):
-            given = ctx.get_parameter_source(field.name) is ParameterSource.COMMANDLINE
-            if given and field.name not in legal:
+            is_given = ctx.get_parameter_source(field.name) is ParameterSource.COMMANDLINE
+            if is_given and field.name not in used_names:
                 flag = "--" + field.name.replace("_", "-")
                 raise Misuse(f"{flag} is a setting of {heading}, which takes no part here")

@@ -26,13 +26,13 @@ def import_config(file: Path, output: Path) -> None:
     """
     with file.open("rb") as opened:
         data = opened.read(export.LARGEST + 1)
-    found = translate.translate(export.read(file.name, data))
-    text = write.write(file.name, found)
+    translation = translate.translate(export.read(file.name, data))
+    text = write.write(file.name, translation)
     if str(output) == "-":
         put(text)
     else:
         _write_new(output, text)
-    for without in found.without:
+    for without in translation.without:
         print_line(f"not carried over: {without}")
 
 

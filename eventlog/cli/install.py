@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from eventlog.cli.database import database_options, read_place
 from eventlog.cli.format_names import refuse_flags
+from eventlog.cli.log_options import database_options, read_place
 from eventlog.cli.terminal import print_line, put
 from eventlog.core.errors import Misuse
 from eventlog.publisher.comparing import MODES
@@ -110,10 +110,10 @@ def uninstall(
     refuse_flags(_OF_SQL, "goes with --sql")
     engine = place.connect()
     log = place.find(engine)
-    gone = migrate.uninstall(engine, log, discard=discard)
-    if gone:
+    was_installed = migrate.uninstall(engine, log, discard=discard)
+    if was_installed:
         track.remove_routines(engine, log)
-    print_line(f"{log.table} is {'uninstalled' if gone else 'not installed'}")
+    print_line(f"{log.table} is {'uninstalled' if was_installed else 'not installed'}")
 
 
 def _routines(log: Log, file: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
@@ -12,13 +14,17 @@ from pathlib import Path
 from typing import IO, Any
 
 from eventlog.cli.options import read_tables
-from eventlog.cli.refusals import RefusalPrinter
-from eventlog.cli.terminal import print_sentence
+from eventlog.cli.terminal import print_line, print_sentence
+from eventlog.core.errors import Refused
 from eventlog.core.plurals import quantity
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
 from eventlog.jobs.signals import Signals
 from eventlog.transfer.loop import RunLength
+
+IN_FULL = 3  # refused records of one kind that are printed
+_KINDS = 1000  # of reasons that are counted
+_PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class JobOptions:
     expand_truncate: bool = False
     refused: Path | None = None
     strict: bool = False
-    given: Mapping[str, Any] = field(default_factory=dict)  # settings by name
+    settings: Mapping[str, Any] = field(default_factory=dict)  # settings by name
 
     def job(self, source: str, target: str, inputs: tuple[str, ...], output: str = "-") -> Job:
         """Return the job of these options."""
@@ -51,7 +57,7 @@ class JobOptions:
             self.output_container,
             read_tables(self.tables_file),
             self.current,
-            self.given,
+            self.settings,
             self.expand_truncate,
             self.url,
             self.state,
@@ -60,26 +66,51 @@ class JobOptions:
 
 def job_options(command: Callable[..., None]) -> Callable[..., None]:
     """Call a command with its own options by name, and with all others as JobOptions."""
-    own = list(inspect.signature(command).parameters)[1:]
-    shared = [option.name for option in fields(JobOptions) if option.name != "given"]
+    command_parameters = list(inspect.signature(command).parameters)[1:]
+    shared = [option.name for option in fields(JobOptions) if option.name != "settings"]
 
     @functools.wraps(command)
     def called(**values: Any) -> None:
-        by_name = {name: values.pop(name) for name in own}
+        by_name = {name: values.pop(name) for name in command_parameters}
         options = {name: values.pop(name) for name in shared if name in values}
-        command(JobOptions(**options, given=values), **by_name)
+        command(JobOptions(**options, settings=values), **by_name)
 
     return called
 
 
+class RefusalPrinter:
+    """A printer of bad records; `close` reports those that were only counted."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._last: dict[str, Refused] = {}
+
+    def print(self, refused: Refused) -> None:
+        """Print or count a bad record; reasons of one kind differ only in numbers and quoted words."""
+        kind = _PARTICULAR.sub("…", refused.reason)
+        if kind not in self._counts and len(self._counts) >= _KINDS:
+            kind = "other reasons"
+        self._counts[kind] += 1
+        if self._counts[kind] <= IN_FULL:
+            print_line(f"{refused.where}: {refused.reason}")
+        else:
+            self._last[kind] = refused
+
+    def close(self) -> None:
+        """Print the number of records of each kind that were only counted."""
+        for kind, last in self._last.items():
+            unprinted_count = self._counts[kind] - IN_FULL
+            print_line(f"and {unprinted_count} more, the last at {last.where}: {last.reason}")
+
+
 @contextmanager
-def reporting(keep: AbstractContextManager[IO[bytes]] | None, strict: bool) -> Iterator[Report]:
+def reporting(refused_file: AbstractContextManager[IO[bytes]] | None, strict: bool) -> Iterator[Report]:
     """Print the refused records while the block runs, and keep them in a file."""
     with ExitStack() as stack:
-        file = None if keep is None else stack.enter_context(keep)
+        opened_file = None if refused_file is None else stack.enter_context(refused_file)
         printer = RefusalPrinter()
         stack.callback(printer.close)
-        yield Report(printer.print, file, strict, print_sentence)
+        yield Report(printer.print, opened_file, strict, print_sentence)
 
 
 @contextmanager
@@ -89,8 +120,10 @@ def until_signal() -> Iterator[RunLength]:
         yield RunLength(True, lambda seconds: not signals.sleep(seconds), lambda: signals.stop)
 
 
-def exit_if_refused(report: Report, one: str = "bad record was", many: str = "bad records were") -> None:
+def exit_if_refused(
+    report: Report, singular: str = "bad record was", plural: str = "bad records were"
+) -> None:
     """Print how many records were left out, and exit with 1, if there were any."""
     if report.refused:
-        print_sentence(f"{quantity(report.refused, one, many)} left out")
+        print_sentence(f"{quantity(report.refused, singular, plural)} left out")
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""What the commands of a live log share: their settings, read from flag, environment and file."""
+"""What the commands of a database share: options, and settings from flag, environment and file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,17 @@ from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config, read_config
 from eventlog.publisher.daemon import DaemonSettings
 from eventlog.publisher.logrecords import Records, RecordsAsJson
-from eventlog.publisher.open_log import DatabaseSettings, SourceSettings, TablePublishing
+from eventlog.publisher.open_log import (
+    DatabaseSettings,
+    LogPlace,
+    SourceSettings,
+    TablePublishing,
+    place_of,
+)
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks import SINKS, sink_kind
+from eventlog.sql.log import binding
 from eventlog.web.monitor import MonitorSettings
 from eventlog.xds.settings import XdsSettings
 
@@ -97,9 +104,9 @@ def read_live(
     verbose: bool = False,
     log_format: str = "text",
 ) -> Config:
-    """Return the settings of a live command. Its file and environment may hold those of all commands."""
+    """Return the settings of a command that logs as a publisher does."""
     start_logging(verbose, log_format)
-    return read_config((settings for _, settings in ALL), flags, os.environ, config_file)
+    return read_all(flags, config_file)
 
 
 def start_logging(verbose: bool, log_format: str) -> None:
@@ -109,3 +116,50 @@ def start_logging(verbose: bool, log_format: str) -> None:
     root = logging.getLogger("eventlog")
     root.handlers[:] = [handler]
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
+
+
+def database_options(command: F) -> F:
+    """Add the options that name the database and the log."""
+    options = (
+        click.option(
+            "--config",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="the settings file  [default: eventlog.toml]",
+        ),
+        click.option("--url", help="the database, as a SQLAlchemy URL  [env: EVENTLOG_URL]"),
+        click.option(
+            "--log-table",
+            help="the log, optionally with its schema  [env: EVENTLOG_LOG_TABLE; default: eventlog]",
+        ),
+        click.option(
+            "--layout",
+            type=click.Choice(tuple(binding.LAYOUTS)),
+            help="bind an existing log's columns by position",
+        ),
+        click.option(
+            "--log-time", type=click.Choice(("utc", "local")), help="the zone of event_time  [default: utc]"
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_place(
+    config: Path | None, url: str | None, log_table: str | None, layout: str | None, log_time: str | None
+) -> LogPlace:
+    """Return the place that flags, environment and file name."""
+    return place_of(read_settings(config, url, log_table, layout, log_time))
+
+
+def read_settings(
+    config: Path | None, url: str | None, log_table: str | None, layout: str | None, log_time: str | None
+) -> Config:
+    """Return the settings of a command that has the options of a database."""
+    flags = {"url": url, "log_table": log_table, "layout": layout, "log_time": log_time}
+    return read_all(flags, config)
+
+
+def read_all(flags: Mapping[str, Any], file: Path | None) -> Config:
+    """Return the settings of flags, environment and file; the last two may hold those of all commands."""
+    return read_config((settings for _, settings in ALL), flags, os.environ, file)

@@ -20,7 +20,7 @@ from eventlog.files.text import read_tables_file
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-_MEANT = {"false": False, "no": False, "off": False, "true": True, "yes": True, "on": True}
+_FLAG_VALUES = {"false": False, "no": False, "off": False, "true": True, "yes": True, "on": True}
 
 
 _SETTINGS = "Settings: "  # before the heading of what declares them
@@ -35,8 +35,8 @@ class SettingOption(click.Option):
     heading = ""
 
 
-def _explain_all(ctx: click.Context, option: click.Parameter, given: bool) -> None:
-    if given and not ctx.resilient_parsing:
+def _explain_all(ctx: click.Context, option: click.Parameter, is_set: bool) -> None:
+    if is_set and not ctx.resilient_parsing:
         click.echo(help_with_all_settings(ctx), color=ctx.color)
         ctx.exit()
 
@@ -69,7 +69,7 @@ class SettingsCommand(click.Command):
         return [*params, _HELP_ALL, last]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse a value after a flag that takes none, and name the flag that is meant."""
+        """Refuse a value after a flag that takes none, and name the right flag."""
         ctx.meta[_WORDS] = tuple(args)
         flags = {
             flag: option for option in self.params if isinstance(option, click.Option) for flag in option.opts
@@ -78,9 +78,9 @@ class SettingsCommand(click.Command):
             flag, equals, value = word.partition("=")
             value = (value if equals else following).lower()
             option = flags.get(flag)
-            if option is not None and option.is_flag and option.secondary_opts and value in _MEANT:
-                meant = flag if _MEANT[value] else option.secondary_opts[0]
-                raise click.UsageError(f"{flag} takes no value: write {meant}", ctx)
+            if option is not None and option.is_flag and option.secondary_opts and value in _FLAG_VALUES:
+                right_flag = flag if _FLAG_VALUES[value] else option.secondary_opts[0]
+                raise click.UsageError(f"{flag} takes no value: write {right_flag}", ctx)
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -88,7 +88,7 @@ class SettingsCommand(click.Command):
         sections: dict[str, list[click.Parameter]] = {}
         for parameter in self.get_params(ctx):
             sections.setdefault(getattr(parameter, "heading", "") or "Options", []).append(parameter)
-        short = {} if ctx.meta.get(_ALL) else _left_to_help_all(ctx, sections)
+        short = {} if ctx.meta.get(_ALL) else _sections_only_named(ctx, sections)
         for heading, parameters in sections.items():
             if heading not in short:
                 _write_section(ctx, formatter, heading, parameters)
@@ -98,7 +98,7 @@ class SettingsCommand(click.Command):
                     _write_names(formatter, heading.removeprefix(_SETTINGS), parameters)
 
 
-def _left_to_help_all(
+def _sections_only_named(
     ctx: click.Context, sections: dict[str, list[click.Parameter]]
 ) -> dict[str, list[click.Parameter]]:
     """Return the sections of settings that a short help only names; none if all of them are few lines."""
@@ -151,10 +151,10 @@ def settings_options(
 
     def decorate(command: F) -> F:
         options: dict[str, SettingOption] = {}
-        own = {parameter.name for parameter in command.__dict__.get("__click_params__", ())}
+        own_names = {parameter.name for parameter in command.__dict__.get("__click_params__", ())}
         for heading, settings in declaring:
             for field in declared(settings):
-                if field.name not in {*options, *own, *without}:
+                if field.name not in {*options, *own_names, *without}:
                     options[field.name] = setting_option(
                         field, heading, type=_SettingType(field), envvar=variable(field.name)
                     )
@@ -170,20 +170,22 @@ def add_options(command: F, options: Iterable[click.Option]) -> F:
     return command
 
 
-def setting_option(field: dataclasses.Field[Any], heading: str, **more: Any) -> SettingOption:
+def setting_option(field: dataclasses.Field[Any], heading: str, **attributes: Any) -> SettingOption:
     """Return the option of one setting."""
     flag = "--" + field.name.replace("_", "-")
     if is_flag(field):
-        option = SettingOption([f"{flag}/--no-{flag[2:]}"], default=None, help=_help(field), **_named(more))
+        option = SettingOption(
+            [f"{flag}/--no-{flag[2:]}"], default=None, help=_help(field), **_named(attributes)
+        )
     else:
         metavar = field.metadata["metavar"] or None
-        option = SettingOption([flag], help=_help(field), metavar=metavar, **more)
+        option = SettingOption([flag], help=_help(field), metavar=metavar, **attributes)
     option.heading = f"{_SETTINGS}{heading}"
     return option
 
 
-def _named(more: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in more.items() if name != "type"}
+def _named(attributes: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if name != "type"}
 
 
 def _help(field: dataclasses.Field[Any]) -> str:

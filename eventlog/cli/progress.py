@@ -12,7 +12,7 @@ import click
 
 from eventlog.files.inputs import Advance
 
-_PATIENCE = 2.0  # seconds of silence before a bar
+_SILENT_SECONDS = 2.0  # seconds of silence before a bar
 
 
 @contextmanager
@@ -24,17 +24,17 @@ def progress(names: Sequence[str]) -> Iterator[Advance]:
         return
     bar = click.progressbar(length=total, label="reading", file=sys.stderr)
     started = time.monotonic()
-    behind = 0
+    unshown_bytes = 0
     shown = False
 
     def advance(size: int) -> None:
-        nonlocal behind, shown
-        behind += size
-        if not shown and time.monotonic() - started > _PATIENCE:
+        nonlocal unshown_bytes, shown
+        unshown_bytes += size
+        if not shown and time.monotonic() - started > _SILENT_SECONDS:
             shown = True
         if shown:
-            bar.update(behind)
-            behind = 0
+            bar.update(unshown_bytes)
+            unshown_bytes = 0
 
     yield advance
     if shown:

@@ -62,8 +62,8 @@ def receive(host: str, port: int, answer: str, file: Path | None, keep: int) -> 
         except OSError as fault:
             raise NoPort(host, port, fault.strerror) from fault
         stack.callback(server.server_close)
-        kept = f"in {file}" if file else "until it ends (--file keeps them for longer)"
-        print_line(f"receiving at {server.url}; documents are kept {kept}; Ctrl-C ends it")
+        storage = f"in {file}" if file else "until it ends (--file keeps them for longer)"
+        print_line(f"receiving at {server.url}; documents are kept {storage}; Ctrl-C ends it")
         _serve(server)
 
 

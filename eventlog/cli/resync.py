@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.format_names import refuse_flags
+from eventlog.cli.log_options import database_options, read_settings
 from eventlog.cli.terminal import print_line
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
@@ -89,24 +89,24 @@ def resync(
 def _compare(store: Store, settings: Config, tables: Tables) -> None:
     from eventlog.operate.auditing import audit  # Arrow takes a while to load
 
-    for found in audit(store, settings, tables):
-        if found.differences is None:
-            print_line(f"{found.table}: its state is kept; the next --compare logs what triggers missed")
+    for audited in audit(store, settings, tables):
+        if audited.differences is None:
+            print_line(f"{audited.table}: its state is kept; the next --compare logs what triggers missed")
         else:
-            print_line(f"{found.table}: {quantity(found.differences, 'object')} differed and were logged")
+            print_line(f"{audited.table}: {quantity(audited.differences, 'object')} differed and were logged")
 
 
 def _published(tables: Tables, name: str) -> Table:
-    found = tables.find(name)
-    if found is None:
+    table = tables.find(name)
+    if table is None:
         raise NotPublished(name)
-    return found
+    return table
 
 
-def _resync(store: Store, wanted: Resync, rate: int) -> None:
-    steps = run_resync(store, wanted, throttle(rate))
+def _resync(store: Store, load: Resync, rate: int) -> None:
+    steps = run_resync(store, load, throttle(rate))
     rows = max(progress.rows for progress in steps)
-    print_line(f"{wanted.table}: {quantity(rows, 'row')} logged")
+    print_line(f"{load.table}: {quantity(rows, 'row')} logged")
 
 
 def throttle(rate: int) -> Callable[[int], None]:
@@ -114,10 +114,10 @@ def throttle(rate: int) -> Callable[[int], None]:
     begun = time.monotonic()
     rows = 0
 
-    def rest(logged: int) -> None:
+    def sleep_after_chunk(logged: int) -> None:
         nonlocal rows
         rows += logged
         if rate:
             time.sleep(max(0.0, begun + rows / rate - time.monotonic()))
 
-    return rest
+    return sleep_after_chunk

@@ -29,10 +29,10 @@ def with_hints(text: str) -> str:
     return _HINT.sub(_hint, text)
 
 
-def _hint(found: re.Match[str]) -> str:
-    name, value = found["bare"] or found["name"], found["value"]
+def _hint(match: re.Match[str]) -> str:
+    name, value = match["bare"] or match["name"], match["value"]
     if name is None or f"--{name}" not in _flags():
-        return found[0]
+        return match[0]
     if file := _file():
         return f"{name} in {file}" if value is None else f"{name} = {_written(value)} in {file}"
     return f"--{name}" if value is None else f"--{name} {value}"
@@ -47,8 +47,8 @@ def _file() -> Path | None:
     """Return the settings file that the command has read, if there is one."""
     for ctx in _called:
         for option in ctx.command.params:
-            if "--config" in option.opts and ((given := ctx.params.get(str(option.name))) or FILE.exists()):
-                return given or FILE
+            if "--config" in option.opts and ((path := ctx.params.get(str(option.name))) or FILE.exists()):
+                return path or FILE
     return None
 
 

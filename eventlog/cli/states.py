@@ -21,57 +21,58 @@ from eventlog.files.limits import Limits
 from eventlog.publisher.published import among
 from eventlog.sql.connect import connect
 
-Found = tuple[Tables, Iterator[str | Refused]]  # the tables, and what changed as lines of `changes`, in order
+TableDifferences = tuple[Tables, Iterator[str | Refused]]  # sorted lines of `changes`
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 Rows = Batches | TableSide
-Sides = Callable[[], tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]]  # the old rows, the new ones
+RowsOfSides = tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]
+ReadSides = Callable[[], RowsOfSides]
 
 
 class NoKeys(Misuse):
     """which columns are the key? Name a tables file that has them with --tables"""
 
 
-def here(
-    stack: ExitStack, sides: Sequence[GivenState], known: Tables | None, keep: str | None, memory: int
-) -> Found:
-    """Yield the differences between two sides that this process reads."""
-    pairs = _pairs(known, *sides)
-    model = Tables(among([one for one, *_ in pairs]), known.dialect if known else None)
-    both: list[tuple[Table, Sides]] = (
-        [(table, partial(_sides, before, after)) for table, before, after in pairs]
+def compare_sides(
+    stack: ExitStack, sides: Sequence[Side], tables: Tables | None, keep: str | None, memory: int
+) -> TableDifferences:
+    """Return the tables, and the differences between their sides."""
+    pairs = _pairs(tables, *sides)
+    model = Tables(among([table for table, *_ in pairs]), tables.dialect if tables else None)
+    readers: list[tuple[Table, ReadSides]] = (
+        [(table, partial(_rows_of_sides, before, after)) for table, before, after in pairs]
         if keep is None
         else [stack.enter_context(_keeping(keep, pairs))]
     )
-    return model, in_order(model, _differences(model, both, sides, memory), memory)
+    return model, in_order(model, _differences(model, readers, sides, memory), memory)
 
 
-def begins(old: str, keep: str | None) -> bool:
+def starts_empty(before: str, keep: str | None) -> bool:
     """Return whether A is the file that will be kept and does not exist yet, so that it is empty."""
-    return keep is not None and Path(old).absolute() == Path(keep).absolute() and not Path(old).exists()
+    return keep is not None and Path(before).absolute() == Path(keep).absolute() and not Path(before).exists()
 
 
 @contextmanager
-def _keeping(name: str, pairs: Sequence[tuple[Table, Rows, Rows]]) -> Iterator[tuple[Table, Sides]]:
-    """The one pair of sides, the new one's rows being kept, so that all of them are read."""
+def _keeping(name: str, pairs: Sequence[tuple[Table, Rows, Rows]]) -> Iterator[tuple[Table, ReadSides]]:
+    """Return the pair of sides; all rows of the second are read, because they are kept."""
     if len(pairs) > 1:
         raise Misuse("--keep: a file holds the rows of one table, and several are compared")
-    ((table, old, new),) = pairs
-    with KeptState(name, table) as kept:
-        yield table, lambda: (_all(old), kept.passing(_all(new)))
+    ((table, before, after),) = pairs
+    with KeptState(name, table) as kept_state:
+        yield table, lambda: (_all(before), kept_state.passing(_all(after)))
 
 
-def _sides(old: Rows, new: Rows) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
+def _rows_of_sides(before: Rows, after: Rows) -> RowsOfSides:
     """Return the rows of both sides; of two tables in databases those that can differ."""
-    if isinstance(old, TableSide) and isinstance(new, TableSide):
-        return differing_rows(old, new)
-    return _all(old), _all(new)
+    if isinstance(before, TableSide) and isinstance(after, TableSide):
+        return differing_rows(before, after)
+    return _all(before), _all(after)
 
 
 def _all(rows: Rows) -> Iterator[pa.RecordBatch]:
     return rows.rows() if isinstance(rows, TableSide) else rows()
 
 
-class GivenState:
+class Side:
     """One of the two states."""
 
     def __init__(
@@ -84,16 +85,16 @@ class GivenState:
         stack: ExitStack,
         table: str | None,
         *,
-        begins: bool,
+        is_empty: bool,
     ) -> None:
         self.name = name
         self._container = container
         self._limits = limits
         self._advance = advance
-        self._only = table
+        self._table_name = table
         self._snapshot: TableSnapshot | None = None
-        self.begins = begins  # nothing is there yet
-        if begins:
+        self.is_empty = is_empty
+        if is_empty:
             return
         if not Path(name).exists():
             if url is None:
@@ -109,16 +110,17 @@ class GivenState:
 
     def batches(self, tables: Tables) -> Mapping[Table, Rows]:
         """Return a reader for the rows of each table of the side."""
-        if self.begins:
+        if self.is_empty:
             return {table: lambda: iter(()) for table in tables}
         if self._snapshot is None:
-            found = files_of(self.name, tables, self._only)
-            return {table: self._reading(table, file) for table, file in found.items()}
-        (table,) = (tables.get(self._only),) if self._only else _only(tables, self.name)
+            files = files_of(self.name, tables, self._table_name)
+            return {table: self._reading(table, file) for table, file in files.items()}
+        (table,) = (tables.get(self._table_name),) if self._table_name else _table_named(tables, self.name)
         connection = self._snapshot.connection
-        own, readable = (at_hand(connection, self.name, one) for one in (None, table))
+        catalogued = at_hand(connection, self.name, None)
+        readable = at_hand(connection, self.name, table)
         self._snapshot.add(readable)
-        return {table: TableSide(connection, table, readable, own.table)}
+        return {table: TableSide(connection, table, readable, catalogued.table)}
 
     def end(self) -> None:
         """Raise TablesChanged if DDL changed the table while it was read."""
@@ -129,27 +131,30 @@ class GivenState:
         return lambda: read_file(table, file, self._container, self._advance, self._limits)
 
 
-def _only(tables: Tables, name: str) -> tuple[Table]:
+def _table_named(tables: Tables, name: str) -> tuple[Table]:
     """Return the table that a name means."""
-    found = tables.find(name) or tables.find(name.rpartition(".")[2])
-    if found is None and len(tables) == 1:
-        (found,) = tables
-    if found is None:
+    table = tables.find(name) or tables.find(name.rpartition(".")[2])
+    if table is None and len(tables) == 1:
+        (table,) = tables
+    if table is None:
         raise Misuse(f"{name}: which table of the tables file is that? Give --rows-of TABLE")
-    return (found,)
+    return (table,)
 
 
-def _pairs(known: Tables | None, old: GivenState, new: GivenState) -> list[tuple[Table, Rows, Rows]]:
+def _pairs(tables: Tables | None, before_side: Side, after_side: Side) -> list[tuple[Table, Rows, Rows]]:
     """Return each table with both of its sides; a folder that lacks a table's file is an error."""
-    if known is None:
-        own = new.of_catalogue or old.of_catalogue
-        if own is None:
+    if tables is None:
+        catalogue_table = after_side.of_catalogue or before_side.of_catalogue
+        if catalogue_table is None:
             raise NoKeys
-        known = Tables([own])
-    after = new.batches(known)
-    before = old.batches(Tables(after) if old.begins else known)
-    for one, other, side in ((before, after, new), (after, before, old)):
-        for table in one.keys() - other.keys():
+        tables = Tables([catalogue_table])
+    after = after_side.batches(tables)
+    before = before_side.batches(Tables(after) if before_side.is_empty else tables)
+    for side, missing_tables in (
+        (after_side, before.keys() - after.keys()),
+        (before_side, after.keys() - before.keys()),
+    ):
+        for table in missing_tables:
             raise Misuse(f"{side.name} has no rows of {table}")
     for table in after:
         if not table.key:
@@ -158,11 +163,11 @@ def _pairs(known: Tables | None, old: GivenState, new: GivenState) -> list[tuple
 
 
 def _differences(
-    model: Tables, pairs: Iterable[tuple[Table, Sides]], states: Sequence[GivenState], memory: int
+    model: Tables, pairs: Iterable[tuple[Table, ReadSides]], states: Sequence[Side], memory: int
 ) -> Iterator[tuple[Table, DifferenceLine]]:
     for table, sides in pairs:
-        own = model.get(str(table))
-        for line in differences(model, own, *sides(), memory):
-            yield own, line
+        published_table = model.get(str(table))
+        for line in differences(model, published_table, *sides(), memory):
+            yield published_table, line
     for state in states:
         state.end()

@@ -24,11 +24,11 @@ from eventlog.publisher.open_log import opened
 def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
     """Show what is pending and since when, what failed, who publishes, and what the last cycle did."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
-        standing = read_log_status(store)
+        state = read_log_status(store)
     if as_json:
-        show(json.dumps(asdict(standing), default=str))
+        show(json.dumps(asdict(state), default=str))
         return
-    for name, fact in _lines(standing):
+    for name, fact in _lines(state):
         show(Shade(f"{name:<12}", _COLOURS.get(name, "bright_black")), f" {fact}")
 
 
@@ -44,30 +44,33 @@ _COLOURS = {
 }
 
 
-def _lines(standing: LogStatus) -> Iterator[tuple[str, str]]:
-    age = "" if standing.oldest_age is None else f", the oldest for {_span(standing.oldest_age)}"
-    yield "pending", f"{standing.pending}{age}"
-    if standing.waiting:
+def _lines(state: LogStatus) -> Iterator[tuple[str, str]]:
+    age = "" if state.oldest_age is None else f", the oldest for {_span(state.oldest_age)}"
+    yield "pending", f"{state.pending}{age}"
+    if state.waiting:
         yield (
             "waiting",
-            f"{quantity(standing.waiting, 'event')} for a retry, the next at {standing.next_retry}",
+            f"{quantity(state.waiting, 'event')} for a retry, the next at {state.next_retry}",
         )
-    for letter, tables in standing.counts.items():
+    for letter, tables in state.counts.items():
         listed = ", ".join(f"{table} {rows}" for table, rows in tables.items())
         yield f"status {letter}", f"{sum(tables.values())}  ({listed})"
-    if standing.paused is not None:
-        yield "paused", standing.paused
-    for table, why in standing.cycle.get("unread", {}).items():
+    if state.paused is not None:
+        yield "paused", state.paused
+    for table, why in state.cycle.get("unread", {}).items():
         yield "not published", f"{table}: {why}"
-    yield "leader", f"{standing.leader or 'none yet'}, since {standing.leader_since}, epoch {standing.epoch}"
-    if standing.holder is None:
+    yield (
+        "leader",
+        f"{state.leader or 'none yet'}, since {state.leader_since}, epoch {state.epoch}",
+    )
+    if state.holder is None:
         yield "publisher", "no publisher is running, as far as the database shows"
     else:
-        yield "lock", str(standing.holder)
-    if standing.cycle_at is not None:
-        yield "last cycle", f"{standing.cycle_at}: {_cycle(standing.cycle)}"
-    if standing.heartbeat_at is not None:
-        yield "heartbeat", str(standing.heartbeat_at)
+        yield "lock", str(state.holder)
+    if state.cycle_at is not None:
+        yield "last cycle", f"{state.cycle_at}: {_cycle(state.cycle)}"
+    if state.heartbeat_at is not None:
+        yield "heartbeat", str(state.heartbeat_at)
 
 
 def _cycle(cycle: Any) -> str:

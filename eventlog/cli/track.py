@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from sqlalchemy.engine import Engine
 
-from eventlog.cli.database import database_options, read_place
+from eventlog.cli.log_options import database_options, read_place
 from eventlog.cli.terminal import print_line, put
 from eventlog.sql.capture import track as tracking
 from eventlog.sql.choice import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
@@ -140,5 +140,5 @@ def _result(plan: tracking.TrackPlan, done: str, idle: str) -> str:
     return done if plan.statements else idle
 
 
-def _names(given: str | None) -> tuple[str, ...] | None:
-    return None if given is None else tuple(name.strip() for name in given.split(",") if name.strip())
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())

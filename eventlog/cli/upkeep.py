@@ -1,0 +1,197 @@
+"""eventlog errors, redrive, skip, purge, pause and resume: what an operator does to the rows of a log."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from eventlog.cli.log_options import DATABASE, live_options, read_live
+from eventlog.cli.options import SettingsCommand
+from eventlog.cli.terminal import Shade, print_sentence, show
+from eventlog.core.entry import cell_as_text
+from eventlog.core.errors import Misuse
+from eventlog.core.plurals import quantity
+from eventlog.operate.redriving import has_several_rows, redrive_by
+from eventlog.operate.upkeep import Purge, failures, read_age, read_letters, resume_tables, whole_events
+from eventlog.operate.upkeep import purge as run_purge
+from eventlog.operate.upkeep import skip as run_skip
+from eventlog.publisher.log_status import read_log_status
+from eventlog.publisher.open_log import opened
+from eventlog.sql.log.upkeep import FailedRow, Which
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def which_options(command: F) -> F:
+    """Add the options that select failed rows: their ids, the table and the words of the reason."""
+    for option in (
+        click.argument("ids", nargs=-1, type=int, metavar="[RECORD_ID]..."),
+        click.option("--reason", help="only rows whose reason holds these words"),
+        click.option("--table", help="only rows of this table_name"),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(cls=SettingsCommand, short_help="List what failed, and why")
+@which_options
+@click.option("--document", is_flag=True, help="also the document that failed")
+@click.option("--json", "as_json", is_flag=True, help="one JSON object a row, with everything that is kept")
+@live_options(DATABASE)
+def errors(
+    ids: tuple[int, ...],
+    table: str | None,
+    reason: str | None,
+    document: bool,
+    as_json: bool,
+    config_file: Path | None,
+    verbose: bool,
+    log_format: str,
+    **flags: Any,
+) -> None:
+    """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        for failed in failures(store, Which(whole_events(store, ids), table, reason)):
+            show(*([json.dumps(failed._asdict(), default=str)] if as_json else _line(failed)))
+            if document and not as_json and failed.document is not None:
+                show(f"          {failed.document}")
+
+
+def _line(failed: FailedRow) -> tuple[str, Shade, str]:
+    tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
+    row = f" {cell_as_text(failed.event_type)}  {_short(_where(failed))}"
+    of = f", of {failed.event_id}" if has_several_rows(failed.event_id) else ""
+    line = f"{row:<29}  {failed.reason or 'no reason is kept'}{tries}{of}"
+    return f"{failed.record_id:>8}  ", Shade(failed.status, "red"), line
+
+
+def _where(row: FailedRow) -> str:
+    column = "" if row.column_name is None else f" {row.column_name}"
+    return f"{cell_as_text(row.table_name)} {cell_as_text(row.table_key)}{column}"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 120 else f"{text[:119]}…"
+
+
+@click.command(cls=SettingsCommand, short_help="Send failed rows again")
+@which_options
+@click.option("--all", "everything", is_flag=True, help="every row with E or F")
+@live_options(DATABASE)
+def redrive(
+    ids: tuple[int, ...],
+    table: str | None,
+    reason: str | None,
+    everything: bool,
+    config_file: Path | None,
+    verbose: bool,
+    log_format: str,
+    **flags: Any,
+) -> None:
+    """Make events with E or F new again: those of RECORD_IDs, of a table, with a reason, or all.
+
+    An event goes whole, with all its rows, and its values are read back as they are now. A delete stays if
+    its object exists. Rows of a table that may not be queried back stay; skip them.
+    """
+    if not (ids or table or reason or everything):
+        raise Misuse("which rows? name record_ids, --table, --reason or --all")
+    config = read_live(flags, config_file, verbose, log_format)
+    with opened(config) as store:
+        done = redrive_by(config, store, Which(ids, table, reason))
+    print_sentence(f"{quantity(done.rows, 'row is', 'rows are')} new again")
+    for report in done.reports:
+        print_sentence(str(report))
+    if done.refused:
+        sys.exit(1)
+
+
+@click.command(cls=SettingsCommand, short_help="Give rows up, and keep the reason")
+@click.argument("ids", nargs=-1, type=int, required=True, metavar="RECORD_ID...")
+@click.option("--reason", required=True, help="why; it is kept with who and when")
+@live_options(DATABASE)
+def skip(
+    ids: tuple[int, ...],
+    reason: str,
+    config_file: Path | None,
+    verbose: bool,
+    log_format: str,
+    **flags: Any,
+) -> None:
+    """Give rows with N, E or F, with all rows of their events, the letter W without publishing them."""
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        done = run_skip(store, ids, reason)
+    wanted_count = len({*ids, *done.others})
+    if done.rows < wanted_count:
+        print_sentence(f"{done.rows} of {wanted_count} rows are skipped")
+    else:
+        print_sentence(f"{quantity(wanted_count, 'row is', 'rows are')} skipped")
+    if done.others:
+        print_sentence(f"of the same events: {', '.join(map(str, done.others))}")
+    if done.rows < wanted_count:
+        sys.exit(1)
+
+
+@click.command(cls=SettingsCommand, short_help="Delete handled rows after a while")
+@click.option(
+    "--older-than", required=True, metavar="AGE", help="30d, 12h, or a time in UTC: 2025-03-23 10:00:00"
+)
+@click.option("--letters", default="S,W", help="which; N, E and F only if named  [default: S,W]")
+@click.option("--chunk", type=click.IntRange(1, 100_000), default=1000, help="rows of one transaction")
+@click.option("--rest", "pause", type=click.FloatRange(0, 60), default=0.0, help="seconds between two chunks")
+@live_options(DATABASE)
+def purge(
+    older_than: str,
+    letters: str,
+    chunk: int,
+    pause: float,
+    config_file: Path | None,
+    verbose: bool,
+    log_format: str,
+    **flags: Any,
+) -> None:
+    """Delete rows that are handled and old, a chunk at a time. Their number is kept as a notice."""
+    statuses = read_letters(letters)
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        before = read_age(older_than, read_log_status(store, counted=False).now)
+        deleted = run_purge(store, Purge(before, statuses, chunk, pause))
+    print_sentence(f"{quantity(deleted, 'row')} from before {before} deleted")
+
+
+@click.command(cls=SettingsCommand, short_help="Pause the publisher")
+@click.option("--reason", default="no reason given", help="the reason; `status` shows it")
+@live_options(DATABASE)
+def pause(reason: str, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
+    """Let the leading publisher rest after its cycle until `eventlog resume`. Rows pile up as new."""
+    with opened(read_live(flags, config_file, verbose, log_format)) as store, store.upkeep() as upkeep:
+        upkeep.pause(getpass.getuser(), reason)
+    print_sentence("paused")
+
+
+@click.command(cls=SettingsCommand, short_help="Let the publisher continue")
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME",
+    help="a table that max-deletes stopped: its next poll passes; once for each table",
+)
+@live_options(DATABASE)
+def resume(
+    tables: tuple[str, ...], config_file: Path | None, verbose: bool, log_format: str, **flags: Any
+) -> None:
+    """Let a paused publisher go on, or only tables that max-deletes stopped."""
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        if not tables:
+            with store.upkeep() as upkeep:
+                upkeep.resume()
+            print_sentence("going on")
+            return
+        for table in resume_tables(store, tables, getpass.getuser()):
+            print_sentence(f"{table}: the next poll may delete any number of its objects")

@@ -34,7 +34,7 @@ from eventlog.demo.embedded import embedded_postgres
 from eventlog.fold import Rules
 from eventlog.jobs.signals import Signals
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.fold import Reader
+from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.sleep import make_sleeper
@@ -361,7 +361,7 @@ def _moments(engine: Engine, log: Log) -> list[dict[str, float]]:
     assert leader is not None
     with engine.connect() as connection:
         tables = Tables([Catalogue(connection).find("usr").table])
-    reader = Reader(tables, read_readable(engine, log, tables), Rules(), XdsSettings(1000))
+    reader = PickUpFolder(tables, read_readable(engine, log, tables), Rules(), XdsSettings(1000))
     publisher = Publisher(
         store, lambda: reader, TimedSink(timeline), leader.epoch, 1000, PublisherSettings(query_limit=10_000)
     )

@@ -33,13 +33,13 @@ from eventlog.core.tables import Tables
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.fold import Reader
+from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
@@ -93,7 +93,7 @@ class Bench:
         """Read and finish, nothing else."""
         while True:
             with self.store.snapshot() as snapshot:
-                picked = snapshot.pending("pick_up", Selection(LIMIT))
+                picked = snapshot.pending("pick_up", PickUpFilter(LIMIT))
             if not picked:
                 return
             with self.store.work(epoch) as work:
@@ -104,7 +104,7 @@ class Bench:
         with self.engine.connect() as connection:
             tables = Tables([Catalogue(connection).find("usr").table])
         readable = read_readable(self.engine, self.log, tables)
-        reader = Reader(tables, readable, Rules(), XdsSettings(self.batch_size))
+        reader = PickUpFolder(tables, readable, Rules(), XdsSettings(self.batch_size))
         sink = FilesSink(folder)
         settings = PublisherSettings(delete_from_log=delete, query_limit=LIMIT)
         publisher = Publisher(self.store, lambda: reader, sink, epoch, self.batch_size, settings)

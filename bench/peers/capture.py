@@ -24,7 +24,7 @@ from bench.peers.workload import TABLE
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.fold import Reader
+from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
@@ -101,7 +101,7 @@ def published(store: Store, epoch: int, folder: Path) -> float:
     with engine.connect() as connection:
         tables = Tables([Catalogue(connection).find(TABLE).table])
     readable = read_readable(engine, store.log, tables)
-    reader = Reader(tables, readable, Rules(), XdsSettings(LIMIT))
+    reader = PickUpFolder(tables, readable, Rules(), XdsSettings(LIMIT))
     sink = FilesSink(folder)
     publisher = Publisher(store, lambda: reader, sink, epoch, LIMIT, PublisherSettings(query_limit=LIMIT))
     begun = time.perf_counter()

@@ -157,7 +157,7 @@ def _live_log(
 
     settings = _settings(config, flags, job_settings)
     live = Live(stack.enter_context(opened(settings)), settings, finish)
-    job_settings |= {name: value for name, value in settings.given.items() if name in job_settings}
+    job_settings |= {name: value for name, value in settings.values.items() if name in job_settings}
     return live, job_settings | asdict(read_rules(settings, live.store))
 
 

@@ -57,7 +57,7 @@ def deliver(
     settings, limits = config.build(PublisherSettings), config.build(Limits)
     with tempfile.TemporaryDirectory() as folder:
         source = _rereadable(file, Path(folder))
-        sink = open_sink(config.build(SessionSettings).sink, config.given)
+        sink = open_sink(config.build(SessionSettings).sink, config.values)
         answers = AnswerMemory(memory) if memory else memory_beside(Path(source))
         delivery = FileDelivery(
             sink,

@@ -75,7 +75,7 @@ def resync(
     if compare:
         refuse_flags(("where", "event_type", "chunk", "rate"), "takes no part with --compare")
     settings = read_settings(config, url, log_table, layout, log_time)
-    if settings.given.get("source_url") is not None:
+    if settings.values.get("source_url") is not None:
         raise Misuse("source-url: a publisher compares such tables; `run --startup-option resync` sends all")
     with opened(settings) as store:
         published = read_tables(store.engine, store.log, settings)

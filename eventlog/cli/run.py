@@ -45,7 +45,7 @@ def run(
     flags["publication_mode"] = mode or flags["publication_mode"]
 
     config = read_live(flags, config_file, verbose, log_format)
-    need_settings(config.build(SessionSettings).sink, config.given)
+    need_settings(config.build(SessionSettings).sink, config.values)
     signals = Signals()
     monitor = Monitor()
     board = Board(monitor, config)
@@ -59,7 +59,7 @@ def run(
 def announcement(config: Config, port: int | None) -> str:
     """Return a sentence about what is published, from where, to where, and about the status page."""
     sink = config.build(SessionSettings).sink
-    kind: Any = build(sink_kind(sink).settings, config.given)
+    kind: Any = build(sink_kind(sink).settings, config.values)
     setting = _PLACES.get(sink)
     place = f" {re.split('[ ?#]', str(getattr(kind, setting)))[0]}" if setting else ""
     page = f"; status page at http://{config.build(MonitorSettings).monitor_host}:{port}/" if port else ""

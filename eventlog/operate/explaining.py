@@ -12,10 +12,10 @@ from eventlog.core.plurals import quantity
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.publisher.config import Config
-from eventlog.publisher.reading import Reading
+from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import make_reader, read_rules
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.sql.log.pending import Cells, Selection
+from eventlog.sql.log.pending import Cells, PickUpFilter
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import WaitingEvent
@@ -66,7 +66,7 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
     user = None if rules.allow_loopback else rules.driver_user
     choice = config.build(PublisherSettings).choice(limit)
     with store.snapshot() as snapshot:
-        fates = snapshot.fates(Selection(choice.limit, user, rules.handle_future_events))
+        fates = snapshot.fates(PickUpFilter(choice.limit, user, rules.handle_future_events))
     waiting = _waiting(store).values()
     tellers: Mapping[str, Callable[[Fates], str]] = {
         "held": lambda of: _tell_held(of, waiting),
@@ -99,7 +99,7 @@ class _Judge:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: FoldedPickUp,
         unread: Iterable[Entry],
         rules: Rules,
         now: str,
@@ -154,7 +154,7 @@ class _Judge:
         return Outcome(Fate.BEYOND, "query-limit, or what completes inserts, is reached before it")
 
 
-def _unread(snapshot: Snapshot, reading: Reading) -> Iterator[Entry]:
+def _unread(snapshot: Snapshot, reading: FoldedPickUp) -> Iterator[Entry]:
     """Yield the rows of a cycle that cannot be read, as far as they are understood."""
     read = {entry.record_id for entry in reading.entries}
     for row in snapshot.rows(number for number, _ in reading.refused if number not in read):

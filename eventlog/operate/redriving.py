@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from eventlog.core.entry import Cell
 from eventlog.publisher.config import Config
-from eventlog.publisher.fold import Reader
+from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.store import Store
@@ -70,7 +70,7 @@ def redrive_by(config: Config, store: Store, which: Which) -> Redriven:
     return redrive(store, which, make_reader(config, store), rows_are_deleted=deletes)
 
 
-def redrive(store: Store, which: Which, reader: Reader, *, rows_are_deleted: bool = False) -> Redriven:
+def redrive(store: Store, which: Which, reader: PickUpFolder, *, rows_are_deleted: bool = False) -> Redriven:
     """Make the failed events of these rows new again.
 
     If handled rows are deleted, rows of an insert that was refused in part may have been sent.
@@ -112,7 +112,9 @@ class _Event:
         """Yield the rows that are deletes of objects."""
         return (row for row in self.rows if row.event_type == _DELETE)
 
-    def why_refused(self, reader: Reader, present: Mapping[Named, str], latest: Mapping[Named, int]) -> str:
+    def why_refused(
+        self, reader: PickUpFolder, present: Mapping[Named, str], latest: Mapping[Named, int]
+    ) -> str:
         """Return why the event may not go again; empty if it may.
 
         `present` has why objects are not surely absent, `latest` the first rows of compared objects' events.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from eventlog.columnar.vectors import Ints
 
 
-class Sending(NamedTuple):
+class OutgoingEvent(NamedTuple):
     """One event, or one part of a cut one, on its way."""
 
     event_id: str  # of this part
@@ -38,14 +38,14 @@ class Sending(NamedTuple):
     tries: int = 0  # how often it was answered with retry, or not at all
 
 
-class Remembered(NamedTuple):
+class RecordedEvent(NamedTuple):
     """The facts of a sending that are needed after a crash; its content is read anew."""
 
     run_id: str
     settles: tuple[int, ...]
     max_changes: int  # after how many values the event was cut, whatever the setting is now
     part: int = 1
-    more: bool = False  # further parts of a cut event follow
+    has_more_parts: bool = False  # further parts of a cut event follow
     tries: int = 0
     worst: Status = Status(Level.SUCCESS)  # of the parts before this one
 
@@ -60,7 +60,7 @@ class Successes(NamedTuple):
 
     rows: Sequence[int]
     operations: Mapping[str, int]  # how many events, by the first letter of their element
-    parts: Sequence[Sending] = ()  # of changes that were cut: to be looked at one by one
+    parts: Sequence[OutgoingEvent] = ()  # of changes that were cut: to be looked at one by one
 
 
 class Draft(Protocol):
@@ -79,7 +79,7 @@ class Draft(Protocol):
     def objects(self) -> Set[object]: ...  # what no two documents of a batch share
 
     @property
-    def sendings(self) -> Sequence[Sending]: ...
+    def sendings(self) -> Sequence[OutgoingEvent]: ...
 
     def document(self, tables: Tables) -> OutgoingDocument: ...
 
@@ -88,11 +88,11 @@ class Draft(Protocol):
     def successes(self) -> Successes | None: ...  # None where each event must be looked at
 
 
-class PlainDraft(NamedTuple):
+class EventsDraft(NamedTuple):
     """A document of single events."""
 
     name: str
-    sendings: tuple[Sending, ...]
+    sendings: tuple[OutgoingEvent, ...]
 
     @property
     def size(self) -> int:
@@ -134,11 +134,11 @@ def association_of(tables: Tables, name: ObjectName) -> str:
     return tablekey.write_association(name[1], name[0] if table is None else table.name, schema)
 
 
-def draft_of(sendings: Sequence[Sending]) -> PlainDraft:
+def draft_of(sendings: Sequence[OutgoingEvent]) -> EventsDraft:
     """Return the document of some events, under its name: no two documents share one."""
     first = min(sendings, key=_first_row)
     last = max([s.settles[-1] for s in sendings])
-    return PlainDraft(document_name(first.settles[0], first.part, last), tuple(sendings))
+    return EventsDraft(document_name(first.settles[0], first.part, last), tuple(sendings))
 
 
 def document_name(first: int, part: int, last: int) -> str:
@@ -146,13 +146,13 @@ def document_name(first: int, part: int, last: int) -> str:
     return f"{first}-{last}" if part == 1 else f"{first}.{part}-{last}"
 
 
-def _first_row(sending: Sending) -> int:
+def _first_row(sending: OutgoingEvent) -> int:
     return sending.settles[0]
 
 
-def pack(sendings: Iterable[Sending], batch_size: int) -> Iterator[PlainDraft]:
+def pack(sendings: Iterable[OutgoingEvent], batch_size: int) -> Iterator[EventsDraft]:
     """Yield documents of up to so many events."""
-    batch: list[Sending] = []
+    batch: list[OutgoingEvent] = []
     objects: set[ObjectName] = set()
     for sending in sendings:
         if batch and (len(batch) >= _limit(sending, batch_size) or sending.object in objects):
@@ -172,7 +172,7 @@ def halves(draft: Draft) -> list[Draft]:
 
 def without(drafts: Iterable[Draft], blocked: Set[ObjectName]) -> list[Draft]:
     """Return the documents without the events of some objects."""
-    return [left for draft in drafts if (left := _without(draft, blocked)) is not None]
+    return [remaining for draft in drafts if (remaining := _without(draft, blocked)) is not None]
 
 
 def _without(draft: Draft, blocked: Set[ObjectName]) -> Draft | None:
@@ -182,7 +182,7 @@ def _without(draft: Draft, blocked: Set[ObjectName]) -> Draft | None:
     return draft_of(sendings) if sendings else None
 
 
-def _limit(sending: Sending, batch_size: int) -> int:
+def _limit(sending: OutgoingEvent, batch_size: int) -> int:
     """Return the most events of a document.
 
     Documents that came back shrink eightfold each time, until the bad event is alone.
@@ -190,19 +190,21 @@ def _limit(sending: Sending, batch_size: int) -> int:
     return max(1, batch_size >> 3 * sending.tries)
 
 
-def in_batches(drafts: Iterable[Draft], most: int, *, apart: bool = True) -> Iterator[list[Draft]]:
+def in_batches(
+    drafts: Iterable[Draft], max_documents: int, *, objects_apart: bool = True
+) -> Iterator[list[Draft]]:
     """Yield the documents in batches of at most so many, and where they are to be kept apart none with two
     events of one object.
     """
     batch: list[Draft] = []
     objects: set[object] = set()
     for draft in drafts:
-        coming = draft.objects if apart else frozenset[object]()
-        if len(batch) >= most or not objects.isdisjoint(coming):
+        next_objects = draft.objects if objects_apart else frozenset[object]()
+        if len(batch) >= max_documents or not objects.isdisjoint(next_objects):
             yield batch
             batch, objects = [], set()
         batch.append(draft)
-        objects |= coming
+        objects |= next_objects
     if batch:
         yield batch
 
@@ -218,48 +220,48 @@ def _once(fact: list[object] | dict[str, object], listed: set[object]) -> list[o
     """Return the fact without its rows, if an earlier fact of its event has them."""
     if isinstance(fact, dict):
         return fact
-    run_id, _, *rest = fact
+    run_id, _, *parameters = fact
     if run_id in listed:
-        return [run_id, (), *rest]
+        return [run_id, (), *parameters]
     listed.add(run_id)
     return fact
 
 
-def read_memory(content: str) -> list[tuple[str, list[Remembered]]]:
+def read_memory(content: str) -> list[tuple[str, list[RecordedEvent]]]:
     """Return the documents that were remembered, by their names."""
     settled: dict[str, tuple[int, ...]] = {}  # by events that were cut
     return [
-        (name, [_whole(fact, settled) for fact in _facts(memory)]) for name, memory in json.loads(content)
+        (name, [_with_rows(fact, settled) for fact in _facts(memory)]) for name, memory in json.loads(content)
     ]
 
 
-def _whole(fact: Remembered, settled: dict[str, tuple[int, ...]]) -> Remembered:
+def _with_rows(fact: RecordedEvent, settled: dict[str, tuple[int, ...]]) -> RecordedEvent:
     """Return the fact with its rows, which may be kept with an earlier part."""
     if not fact.settles:
         return fact._replace(settles=settled[fact.run_id])
-    if fact.more:
+    if fact.has_more_parts:
         settled[fact.run_id] = fact.settles
     return fact
 
 
 def still_to_go(
-    documents: Iterable[tuple[str, Sequence[Remembered]]], out: Container[str]
-) -> list[Remembered]:
+    documents: Iterable[tuple[str, Sequence[RecordedEvent]]], out: Container[str]
+) -> list[RecordedEvent]:
     """Return the events of remembered documents that are not out yet, each once: a change that was cut from
     the part on that comes next.
     """
-    left: dict[str, Remembered] = {}
+    unsent: dict[str, RecordedEvent] = {}
     for name, fact in ((name, fact) for name, facts in documents for fact in facts):
         if name not in out:
-            left.setdefault(fact.run_id, fact)
-        elif fact.more:
-            left[fact.run_id] = fact._replace(part=fact.part + 1)
+            unsent.setdefault(fact.run_id, fact)
+        elif fact.has_more_parts:
+            unsent[fact.run_id] = fact._replace(part=fact.part + 1)
         else:
-            left.pop(fact.run_id, None)
-    return list(left.values())
+            unsent.pop(fact.run_id, None)
+    return list(unsent.values())
 
 
-def facts_of(sendings: Iterable[Sending], worst: Worst) -> Memory:
+def facts_of(sendings: Iterable[OutgoingEvent], worst: Worst) -> Memory:
     """Return what is remembered of events, one by one."""
     return [_fact(sending, worst(sending.run_id)) for sending in sendings]
 
@@ -281,7 +283,7 @@ def remembered_rows(memory: Mapping[str, Any]) -> Iterable[int]:
     return chain.from_iterable(range(first, first + size) for first, size in zip(firsts, sizes, strict=True))
 
 
-def _facts(memory: Any) -> Iterator[Remembered]:
+def _facts(memory: Any) -> Iterator[RecordedEvent]:
     """Yield what was remembered: one by one, or the rows of many events of one log."""
     for fact in memory:
         if isinstance(fact, list):
@@ -290,10 +292,10 @@ def _facts(memory: Any) -> Iterator[Remembered]:
         rows = iter(remembered_rows(fact))
         for size in fact["sizes"]:
             settles = tuple(islice(rows, size))
-            yield Remembered(event_id(fact["log"], settles), settles, fact["max_changes"])
+            yield RecordedEvent(event_id(fact["log"], settles), settles, fact["max_changes"])
 
 
-def _fact(sending: Sending, worst: Status) -> list[object]:
+def _fact(sending: OutgoingEvent, worst: Status) -> list[object]:
     own_id, run_id, _, settles, _, max_changes, part, parts, tries = sending
     if parts == 1 and not tries:
         return [own_id, settles, max_changes]
@@ -306,10 +308,10 @@ def _remembered(
     settles: list[int],
     max_changes: int,
     part: int = 1,
-    more: bool = False,
+    has_more_parts: bool = False,
     tries: int = 0,
     level: str = "SUCCESS",
     text: str = "",
-) -> Remembered:
+) -> RecordedEvent:
     worst = Status(Level[level], None, text)
-    return Remembered(run_id, tuple(settles), max_changes, part, more, tries, worst)
+    return RecordedEvent(run_id, tuple(settles), max_changes, part, has_more_parts, tries, worst)

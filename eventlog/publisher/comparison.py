@@ -68,15 +68,15 @@ class Comparison:
         self._source = source_of(config)
         self._begun = False
         self._redriven = 0  # the notice of the last redrive that the state follows
-        self._tables = self._found = Tables()  # that were compared last, and that were found
+        self._tables = self._catalogued = Tables()  # that were compared last, and that were found
         self.changed = False  # whether the last poll found other tables than the one before
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
         self.unread: dict[str, str] = {}  # tables that are not published, and why
         self._brake = DeleteBrake(DeleteLimit.read(settings.max_deletes))
         self._unchanged = UnchangedRows()
         self._due = 0.0
-        by_clock = config.given.get("time_of_day") is not None
-        self._interval = 0.0 if by_clock else float(config.given.get("polling_interval", 10))
+        by_clock = config.values.get("time_of_day") is not None
+        self._interval = 0.0 if by_clock else float(config.values.get("polling_interval", 10))
 
     def poll(self) -> int:
         """Log what differs, if it is time to look. Return how many objects did."""
@@ -86,32 +86,32 @@ class Comparison:
         unread: dict[str, str] = {}
         absent: list[tuple[str, NoSuchTable]] = []
         store = self._store
-        before = self._settle()
-        found = read_tables(
-            store.engine, store.log, self._config, lambda *one: absent.append(one), before or {}
+        before = self._settle_state()
+        catalogued = read_tables(
+            store.engine, store.log, self._config, lambda *reason: absent.append(reason), before or {}
         )
-        unread |= found.halted()
-        self.changed = not self._begun or list(found) != list(self._found)
-        self._found = found
-        tables = self._tables = self._keyed(found, unread)
+        unread |= catalogued.halted()
+        self.changed = not self._begun or list(catalogued) != list(self._catalogued)
+        self._catalogued = catalogued
+        tables = self._tables = self._keyed(catalogued, unread)
         bases = self._begin(tables, before)
         dropped = self._dropped(absent, bases, unread)
-        if not len(found) and not unread and not dropped:
+        if not len(catalogued) and not unread and not dropped:
             raise NothingToCompare
-        taken, late = self._take(tables, dropped, bases, unread)
+        taken, late = self._log_differences(tables, dropped, bases, unread)
         if taken:
             logger.info("%d objects differ from what the receiver has", taken, extra={"objects": taken})
         if not late:
-            self._be_sure(bases, unread)
-        self._tell(unread)
+            self._mark_complete(bases, unread)
+        self._log_unread(unread)
         self._begun = True
         self._due = 0.0 if late else time.monotonic() + self._interval
         return taken
 
-    def _keyed(self, found: Tables, unread: dict[str, str]) -> Tables:
+    def _keyed(self, catalogued: Tables, unread: dict[str, str]) -> Tables:
         """Return the tables that can be compared, and name those without a key in `unread`."""
-        unread |= {str(table): _KEYLESS for table in found if not table.key}
-        return Tables([table for table in found if str(table) not in unread], found.dialect)
+        unread |= {str(table): _KEYLESS for table in catalogued if not table.key}
+        return Tables([table for table in catalogued if str(table) not in unread], catalogued.dialect)
 
     def _dropped(
         self, absent: Iterable[tuple[str, NoSuchTable]], bases: dict[str, Base], unread: dict[str, str]
@@ -119,21 +119,24 @@ class Comparison:
         """Return the tables that are gone and whose objects are to be deleted; others go to `unread`.
         NoSuchTable for a name under which no table was compared.
         """
-        known = Tables(map(table_named, bases))
-        named = {name: (known.find(name), fault) for name, fault in absent}
+        compared = Tables(map(table_named, bases))
+        named = {name: (compared.find(name), fault) for name, fault in absent}
         for table, fault in named.values():
             if table is None and not self._begun:
                 raise fault
         faults = {name if table is None else str(table): str(fault) for name, (table, fault) in named.items()}
-        gone = {str(one): one for one in gone_tables(self._config, self._store.engine, bases, self._found)}
+        vanished = {
+            str(dropped): dropped
+            for dropped in gone_tables(self._config, self._store.engine, bases, self._catalogued)
+        }
         delete = self._settings.on_dropped_table == "delete"
-        for name in sorted(gone):
+        for name in sorted(vanished):
             if not self._begun and self._settings.startup_option == "future":
                 self._forget(name, bases)
             elif not delete:
                 unread[name] = faults.get(name) or _DROPPED.format(quantity(bases[name].objects, "object"))
-        unread |= {name: fault for name, fault in faults.items() if name not in gone}
-        return [*gone.values()] if delete else []
+        unread |= {name: fault for name, fault in faults.items() if name not in vanished}
+        return [*vanished.values()] if delete else []
 
     def _forget(self, name: str, bases: dict[str, Base]) -> None:
         """Take for true that the receiver has nothing of a table that is gone."""
@@ -141,7 +144,7 @@ class Comparison:
         with self._store.work(self._epoch) as work:
             work.known().begin(name, bases[name])
 
-    def _tell(self, unread: dict[str, str]) -> None:
+    def _log_unread(self, unread: dict[str, str]) -> None:
         """Log once which tables are not published, and once which are again."""
         for table, why in unread.items():
             before = self.unread.get(table, "")
@@ -151,7 +154,7 @@ class Comparison:
             logger.info("%s is published again", table, extra={"table": table})
         self.unread = unread
 
-    def _settle(self) -> dict[str, Base] | None:
+    def _settle_state(self) -> dict[str, Base] | None:
         """Update the state from what was settled.
 
         Return the bases of tables; None if the state is lost and the start decides what the receiver has.
@@ -176,7 +179,9 @@ class Comparison:
         """Return the bases; one that an earlier version wrote gets the names of columns that values have."""
         for table, base in bases.items():
             if base.form != FORMAT and base.mark is None:
-                names = dict.fromkeys(name for one in work.known().values_of(table) for name in names_in(one))
+                names = dict.fromkeys(
+                    name for values in work.known().values_of(table) for name in names_in(values)
+                )
                 bases[table] = base._replace(form=FORMAT, names=tuple(names))
                 work.known().put(table, bases[table])
         return bases
@@ -186,35 +191,40 @@ class Comparison:
         first, resync = not self._begun, self._settings.startup_option == "resync"
         bases = before or {}
         with self._store.work(self._epoch) as work:
-            known = work.known()
+            receiver_state = work.known()
             for table in tables:
                 name, base = str(table), bases.get(str(table))
-                own = base or Base(unsure=first and resync)
-                names = dict.fromkeys((*own.names, *(column.name for column in table.data)))
-                leaving = {column.name for column in (*table.data, *table.gone)}
-                stale = dict.fromkeys((*own.stale, *(one for one in names if one not in leaving)))
-                bases[name] = own._replace(names=tuple(names), key=table.key, stale=tuple(stale))
+                new_base = base or Base(unsure=first and resync)
+                names = dict.fromkeys((*new_base.names, *(column.name for column in table.data)))
+                published_names = {column.name for column in (*table.data, *table.gone)}
+                stale = dict.fromkeys(
+                    (
+                        *new_base.stale,
+                        *(column_name for column_name in names if column_name not in published_names),
+                    )
+                )
+                bases[name] = new_base._replace(names=tuple(names), key=table.key, stale=tuple(stale))
                 if base is None:
-                    known.begin(name, bases[name])
+                    receiver_state.begin(name, bases[name])
                 elif bases[name] != base:
-                    known.put(name, bases[name])
-            for name in known.lost() - bases.keys() if before is None else ():
-                known.begin(name, Base())  # of a table that is gone too
+                    receiver_state.put(name, bases[name])
+            for name in receiver_state.lost() - bases.keys() if before is None else ():
+                receiver_state.begin(name, Base())  # of a table that is gone too
             if first and resync:
-                known.doubt()
+                receiver_state.doubt()
             self._brake.begin(bases, work.passing_tables())
         return bases
 
-    def _be_sure(self, bases: dict[str, Base], unread: dict[str, str]) -> None:
+    def _mark_complete(self, bases: dict[str, Base], unread: dict[str, str]) -> None:
         """Put on record that the state has every object of the tables that were read to their end."""
-        sure = [table for table, base in bases.items() if base.unsure and table not in unread]
-        read = [table for table in sure if self._tables.find(table) is not None]
+        unsure_tables = [table for table, base in bases.items() if base.unsure and table not in unread]
+        read = [table for table in unsure_tables if self._tables.find(table) is not None]
         if read:
             with self._store.work(self._epoch) as work:
                 for table in read:
                     work.known().put(table, bases[table]._replace(unsure=False))
 
-    def _take(
+    def _log_differences(
         self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]
     ) -> tuple[int, bool]:
         """Log what differs, in its order. Return how many objects, and whether more of some follows. Nothing
@@ -227,43 +237,43 @@ class Comparison:
         dumped = dump if self._settings.state_values else dump_digests
         late: set[str] = set()
 
-        def add(table: Table, found: PolledChange, depth: int = 0, circular: Sequence[str] = ()) -> None:
+        def add(table: Table, difference: PolledChange, depth: int = 0, circular: Sequence[str] = ()) -> None:
             name, base = str(table), bases[str(table)]
-            others = (column for column in table.data if column.reference != name)
-            later = [*circular, *(c.name for c in others if order.ranks.circular(table, c))]
+            other_columns = (column for column in table.data if column.reference != name)
+            set_later = [*circular, *(c.name for c in other_columns if order.ranks.circular(table, c))]
             keep = partial(dumped, stale=base.stale)
-            phase, step, more = step_of(
-                name, table, found, later, keep=keep, stale=base.stale, unsure=base.unsure
+            phase, step, has_more_steps = step_of(
+                name, table, difference, set_later, keep=keep, stale=base.stale, unsure=base.unsure
             )
-            order.add(phase, table, found.key, step, depth)
+            order.add(phase, table, difference.key, step, depth)
             self._brake.add(step)
-            if more:
+            if has_more_steps:
                 late.add(name)
 
-        for table, found in self._differences(tables, dropped, bases, unread):
+        for table, difference in self._differences(tables, dropped, bases, unread):
             name = str(table)
-            if table.withholds_all and found.texts is not None and found.known_digest is None:
+            if table.withholds_all and difference.texts is not None and difference.known_digest is None:
                 continue  # there is nothing to send of it
             if name in self._awaited:
                 order.add(
                     Phase.NEW,
                     table,
-                    found.key,
-                    current_row_step(name, table, found, keep=partial(dumped, stale=bases[name].stale)),
+                    difference.key,
+                    current_row_step(name, table, difference, keep=partial(dumped, stale=bases[name].stale)),
                 )
-            elif name not in kin or not kin[name].hold(found):
-                add(table, found)
-        for name, held in kin.items():
-            for found, depth, circular in held.placed():
-                add(tables.get(name), found, depth, circular)
+            elif name not in kin or not kin[name].hold(difference):
+                add(table, difference)
+        for name, references in kin.items():
+            for difference, depth, circular in references.placed():
+                add(tables.get(name), difference, depth, circular)
         read = {str(table) for table in (*tables, *dropped)} - unread.keys()
         stopped = self._brake.stop(read)
         unread |= stopped
         read -= stopped.keys()
         taken = 0
-        whole = (step for *_, step in order if step.object_table in read)
+        complete_steps = (step for *_, step in order if step.object_table in read)
         last: list[list[StateStep]] = [[]] if self._brake.passing else []
-        for chunk in chain(in_chunks(whole), last):
+        for chunk in chain(in_chunks(complete_steps), last):
             with self._store.work(self._epoch) as work:
                 if work.latest_redrive != self._redriven:
                     return taken, True  # what differs from the states of before is not known any more
@@ -300,16 +310,20 @@ class Comparison:
                         place = (connection, store.queries, name, readable, bases[name].objects, memory)
                         sees_all = one_moment and remote is None
                         if sees_all and can_sum(store.log.dialect, readable.table):
-                            found = self._unchanged.differences(*place)
+                            differences = self._unchanged.differences(*place)
                         else:
-                            found = poll(*place, remote)
-                        yield from ((table, one) for one in self._settled(found, readable))
+                            differences = poll(*place, remote)
+                        yield from (
+                            (table, difference) for difference in self._confirmed(differences, readable)
+                        )
                 except ConnectionLost:
                     raise
                 except EventlogError as fault:
                     unread[name] = str(fault)
             for table in dropped:
-                yield from ((table, one) for one in every_object(connection, store.queries, str(table)))
+                yield from (
+                    (table, difference) for difference in every_object(connection, store.queries, str(table))
+                )
 
     @contextmanager
     def _steady(self, tables: Iterable[Table], unread: dict[str, str]) -> Iterator[None]:
@@ -327,22 +341,24 @@ class Comparison:
             return self._source.readable([table])[table]
         return read_readable(self._store.engine, self._store.log, [table])[table]
 
-    def _settled(self, found: Iterable[PolledChange], readable: ReadableTable) -> Iterator[PolledChange]:
+    def _confirmed(
+        self, differences: Iterable[PolledChange], readable: ReadableTable
+    ) -> Iterator[PolledChange]:
         """Yield the differences; where not all was read at one moment, as each object is when it is read
         alone.
         """
         if not self._store.log.dialect.holds_zero:
-            found = map(_without_zero, found)
+            differences = map(_without_zero, differences)
         if self._settings.snapshot == "one":
-            yield from found
+            yield from differences
             return
-        for one in found:
-            key = [readable.load_key(one.key)]
+        for difference in differences:
+            key = [readable.load_key(difference.key)]
             with self._store.snapshot() as alone:
                 current = [texts for _, texts in alone.current_rows(readable, key)]
-            again = read_again(readable.table, one, current)
-            if again is not None:
-                yield again
+            confirmed = read_again(readable.table, difference, current)
+            if confirmed is not None:
+                yield confirmed
 
 
 def _attempt(remote: SourceView | None) -> AbstractContextManager[Any]:
@@ -350,8 +366,8 @@ def _attempt(remote: SourceView | None) -> AbstractContextManager[Any]:
     return nullcontext() if remote is None else remote.source.attempt(remote.connection)
 
 
-def _without_zero(one: PolledChange) -> PolledChange:
+def _without_zero(difference: PolledChange) -> PolledChange:
     """Return the difference, if a database can keep it whose texts hold no zero character."""
-    if "\0" in one.key or any("\0" in text for text in one.texts or () if text is not None):
-        raise ZeroCharacter(one.key.replace("\0", "\\0"))
-    return one
+    if "\0" in difference.key or any("\0" in text for text in difference.texts or () if text is not None):
+        raise ZeroCharacter(difference.key.replace("\0", "\\0"))
+    return difference

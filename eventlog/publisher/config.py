@@ -20,7 +20,6 @@ from eventlog.files.text import read_text
 S = TypeVar("S")
 FILE = Path("eventlog.toml")
 _LONGEST = 1 << 20  # bytes of the file
-MOST = 2**31 - 1
 
 _TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int}
 
@@ -31,17 +30,17 @@ class InvalidSettings(Misuse):
 
 @dataclass(frozen=True)
 class Config:
-    """The values that were given, each of its setting's type, and the tables of the file that are no
+    """The values that were set, each of its setting's type, and the tables of the file that are no
     settings.
     """
 
-    given: Mapping[str, Any]
+    values: Mapping[str, Any]
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)  # [log.columns]
     tables: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)  # [tables.NAME]
 
     def build(self, settings: type[S]) -> S:
-        """Return the settings that a declaration makes of what was given."""
-        return build(settings, self.given)
+        """Return the settings that a declaration makes of these values."""
+        return build(settings, self.values)
 
 
 def read_config(
@@ -56,7 +55,7 @@ def read_config(
     document, source = read_file(file), str(file or FILE)
     columns = _columns(_take(document, "log", faults, source), faults, source)
     tables = _tables(_take(document, "tables", faults, source), faults)
-    given: dict[str, Any] = {}
+    values_by_name: dict[str, Any] = {}
     for where, values in (
         (source, {name.replace("-", "_"): value for name, value in document.items()}),
         ("environment", dict(_from_environment(fields, environment))),
@@ -67,12 +66,12 @@ def read_config(
                 faults.append(f"{_spell(where, name)}: there is no such setting")
                 continue
             try:
-                given[name] = read_value(fields[name], value)
+                values_by_name[name] = read_value(fields[name], value)
             except EventlogError as fault:
                 faults.append(f"{_spell(where, name)}: {fault}")
     if faults:
         raise InvalidSettings(len(faults), "; ".join(faults))
-    return Config(given, columns, tables)
+    return Config(values_by_name, columns, tables)
 
 
 def read_file(file: Path | None) -> dict[str, Any]:
@@ -104,7 +103,7 @@ def names(text: str | None) -> tuple[str, ...]:
     """Return the names of a setting, separated by blanks, commas or semicolons, or in double quotes."""
     if (text or "").count('"') % 2:
         raise InvalidValue(text, "a list of names: a double quote is not closed")
-    return tuple(found.replace('"', "") for found in _NAME.findall(text or ""))
+    return tuple(name.replace('"', "") for name in _NAME.findall(text or ""))
 
 
 def _from_environment(fields: Iterable[str], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -114,33 +113,33 @@ def _from_environment(fields: Iterable[str], environment: Mapping[str, str]) -> 
 
 
 def _take(document: dict[str, Any], name: str, faults: list[str], source: str) -> dict[str, Any]:
-    found = document.pop(name, {})
-    if isinstance(found, dict):
-        return found
+    entries = document.pop(name, {})
+    if isinstance(entries, dict):
+        return entries
     faults.append(f"{source}: `{name}` must be a table")
     return {}
 
 
-def _columns(found: dict[str, Any], faults: list[str], source: str) -> dict[str, str]:
+def _columns(section: dict[str, Any], faults: list[str], source: str) -> dict[str, str]:
     """Return the names of the log's columns, which are the only content of [log]."""
-    columns = _take(found, "columns", faults, f"{source}: [log]")
-    faults.extend(f"{source}: [log] {name}: there is no such setting, only [log.columns]" for name in found)
+    columns = _take(section, "columns", faults, f"{source}: [log]")
+    faults.extend(f"{source}: [log] {name}: there is no such setting, only [log.columns]" for name in section)
     for name, called in columns.items():
         if not isinstance(called, str):
             faults.append(f"{source}: [log.columns] {name}: {called!r} is not the name of a column, a text")
     return columns
 
 
-def _tables(found: Mapping[str, Any], faults: list[str]) -> dict[str, Mapping[str, Any]]:
-    for table, entries in found.items():
+def _tables(sections: Mapping[str, Any], faults: list[str]) -> dict[str, Mapping[str, Any]]:
+    for table, entries in sections.items():
         for name, value in entries.items() if isinstance(entries, dict) else [("", None)]:
             kind = _TABLE_ENTRIES.get(name)
             if kind is None or not isinstance(value, kind):
-                known = "publish and withhold with column names, max-value with bytes"
-                faults.append(f"[tables.{table}] {name}: it holds {known}")
-    return {table: entries for table, entries in found.items() if isinstance(entries, dict)}
+                allowed = "publish and withhold with column names, max-value with bytes"
+                faults.append(f"[tables.{table}] {name}: it holds {allowed}")
+    return {table: entries for table, entries in sections.items() if isinstance(entries, dict)}
 
 
 def _spell(where: str, name: str) -> str:
-    spelled = name.replace("_", "-")
-    return {"flag": f"--{spelled}", "environment": variable(name)}.get(where, f"{where}: {spelled}")
+    option = name.replace("_", "-")
+    return {"flag": f"--{option}", "environment": variable(name)}.get(where, f"{where}: {option}")

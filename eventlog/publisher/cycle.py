@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
 from eventlog.publisher import batches
-from eventlog.publisher.batches import Draft, PlainDraft, Remembered
+from eventlog.publisher.batches import Draft, EventsDraft, RecordedEvent
 from eventlog.publisher.deliver import CycleControl, DocumentDelivery, NoControl
-from eventlog.publisher.finish import Ledger, PickedUpBefore
-from eventlog.publisher.fold import Reader
+from eventlog.publisher.finish import BatchJournal, PickedUpBefore
+from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.pick_up import LogReader
-from eventlog.publisher.reading import Reading
+from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.publisher.waits import DatabaseClock
@@ -39,7 +39,7 @@ class Publisher:
     def __init__(
         self,
         store: Store,
-        make_reader: Callable[[], Reader],
+        make_reader: Callable[[], PickUpFolder],
         sink: Sink,
         epoch: int,
         batch_size: int,
@@ -49,9 +49,9 @@ class Publisher:
         clock = DatabaseClock()
         self._control = control or NoControl()
         record = sink if isinstance(sink, Recording) else None
-        self._ledger = Ledger(store, epoch, record, delete=settings.delete_from_log)
-        self._log = LogReader(store, make_reader, settings, self._ledger, clock)
-        self._delivery = DocumentDelivery(sink, self._ledger, clock, self._control)
+        self._journal = BatchJournal(store, epoch, record, delete=settings.delete_from_log)
+        self._log = LogReader(store, make_reader, settings, self._journal, clock)
+        self._delivery = DocumentDelivery(sink, self._journal, clock, self._control)
         self._batch_size = batch_size
         self._waits = settings.waits
         self._tally = AnswerTally(self._waits)
@@ -62,7 +62,7 @@ class Publisher:
         everything that was answered is finished."""
         self._tally = AnswerTally(self._waits)
         with without_collections():
-            if not self._stopped and self._ledger.interrupted:
+            if not self._stopped and self._journal.interrupted:
                 self._send_interrupted()
             if not self._stopped:
                 with self._control.interrupting():
@@ -99,21 +99,21 @@ class Publisher:
 
     def _send_interrupted(self) -> None:
         """Finish the remembered documents that are out; send the others, their content read anew."""
-        remembered = self._ledger.adopt(self._log.tables)
+        remembered = self._journal.adopt(self._log.tables)
         documents = [d for batch in remembered for d in batches.read_memory(batch.content)]
         if not remembered:
             return
         out = {name for name, _ in documents if self._delivery.knows(name)}
         for name, fact in ((name, fact) for name, facts in documents for fact in facts):
             self._tally.worsen(fact.run_id, fact.worst)
-            if name in out and not fact.more:
+            if name in out and not fact.has_more_parts:
                 self._tally.settle((fact,))
-        reading = self._log.again(batches.still_to_go(documents, out))
+        reading = self._log.refold_recorded(batches.still_to_go(documents, out))
         self._tally.account(reading)
         drafts = list(_as_remembered(documents, out, reading))
         first = {sending.event_id for draft in drafts for sending in draft.sendings}
-        rest = [sending for sending in reading.sendings if sending.event_id not in first]
-        self._send([*drafts, *batches.pack(rest, self._batch_size)])
+        sendings = [sending for sending in reading.sendings if sending.event_id not in first]
+        self._send([*drafts, *batches.pack(sendings, self._batch_size)])
 
     def _send_due(self) -> None:
         """Send the events whose wait is over."""
@@ -123,9 +123,9 @@ class Publisher:
             if self._stopped:
                 break
 
-    def _send_new(self, reading: Reading) -> None:
+    def _send_new(self, reading: FoldedPickUp) -> None:
         """Send pending rows; those that are left when rows are redriven meanwhile go in the next cycle."""
-        reading, first = self._log.past_held(reading, self._tally), 0
+        reading, first = self._log.skip_held(reading, self._tally), 0
         try:
             if self._was_down:  # one event finds out, before a backlog becomes events that wait
                 self._delivery.expect_fault()
@@ -141,27 +141,27 @@ class Publisher:
         """Send batch after batch: each transaction finishes one and remembers the next. The first one also
         finishes the rows without an event."""
         tally = self._tally
-        rest: Sequence[Draft] = ()
+        unsent: Sequence[Draft] = ()
         for planned in self._delivery.in_batches(drafts):
             batch = batches.without(planned, tally.blocked)
-            rest = self._delivery.deliver(batch, tally, self._log.tables, redriven)
+            unsent = self._delivery.deliver(batch, tally, self._log.tables, redriven)
             if self._stopped:
                 break
-        self._ledger.remember(rest, tally, None if rest else redriven)
+        self._journal.remember(unsent, tally, None if unsent else redriven)
         if tally.fatal is not None:
             raise ReceiverFatal(tally.fatal.text)
 
 
 def _as_remembered(
-    documents: Sequence[tuple[str, Sequence[Remembered]]], out: set[str], reading: Reading
-) -> Iterator[PlainDraft]:
+    documents: Sequence[tuple[str, Sequence[RecordedEvent]]], out: set[str], reading: FoldedPickUp
+) -> Iterator[EventsDraft]:
     """Yield the documents that are not out, with what is still to be sent of them."""
     parts = {(sending.run_id, sending.part): sending for sending in reading.sendings}
     for name, facts in documents:
         places = ((fact.run_id, fact.part) for fact in facts)
         sendings = tuple(parts[place] for place in places if place in parts)
         if name not in out and sendings:
-            yield PlainDraft(name, sendings)
+            yield EventsDraft(name, sendings)
 
 
 @contextmanager

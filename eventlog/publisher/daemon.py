@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.core.settings import setting
@@ -30,13 +31,14 @@ from eventlog.sql.log.store import Store
 logger = logging.getLogger("eventlog.daemon")
 
 STANDBY = 1.0  # seconds between two attempts to lead
-NAPS = 0.01  # the first nap after work; each is four times as long, for what was in flight meanwhile
-BUSY = 8  # rows of a cycle, from which on the next one comes soon, and no writer needs to notify
-BRIEF = 0.001  # seconds until then
+FIRST_NAP = 0.01  # the first nap after work; each is four times as long, for what was in flight meanwhile
+NOTIFY_BELOW_ROWS = 8  # after more rows the next cycle comes soon, and no writer needs to notify
+BUSY_WAIT = 0.001  # seconds until that cycle
 MINUTE = 60.0
 DAY = 86_400.0
-LOOK = 60.0  # seconds between two looks at the clock, which may be set while we sleep until a time of day
-PAUSED = 1.0  # seconds between two looks whether the pause is over
+CLOCK_CHECK = 60.0  # seconds between two looks at the clock, because it may be set during a long sleep
+PAUSE_CHECK = 1.0  # seconds between two looks whether the pause is over
+UNTIL_TIME_OF_DAY = math.inf  # seconds
 FIRST_WAIT = 0.5  # seconds after a fault; doubled each time
 
 
@@ -75,6 +77,33 @@ class DaemonSettings:
         0, "minutes of silence before a heartbeat document; 0: none", metavar="MIN", within=(0, 2**31)
     )
     reconnect: int = setting(30, "the longest wait before connecting again", metavar="S", within=(1, 604_800))
+
+
+class Wait(NamedTuple):
+    """The time between two cycles."""
+
+    seconds: float  # may be UNTIL_TIME_OF_DAY
+    is_wakeable: bool = False  # a writer may end it
+
+
+def next_wait(cycle: Cycle, settings: DaemonSettings, failures: int, nap: float, *, wakes: bool) -> Wait:
+    """Return how long to wait after a cycle; `wakes` is whether writers can wake this publisher."""
+    if cycle.down is not None:
+        return Wait(growing_wait(failures, settings) if cycle.wait is None else cycle.wait)
+    if cycle.paused:
+        return Wait(PAUSE_CHECK)
+    if cycle.full:
+        return Wait(0.0)
+    if settings.time_of_day is not None:
+        return Wait(UNTIL_TIME_OF_DAY)
+    if not wakes:
+        return Wait(settings.polling_interval)
+    return Wait(BUSY_WAIT) if cycle.rows >= NOTIFY_BELOW_ROWS else Wait(nap, is_wakeable=True)
+
+
+def growing_wait(failures: int, settings: DaemonSettings) -> float:
+    """Return how long to wait after so many faults, one after another."""
+    return min(float(settings.reconnect), FIRST_WAIT * 2.0 ** min(failures - 1, 20))
 
 
 class Disabled(Misuse):
@@ -136,7 +165,7 @@ class Daemon:
 
     def _publish(self, session: PublishingSession) -> None:
         """Run cycles until a signal comes; between them sleep, longer each time that nothing went out."""
-        self._heard_at, nap = time.monotonic(), NAPS
+        self._heard_at, nap = time.monotonic(), FIRST_NAP
         if self._due < math.inf:  # the session before this one broke during the wait
             self._sleep_until(session)
         while not self._signals.stop:
@@ -157,12 +186,11 @@ class Daemon:
                 return
             self._failures = self._failures + 1 if cycle.down else 0
             if cycle.documents:
-                self._heard_at, nap = time.monotonic(), NAPS
-            if cycle.full and not cycle.down:
-                session.sleeper.rise()
-                continue
-            self._rest(session, cycle, nap)
-            nap = min(nap * 4, float(self._settings.polling_interval))
+                self._heard_at, nap = time.monotonic(), FIRST_NAP
+            wait = next_wait(cycle, self._settings, self._failures, nap, wakes=session.sleeper.wakes)
+            self._sleep_after(session, wait)
+            if wait.is_wakeable:
+                nap = min(nap * 4, float(self._settings.polling_interval))
 
     @contextmanager
     def _leading(self) -> Iterator[PublishingSession | None]:
@@ -238,23 +266,17 @@ class Daemon:
         if cycle.unread:
             raise TablesUnread("; ".join(f"{table}: {why}" for table, why in cycle.unread.items()))
 
-    def _rest(self, session: PublishingSession, cycle: Cycle, nap: float) -> None:
-        """Sleep until the next cycle is due, or until somebody wakes us."""
-        sleep = self._signals.sleep
-        if cycle.down is not None:
-            self._sleep(session, sleep, self._growing_wait() if cycle.wait is None else cycle.wait)
-        elif cycle.paused:
-            self._sleep(session, sleep, PAUSED)
-        elif self._settings.time_of_day is not None:
-            self._sleep_until(session)
-        elif session.sleeper.wakes and cycle.rows >= BUSY:
-            session.sleeper.rise()
-            self._sleep(session, sleep, BRIEF)
-        elif session.sleeper.wakes:
+    def _sleep_after(self, session: PublishingSession, wait: Wait) -> None:
+        """Sleep until the next cycle is due, or until a writer wakes us."""
+        if wait.is_wakeable:
             session.sleeper.announce()
-            self._sleep(session, session.sleeper.sleep, nap)
+            self._sleep(session, session.sleeper.sleep, wait.seconds)
+            return
+        session.sleeper.rise()
+        if wait.seconds == UNTIL_TIME_OF_DAY:
+            self._sleep_until(session)
         else:
-            self._sleep(session, sleep, self._settings.polling_interval)
+            self._sleep(session, self._signals.sleep, wait.seconds)
 
     def _sleep_until(self, session: PublishingSession) -> None:
         """Sleep until the next time of day, also where the clock is set or the machine rests meanwhile."""
@@ -262,10 +284,10 @@ class Daemon:
         while not self._signals.stop:
             now = self._clock()
             self._due = min(self._due, now.timestamp() + seconds_until(times, now))
-            left = self._due - now.timestamp()
-            if left <= 0:
+            seconds = self._due - now.timestamp()
+            if seconds <= 0:
                 break
-            self._sleep(session, self._signals.sleep, min(left, LOOK))
+            self._sleep(session, self._signals.sleep, min(seconds, CLOCK_CHECK))
             session.stay()
         self._due = math.inf
 
@@ -286,9 +308,6 @@ class Daemon:
             raise fault
         self._failures += 1
         self._monitor.fault()
-        wait = self._growing_wait()
+        wait = growing_wait(self._failures, self._settings)
         logger.warning("%s; going on in %.1f s", fault, wait, extra={"fault": type(fault).__name__})
         self._signals.sleep(wait)
-
-    def _growing_wait(self) -> float:
-        return min(float(self._settings.reconnect), FIRST_WAIT * 2.0 ** min(self._failures - 1, 20))

@@ -52,11 +52,11 @@ class DeleteBrake:
         A table that an earlier poll stopped goes on if nothing of it would be deleted.
         """
         self._pending = self._deletes.copy()
-        stopped = {table for table in read if self._deletes[table] > self._most(table)}
+        stopped = {table for table in read if self._deletes[table] > self._max_deletes(table)}
         self._stopped = (self._stopped - {*read}) | stopped
         return {table: str(self._fault(table)) for table in sorted(stopped)}
 
-    def _most(self, table: str) -> int:
+    def _max_deletes(self, table: str) -> int:
         objects = self._objects.get(table, 0)
         if self._limit.is_unlimited or table in self.passing:
             return objects

@@ -11,7 +11,7 @@ from typing import Protocol
 from eventlog.core.tables import Tables
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft
-from eventlog.publisher.finish import Ledger
+from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.waits import DatabaseClock
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sequential, Sink
@@ -21,7 +21,7 @@ from eventlog.xds.documents import HEARTBEAT
 logger = logging.getLogger("eventlog.publisher")
 
 PATIENCE = 1.0  # seconds of answers that a crash may cost
-MOST_DOCUMENTS = 500  # of one batch
+MAX_DOCUMENTS = 500  # of one batch
 DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
 
 
@@ -56,10 +56,12 @@ class NoControl:
 class DocumentDelivery:
     """A sender of batches of documents, which remembers each batch before it leaves."""
 
-    def __init__(self, sink: Sink, ledger: Ledger, clock: DatabaseClock, control: CycleControl) -> None:
+    def __init__(
+        self, sink: Sink, journal: BatchJournal, clock: DatabaseClock, control: CycleControl
+    ) -> None:
         self._sink = sink
         self._in_order = isinstance(sink, Sequential)
-        self._ledger = ledger
+        self._journal = journal
         self._clock = clock
         self._control = control
         self._faults = 0  # documents without an answer, one after another
@@ -76,7 +78,7 @@ class DocumentDelivery:
 
     def in_batches(self, drafts: Iterable[Draft]) -> Iterator[list[Draft]]:
         """Yield documents in batches that the sink may send in one go."""
-        return batches.in_batches(drafts, MOST_DOCUMENTS, apart=not self._in_order)
+        return batches.in_batches(drafts, MAX_DOCUMENTS, objects_apart=not self._in_order)
 
     def expect_fault(self) -> None:
         """Take the receiver for down after the next document without an answer."""
@@ -95,7 +97,7 @@ class DocumentDelivery:
         """Send a batch; of documents that are too large their halves, which are remembered before they go.
         Return what a stop leaves to be sent."""
         while batch:
-            self._ledger.remember(batch, tally, redriven)
+            self._journal.remember(batch, tally, redriven)
             batch, redriven = self._deliver_once(batch, tally, tables), None
             if self.stopped(tally):
                 break
@@ -103,25 +105,25 @@ class DocumentDelivery:
 
     def _deliver_once(self, batch: Sequence[Draft], tally: AnswerTally, tables: Tables) -> Sequence[Draft]:
         """Send a batch once and take the answers as they come. Return the documents that are still to go."""
-        left: list[Draft] = []  # of those with a reply
+        unsent: list[Draft] = []  # of those with a reply
         replied, halted, begun = 0, False, time.monotonic()
         written = begun
         replies = self._sink.deliver([draft.document(tables) for draft in batch])
         for draft, reply in zip(batch, replies, strict=False):
-            left += self._settle(draft, reply, tally)
+            unsent += self._settle(draft, reply, tally)
             self._control.replied(tally, self.down)
             replied += 1
             halted = halted or reply.halts or (self._in_order and reply != ACCEPTED)
             if self.stopped(tally):
                 break
             if time.monotonic() > written + PATIENCE:
-                self._ledger.remember([*left, *batch[replied:]], tally)
+                self._journal.remember([*unsent, *batch[replied:]], tally)
                 written = time.monotonic()
         if replied < len(batch) and not halted and not self.stopped(tally):
             self.down = f"the sink replied to {replied} of {len(batch)} documents"
             tally.end(self.down)
         tally.cycle.delivery += time.monotonic() - begun
-        return [*left, *batch[replied:]]
+        return [*unsent, *batch[replied:]]
 
     def _settle(self, draft: Draft, reply: Reply, tally: AnswerTally) -> list[Draft]:
         """Note the reply to a document. Return what of it is still to go."""
@@ -135,7 +137,7 @@ class DocumentDelivery:
         return []
 
     def _note_answer(self, draft: Draft, reply: Reply, tally: AnswerTally) -> None:
-        answer = tally.take(draft, reply, self._clock.now())
+        answer = tally.record_reply(draft, reply, self._clock.now())
         for status in answer.unknown:
             logger.warning("the receiver answers for %s, which was not sent", status.event_id)
         for event_id, status in answer.statuses.items():

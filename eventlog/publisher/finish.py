@@ -25,19 +25,19 @@ class PickedUpBefore(EventlogError):
     """rows were redriven since this pick-up: the rest of it is picked up again, after them"""
 
 
-class Coming(NamedTuple):
+class NewBatch(NamedTuple):
     """A batch that is about to go out."""
 
     content: str
     highest: int  # record_id
 
 
-def coming_of(drafts: Sequence[Draft], tally: AnswerTally) -> Coming:
+def new_batch(drafts: Sequence[Draft], tally: AnswerTally) -> NewBatch:
     """Return what is remembered of documents."""
-    return Coming(batches.write_memory(drafts, tally.worst), max(draft.highest for draft in drafts))
+    return NewBatch(batches.write_memory(drafts, tally.worst), max(draft.highest for draft in drafts))
 
 
-class Ledger:
+class BatchJournal:
     """Remembers batches and finishes rows, as the leader of one epoch."""
 
     def __init__(
@@ -76,9 +76,9 @@ class Ledger:
 
     def remember(self, drafts: Sequence[Draft], tally: AnswerTally, redriven: int | None = None) -> None:
         """Write what the answers came to, and remember the documents that go next."""
-        self.write(tally, [coming_of(drafts, tally)] if drafts else (), redriven)
+        self.write(tally, [new_batch(drafts, tally)] if drafts else (), redriven)
 
-    def write(self, tally: AnswerTally, coming: Sequence[Coming] = (), redriven: int | None = None) -> None:
+    def write(self, tally: AnswerTally, coming: Sequence[NewBatch] = (), redriven: int | None = None) -> None:
         """Write what became of rows, and remember what goes next, in one transaction.
 
         If rows were redriven since that notice, older rows of the same objects may be new again. Then nothing
@@ -89,7 +89,7 @@ class Ledger:
         with self._store.work(self._epoch) as work:
             is_outdated = redriven not in (None, work.latest_redrive)
             if is_outdated:
-                tally.silent.clear()
+                tally.rows_without_event.clear()
             tally.write(work, delete=self._delete)
             for number in self._open or ():
                 work.settle(number)

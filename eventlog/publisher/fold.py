@@ -18,11 +18,11 @@ from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Event, Fate, Need, Plan, Rules, once, plan, plan_again
 from eventlog.fold.understand import Interpreter
-from eventlog.publisher.batches import Remembered, Sending
-from eventlog.publisher.read_back import MOST_BYTES, Allowance, CurrentRows
-from eventlog.publisher.reading import PickUpTooLarge, Reading
+from eventlog.publisher.batches import OutgoingEvent, RecordedEvent
+from eventlog.publisher.read_back import MAX_BYTES, Allowance, CurrentRows
+from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge
 from eventlog.sql.current import NO_BOUND, TooMuch
-from eventlog.sql.log.pending import OBJECT, Cells, PickUp, Selection
+from eventlog.sql.log.pending import OBJECT, Cells, PickUp, PickUpFilter
 from eventlog.sql.log.position import IdAhead
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
@@ -43,7 +43,7 @@ _LOOKED_UP = 100  # objects whose current rows are in memory at once
 _WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
 
 
-About = Callable[[Cell, Cell], bool]  # whether a row's table_name and table_key name a certain object
+ObjectFilter = Callable[[Cell, Cell], bool]  # whether a row's table_name and table_key name a certain object
 
 
 def _loopback(rows: int, user: str | None) -> str:
@@ -57,7 +57,7 @@ class TextWriter(Protocol):
     def write(self, change: Change, event_id: str) -> str: ...
 
 
-class Reader:
+class PickUpFolder:
     """A reader that folds rows of the log, reads the current rows they need, and writes the events."""
 
     def __init__(
@@ -72,20 +72,20 @@ class Reader:
         self._readable = readable
         self._rules = rules
         self._xds = xds
-        self._again = replace(rules, driver_user=None)
+        self._rules_for_recorded = replace(rules, driver_user=None)
         self._writer: TextWriter = writer or EventWriter(tables, xds)
         self._bound = 0  # the highest record_id that the log's sequence can have given to a row
         self._own_user = None if rules.allow_loopback else rules.driver_user
 
-    def halting(self, places: Iterable[Place], reason: str) -> Reader:
+    def halting(self, places: Iterable[Place], reason: str) -> PickUpFolder:
         """Return a reader that leaves out what is read from these places, for this reason."""
         among = set(places)
         halted = {table for table, source in self._readable.items() if not among.isdisjoint(source.places)}
         tables = self.tables.halting(halted, reason)
         readable = {table: self._readable[table] for table in tables if table in self._readable}
-        return Reader(tables, readable, self._rules, self._xds)
+        return PickUpFolder(tables, readable, self._rules, self._xds)
 
-    def selection(self, choice: Selection, *, by_column: bool) -> Selection:
+    def selection(self, choice: PickUpFilter, *, by_column: bool) -> PickUpFilter:
         """Return the selection with what the rules and the tables require of rows."""
         rules = self._rules
         return replace(
@@ -102,12 +102,12 @@ class Reader:
     def preview(
         self,
         snapshot: Snapshot,
-        choice: Selection,
-        about: About | None = None,
+        choice: PickUpFilter,
+        about: ObjectFilter | None = None,
         *,
         by_column: bool = False,
         thorough: bool = False,
-    ) -> Reading:
+    ) -> FoldedPickUp:
         """Read what the next cycle would send, fewer rows if their current rows cannot be held."""
         try:
             selection = self.selection(choice, by_column=by_column)
@@ -124,16 +124,16 @@ class Reader:
         limit: int,
         *,
         thorough: bool,
-        about: About | None = None,
-    ) -> Reading:
+        about: ObjectFilter | None = None,
+    ) -> FoldedPickUp:
         """Return the events of rows. PickUpTooLarge if several rows were wanted and their current rows cannot
         be held. Rows of objects that `about` does not name are left out; `thorough` looks for the key that
         the database refuses, instead of doubting the tables.
         """
         now = read_event_time(snapshot.now()) if self._rules.handle_future_events else None
-        reading = Reading(rows.ids, full=rows.full)
+        reading = FoldedPickUp(rows.ids, full=rows.full)
         self._raise_bound(snapshot, reading.picked)
-        allowance = Allowance(NO_BOUND if limit == 1 else MOST_BYTES)
+        allowance = Allowance(NO_BOUND if limit == 1 else MAX_BYTES)
         try:
             if rows.columns is not None:
                 self._by_column.read(snapshot, rows.columns, allowance, self._bound, thorough, reading)
@@ -142,8 +142,8 @@ class Reader:
                 self._fold_rows(reading, snapshot, cells, now, allowance, thorough)
         except TooMuch:
             raise PickUpTooLarge(len(reading.picked)) from None
-        reading.roomy = 2 * allowance.taken < MOST_BYTES
-        reading.silent += rows.loopback
+        reading.may_double_limit = 2 * allowance.used < MAX_BYTES
+        reading.rows_without_event += rows.loopback
         if rows.loopback:
             reading.loopback = _loopback(len(rows.loopback), self._own_user)
         if self._rules.handle_future_events:
@@ -157,7 +157,7 @@ class Reader:
 
     def _fold_rows(
         self,
-        reading: Reading,
+        reading: FoldedPickUp,
         snapshot: Snapshot,
         cells: Sequence[Cells],
         now: str | None,
@@ -165,12 +165,14 @@ class Reader:
         thorough: bool,
     ) -> None:
         """Add the events of rows that were read one by one."""
-        entries, held = list(_entries(cells, reading, self._bound)), snapshot.held()
-        planned = plan(entries, self.tables, self._rules, now=now, held=held, answerable=self._readable)
+        entries, held_objects = list(_entries(cells, reading, self._bound)), snapshot.held()
+        planned = plan(
+            entries, self.tables, self._rules, now=now, held=held_objects, answerable=self._readable
+        )
         self._fill(reading, entries, planned, CurrentRows(snapshot, self._readable, thorough, allowance))
-        reading.spelled = [
+        reading.spellings = [
             (self.object_of(*entry[5:7]), entry[5:7])
-            for entry in (entries if held.hashes else ())
+            for entry in (entries if held_objects.hashes else ())
             if reading.outcomes[entry.record_id].fate is Fate.HELD
         ]
 
@@ -223,37 +225,37 @@ class Reader:
         """Return the object that a row names."""
         return object_of(self.tables, str(table_name), str(table_key))
 
-    def read_again(
+    def refold(
         self,
         snapshot: Snapshot,
-        facts: Sequence[Remembered],
-        most: int = NO_BOUND,
+        facts: Sequence[RecordedEvent],
+        max_bytes: int = NO_BOUND,
         *,
         thorough: bool = False,
-    ) -> Reading:
+    ) -> FoldedPickUp:
         """Return the events that went out before, each from exactly its rows, under the names they had then,
         from the part on that comes next. What is read back is as of now; rows that are not new are settled.
         TooMuch if the current rows of several come to so many bytes.
         """
         cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
-        reading = Reading([int(str(row[0])) for row in cells])
+        reading = FoldedPickUp([int(str(row[0])) for row in cells])
         entries = {entry.record_id: entry for entry in _entries(cells, reading)}
         groups = [
             ([entries[row] for row in fact.settles if row in entries], fact.max_changes) for fact in facts
         ]
-        planned = plan_again(groups, self.tables, self._again, self._readable)
-        allowance = Allowance(NO_BOUND if len(facts) == 1 else most)
+        planned = plan_again(groups, self.tables, self._rules_for_recorded, self._readable)
+        allowance = Allowance(NO_BOUND if len(facts) == 1 else max_bytes)
         current = CurrentRows(snapshot, self._readable, thorough, allowance)
         self._fill(reading, list(entries.values()), planned, current, facts)
         return reading
 
     def _fill(
         self,
-        reading: Reading,
+        reading: FoldedPickUp,
         entries: list[Entry],
         planned: Plan,
         current: CurrentRows,
-        facts: Sequence[Remembered] | None = None,
+        facts: Sequence[RecordedEvent] | None = None,
     ) -> None:
         """Read the current rows, write the events, and account for every row; events that were remembered
         keep their names."""
@@ -261,7 +263,7 @@ class Reader:
         begun = time.monotonic()
         current.read(planned.needs())
         reading.query_back = time.monotonic() - begun
-        reading.doubtful = current.refused or any(
+        reading.tables_may_be_stale = current.refused or any(
             outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()
         )
         reading.unknown = frozenset(planned.unknown)
@@ -273,7 +275,7 @@ class Reader:
             reading.sendings = [sending for sending in reading.sendings if sending.run_id not in unwritten]
         _account(planned, reading)
 
-    def _write(self, event: Event, reading: Reading, unwritten: set[str]) -> None:
+    def _write(self, event: Event, reading: FoldedPickUp, unwritten: set[str]) -> None:
         """Write an event; if it cannot be written, refuse its rows and add its name to `unwritten`."""
         change, event_id, _, name, settles, part, parts = event
         run_id = event_id if part == 1 else event_id.removesuffix(f".{part}")
@@ -286,13 +288,13 @@ class Reader:
             unwritten.add(run_id)
             return
         if not text and parts == 1:
-            reading.silent += settles
+            reading.rows_without_event += settles
             return
         sending = (event_id, run_id, name, settles, text, self._rules.max_changes, part, parts, 0)
-        reading.sendings.append(tuple.__new__(Sending, sending))
+        reading.sendings.append(tuple.__new__(OutgoingEvent, sending))
 
 
-def _renamed(facts: Sequence[Remembered], events: Iterable[Event]) -> list[Event]:
+def _renamed(facts: Sequence[RecordedEvent], events: Iterable[Event]) -> list[Event]:
     """Return the events under the names that they had when they went out first."""
     fact_of = {row: fact for fact in facts for row in fact.settles}
     events_of: dict[str, list[Event]] = {}
@@ -301,21 +303,21 @@ def _renamed(facts: Sequence[Remembered], events: Iterable[Event]) -> list[Event
     return [event for fact in facts for event in _parts(fact, events_of.get(fact.run_id, ()))]
 
 
-def _parts(fact: Remembered, events: Sequence[Event]) -> Iterator[Event]:
+def _parts(fact: RecordedEvent, events: Sequence[Event]) -> Iterator[Event]:
     for part, event in enumerate(events, 1):
         name = fact.run_id if part == 1 else f"{fact.run_id}.{part}"
         if part >= fact.part:
             yield event._replace(event_id=name, settles=fact.settles, part=part, parts=len(events))
 
 
-def _of_objects(cells: Iterable[Cells], about: About) -> list[Cells]:
+def _of_objects(cells: Iterable[Cells], about: ObjectFilter) -> list[Cells]:
     """Return the rows of these objects, and rows that share a record_id with them."""
     rows = list(cells)
     ids = {row[0] for row in rows if about(row[OBJECT.start], row[OBJECT.start + 1])}
     return [row for row in rows if row[0] in ids]
 
 
-def _entries(cells: Iterable[Cells], reading: Reading, bound: int = MAX_RECORD_ID) -> Iterator[Entry]:
+def _entries(cells: Iterable[Cells], reading: FoldedPickUp, bound: int = MAX_RECORD_ID) -> Iterator[Entry]:
     """Yield the rows as entries; a wrong one is refused by itself, and none of those that share a record_id
     can be believed, nor one beyond the bound.
     """
@@ -342,7 +344,7 @@ def _entries(cells: Iterable[Cells], reading: Reading, bound: int = MAX_RECORD_I
 
 def _plain_entry(row: Cells) -> Entry | None:
     """Return the entry of a row as triggers write it: the log's own column types have checked most of it."""
-    record_id, status, event_type, event_time, perpetrator, table, key, column, old, new = row
+    record_id, status, event_type, event_time, perpetrator, table, key, column, old_value, new_value = row
     if not (
         type(record_id) is int
         and record_id > 0
@@ -355,11 +357,11 @@ def _plain_entry(row: Cells) -> Entry | None:
     ):
         return None
     time_text = f"{event_time[:10]}T{event_time[11:19]}{event_time[19:].rstrip('0').rstrip('.')}"
-    cells = (record_id, status, event_type, time_text, perpetrator, table, key, column, old, new)
+    cells = (record_id, status, event_type, time_text, perpetrator, table, key, column, old_value, new_value)
     return tuple.__new__(Entry, cells)
 
 
-def _account(planned: Plan, reading: Reading) -> None:
+def _account(planned: Plan, reading: FoldedPickUp) -> None:
     """Record the fates of rows without an event."""
     reading.outcomes = planned.outcomes
     unsaid = [(row, outcome) for row, outcome in planned.outcomes.items() if outcome.event_id is None]
@@ -368,11 +370,11 @@ def _account(planned: Plan, reading: Reading) -> None:
         if outcome.fate is Fate.REFUSED:
             reading.refused.append((row, outcome.reason))
         elif outcome.fate in _WITHOUT_EVENT and row not in settled:
-            reading.silent.append(row)
-    reading.silent += _swallowed_inserts(planned, reading)
+            reading.rows_without_event.append(row)
+    reading.rows_without_event += _swallowed_inserts(planned, reading)
 
 
-def _swallowed_inserts(planned: Plan, reading: Reading) -> Iterator[int]:
+def _swallowed_inserts(planned: Plan, reading: FoldedPickUp) -> Iterator[int]:
     """Yield rows of inserts whose columns a modify reads back. Such a row could become a second add."""
     if all(entry.event_type < 5 for entry in reading.entries):
         return

@@ -22,7 +22,7 @@ from eventlog.fold import Fate, Need, Rules
 from eventlog.fold.plan import Lookup
 from eventlog.publisher.packed_events import PackedEvents
 from eventlog.publisher.read_back import Allowance, CurrentRows
-from eventlog.publisher.reading import Reading
+from eventlog.publisher.reading import FoldedPickUp
 from eventlog.sql.columns import OddBytes
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import TableKeys
@@ -70,36 +70,36 @@ class ColumnReader:
         allowance: Allowance,
         bound: int,
         thorough: bool,
-        reading: Reading,
+        reading: FoldedPickUp,
     ) -> None:
         """Add the events of rows to a reading; TooMuch if there is no room for the current rows."""
         self._current.begin(snapshot, allowance, thorough)
         waiting = self._waiting(picked, snapshot.held())
-        sound, refused = _sound(snapshot, picked, bound)
+        sound, refused = _understood(snapshot, picked, bound)
         taking_part = picked.some(sound & ~waiting)
         events = self._engine.events(
             Rows(taking_part.ids, taking_part.kinds, *(taking_part.texts[name] for name in _TEXTS))
         )
-        wrong = _unsaid(events)
-        if any(one.event.parts > 1 for one in events.unwritten):
+        wrong = _refused_rows(events)
+        if any(refused_event.event.parts > 1 for refused_event in events.unwritten):
             events = _without_parts(events, {row for row, _ in wrong})
-        spelled = picked.some(sound & waiting)
-        names = zip(*(spelled.texts[name].to_pylist() for name in _OBJECT), strict=True)
+        held_rows = picked.some(sound & waiting)
+        names = zip(*(held_rows.texts[name].to_pylist() for name in _OBJECT), strict=True)
         reading.packed = PackedEvents(events, self._rules.log_name, self._rules.max_changes, self._tables)
-        reading.silent = _silent(taking_part, events, wrong)
-        reading.silent += _swallowed_inserts(taking_part, reading.packed)
+        reading.rows_without_event = _rows_without_event(taking_part, events, wrong)
+        reading.rows_without_event += _swallowed_inserts(taking_part, reading.packed)
         reading.refused = [*refused, *wrong]
-        reading.spelled = [(object_of(self._tables, *name), name) for name in names]
+        reading.spellings = [(object_of(self._tables, *name), name) for name in names]
         reading.query_back = self._current.seconds
-        reading.doubtful = bool(wrong) or self._current.refused
+        reading.tables_may_be_stale = bool(wrong) or self._current.refused
         reading.unknown = frozenset(self._engine.unknown)
 
-    def _waiting(self, picked: PickedColumns, held: HeldObjects) -> Flags:
+    def _waiting(self, picked: PickedColumns, held_objects: HeldObjects) -> Flags:
         """Return whether each row is of a waiting object under a name that was not on record."""
-        if not held.hashes or not picked.size:
+        if not held_objects.hashes or not picked.size:
             return np.zeros(picked.size, np.bool_)
         names = self.canonical(*(picked.texts[name] for name in _OBJECT)).dictionary_encode()
-        waits = [tuple(text.split("\0", 1)) in held for text in names.dictionary.to_pylist()]
+        waits = [tuple(text.split("\0", 1)) in held_objects for text in names.dictionary.to_pylist()]
         waiting: Flags = np.array(waits)[names.indices.to_numpy()]
         return waiting
 
@@ -158,11 +158,13 @@ class _CurrentColumns:
         bound = list(map(_bound, sources, tables, keys))
         firsts = accumulate(map(len, keys), initial=0)
         places = np.concatenate([first + at for first, (at, _) in zip(firsts, bound, strict=False)])
-        asked = [TableKeys(source, values) for source, (_, values) in zip(sources, bound, strict=True)]
+        table_keys = [TableKeys(source, values) for source, (_, values) in zip(sources, bound, strict=True)]
         with self._snapshot.attempt():
-            found, columns = self._snapshot.current_columns(asked, self._allowance.left)
-        self._allowance.taken += sum(column.nbytes for column in columns)
-        return CurrentColumns(places[found], columns, np.setdiff1d(np.arange(sum(map(len, keys))), places))
+            key_numbers, columns = self._snapshot.current_columns(table_keys, self._allowance.remaining)
+        self._allowance.used += sum(column.nbytes for column in columns)
+        return CurrentColumns(
+            places[key_numbers], columns, np.setdiff1d(np.arange(sum(map(len, keys))), places)
+        )
 
 
 def _value_columns(table: Table, keys: pa.Array) -> list[pa.Array]:
@@ -196,18 +198,18 @@ def _bound(source: ReadableTable, table: Table, keys: pa.Array) -> tuple[Ints, S
     return np.array(places, np.int64), list(zip(*rows, strict=True))
 
 
-def _sound(snapshot: Snapshot, picked: PickedColumns, bound: int) -> tuple[Flags, list[tuple[int, str]]]:
+def _understood(snapshot: Snapshot, picked: PickedColumns, bound: int) -> tuple[Flags, list[tuple[int, str]]]:
     """Return whether each row can be understood with its table, and why the others cannot."""
     if not picked.size:
         return np.zeros(0, np.bool_), []
-    ahead = picked.ids > bound
+    beyond_bound = picked.ids > bound
     right = picked.timely & (picked.ids > 0) & np.isin(picked.kinds, list(EVENT_TYPES))
     named = pc.fill_null(pc.greater(pc.binary_length(picked.texts["column_name"]), 0), False)
     right &= ~np.isin(picked.kinds, _PER_FIELD) | named.to_numpy(zero_copy_only=False)
     for name in _OBJECT:
         right &= picked.texts[name].is_valid().to_numpy(zero_copy_only=False)
-    odd = picked.ids[~right & ~ahead].tolist()
-    refused = [(row, str(IdAhead(row, bound))) for row in picked.ids[ahead].tolist()]
+    odd = picked.ids[~right & ~beyond_bound].tolist()
+    refused = [(row, str(IdAhead(row, bound))) for row in picked.ids[beyond_bound].tolist()]
     right_after_all = []
     for cells in snapshot.rows(odd) if odd else ():
         record_id = int(str(cells[0]))
@@ -218,11 +220,11 @@ def _sound(snapshot: Snapshot, picked: PickedColumns, bound: int) -> tuple[Flags
         else:
             right_after_all.append(record_id)
     right |= np.isin(picked.ids, right_after_all)
-    right &= ~ahead
-    return _once(picked, right, refused), refused
+    right &= ~beyond_bound
+    return _without_duplicates(picked, right, refused), refused
 
 
-def _once(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -> Flags:
+def _without_duplicates(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -> Flags:
     """Return the same without rows that share a record_id: none of them can be believed."""
     ids, counts = np.unique(picked.ids[right], return_counts=True)
     for record_id, count in zip(ids[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
@@ -231,15 +233,17 @@ def _once(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -
     return unique
 
 
-def _unsaid(events: Events) -> list[tuple[int, str]]:
+def _refused_rows(events: Events) -> list[tuple[int, str]]:
     """Return the rows that took part and were refused, and why."""
     refused = [
         (row, outcome.reason) for row, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED
     ]
     faults = {
-        one.event.settles[0]: one for one in reversed(events.unwritten)
+        unwritten.event.settles[0]: unwritten for unwritten in reversed(events.unwritten)
     }  # the first of a change's parts
-    refused += [(row, str(one.fault)) for one in faults.values() for row in one.event.settles]
+    refused += [
+        (row, str(unwritten.fault)) for unwritten in faults.values() for row in unwritten.event.settles
+    ]
     return refused
 
 
@@ -248,24 +252,26 @@ def _without_parts(events: Events, rows: Set[int]) -> Events:
     written.
     """
     first = np.isin(events.settled[events.begins], list(rows))
-    kept = np.flatnonzero(~(first & (events.of_parts > 1)))
+    places = np.flatnonzero(~(first & (events.of_parts > 1)))
     return events._replace(
-        texts=events.texts.take(pa.array(kept)),
-        objects=events.objects[kept],
-        places=events.places[kept],
-        parts=events.parts[kept],
-        of_parts=events.of_parts[kept],
-        begins=events.begins[kept],
-        sizes=events.sizes[kept],
+        texts=events.texts.take(pa.array(places)),
+        objects=events.objects[places],
+        places=events.places[places],
+        parts=events.parts[places],
+        of_parts=events.of_parts[places],
+        begins=events.begins[places],
+        sizes=events.sizes[places],
     )
 
 
-def _silent(rows: PickedColumns, events: Events, refused: Sequence[tuple[int, str]]) -> list[int]:
+def _rows_without_event(rows: PickedColumns, events: Events, refused: Sequence[tuple[int, str]]) -> list[int]:
     """Return the rows that are handled without an event."""
-    whole = np.unique(events.begins, return_index=True)[1]
-    spoken = np.isin(rows.ids, events.settled_by(whole)) | np.isin(rows.ids, [row for row, _ in refused])
-    silent: list[int] = rows.ids[~spoken].tolist()
-    return silent
+    first_parts = np.unique(events.begins, return_index=True)[1]
+    has_event = np.isin(rows.ids, events.settled_by(first_parts)) | np.isin(
+        rows.ids, [row for row, _ in refused]
+    )
+    record_ids: list[int] = rows.ids[~has_event].tolist()
+    return record_ids
 
 
 def _swallowed_inserts(rows: PickedColumns, packed: PackedEvents) -> list[int]:

@@ -21,19 +21,19 @@ def read_bases(connection: Connection, log: Log) -> dict[str, Base]:
     if not has_companion(connection, log, "known"):
         return {}
     try:
-        found = ReceiverState(connection, Queries(log)).bases()
+        bases = ReceiverState(connection, Queries(log)).bases()
     except StateLost:
         return {}
-    return {table: base for table, base in found.items() if base.mark is None}
+    return {table: base for table, base in bases.items() if base.mark is None}
 
 
 def with_former(table: Table, bases: Mapping[str, Base]) -> Table:
     """Return the table with the columns that it lost and the receiver may still have."""
     base = bases.get(str(table))
-    lacking = [name for name in base.names if name not in table.columns] if base else []
-    if not lacking:
+    lost_columns = [name for name in base.names if name not in table.columns] if base else []
+    if not lost_columns:
         return table
-    former = {name: _former(name, read_name(name).published if table.view else name) for name in lacking}
+    former = {name: _former(name, read_name(name).published if table.view else name) for name in lost_columns}
     return replace(table, columns={**table.columns, **former})
 
 
@@ -43,7 +43,7 @@ def former_tables(bases: Mapping[str, Base], tables: Iterable[Table]) -> Iterato
     for name, base in bases.items():
         if name not in there and base.objects and base.key:
             schema, _, bare = name.rpartition(".")
-            columns = {one: Column(one, "", Kind.STRING, one) for one in base.key}
+            columns = {column: Column(column, "", Kind.STRING, column) for column in base.key}
             yield Table(schema or None, bare, columns, base.key, closed=True)
 
 

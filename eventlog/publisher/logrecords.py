@@ -9,7 +9,7 @@ from typing import Any
 
 from eventlog.core.redaction import visible, without_secrets
 
-_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class Records(logging.Formatter):
@@ -33,7 +33,7 @@ class RecordsAsJson(logging.Formatter):
     """A JSON object a record, with the facts of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        facts = {name: value for name, value in vars(record).items() if name not in _OWN}
+        facts = {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
         fields = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{record.msecs:03.0f}Z",

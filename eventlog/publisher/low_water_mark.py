@@ -22,7 +22,7 @@ from eventlog.sql.log.snapshot import Snapshot
 logger = logging.getLogger("eventlog.publisher")
 
 PATIENCE = 1.0  # seconds from a snapshot to the transaction that all its writers are compared with
-WHOLE = 60.0  # seconds between two looks at everything
+FULL_LOOK_INTERVAL = 60.0  # seconds between two looks at everything
 
 
 class LowWaterMark:
@@ -41,7 +41,7 @@ class LowWaterMark:
         self._next = LOWEST  # the highest of a snapshot, to become the mark
         self._shown_at = 0.0
         self._transaction: int | None = None  # ours, after it
-        self._whole_at = self._clock() + WHOLE
+        self._full_look_at = self._clock() + FULL_LOOK_INTERVAL
 
     def begin(self, snapshot: Snapshot) -> int:
         """Return the record_id above which this snapshot is read. It is the lowest one once in a while,
@@ -55,13 +55,13 @@ class LowWaterMark:
             self.record_id = max(self.record_id, min(self._next, first - 1))
             self._transaction = None
             self._next = LOWEST
-        return LOWEST if self._clock() >= self._whole_at else self.record_id
+        return LOWEST if self._clock() >= self._full_look_at else self.record_id
 
     def end(self, snapshot: Snapshot, ids: Sequence[int]) -> None:
         """Note the rows that this snapshot showed."""
         now = self._clock()
-        if now >= self._whole_at:
-            self._whole_at = now + WHOLE
+        if now >= self._full_look_at:
+            self._full_look_at = now + FULL_LOOK_INTERVAL
             if late := sum(number <= self.record_id for number in ids):
                 rows = quantity(late, "row")
                 logger.warning("%s up to %s came after later rows went", rows, self.record_id)

@@ -13,7 +13,7 @@ from eventlog.publisher.metrics import Metrics
 from eventlog.publisher.tally import Cycle
 from eventlog.sql.log.store import Store
 
-FRESH = 5.0  # seconds for which an answer of the database is shown again
+MAX_AGE = 5.0  # seconds for which an answer of the database is shown again
 
 
 class Monitor:
@@ -23,7 +23,7 @@ class Monitor:
         self.metrics = Metrics()
         self._lock = threading.Lock()
         self._store: Store | None = None
-        self._asked = 0.0
+        self._read_at = 0.0
         self._alive = time.monotonic()
         self._longest = 0.0  # that the daemon may stay silent
         self._reported = Cycle()  # what was counted of the present cycle
@@ -95,26 +95,26 @@ class Monitor:
     def text(self) -> str:
         """Return the metrics, the database's own asked not more often than every few seconds."""
         with self._lock:
-            if time.monotonic() > self._asked + FRESH:
-                self._ask()
-                self._asked = time.monotonic()
+            if time.monotonic() > self._read_at + MAX_AGE:
+                self._read_log()
+                self._read_at = time.monotonic()
         return self.metrics.text()
 
-    def _ask(self) -> None:
+    def _read_log(self) -> None:
         store = self._store
         if store is None:
             return
         try:
-            self._tell(read_log_status(store, counted=False))
+            self._show_log(read_log_status(store, counted=False))
         except EventlogError:
             self.metrics.set("eventlog_database_up", 0)
 
-    def _tell(self, standing: LogStatus) -> None:
+    def _show_log(self, log_status: LogStatus) -> None:
         self.metrics.set("eventlog_database_up", 1)
-        self.metrics.set("eventlog_pending_rows", standing.pending)
-        self.metrics.set("eventlog_oldest_pending_seconds", standing.oldest_age or 0)
-        self.metrics.set("eventlog_held_objects", standing.waiting)
-        self.metrics.set("eventlog_errors_kept", standing.failed)
-        if standing.heartbeat_at is not None:
-            age = (standing.now - standing.heartbeat_at).total_seconds()
+        self.metrics.set("eventlog_pending_rows", log_status.pending)
+        self.metrics.set("eventlog_oldest_pending_seconds", log_status.oldest_age or 0)
+        self.metrics.set("eventlog_held_objects", log_status.waiting)
+        self.metrics.set("eventlog_errors_kept", log_status.failed)
+        if log_status.heartbeat_at is not None:
+            age = (log_status.now - log_status.heartbeat_at).total_seconds()
             self.metrics.set("eventlog_heartbeat_age_seconds", age)

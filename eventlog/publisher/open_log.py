@@ -173,32 +173,34 @@ def read_tables(
     without a table goes to `absent`, else to the log; `bases` name columns that tables had.
     """
     settings = config.build(TablePublishing)
-    compared = absent is not None or config.given.get("publication_mode") == "compare"
+    compared = absent is not None or config.values.get("publication_mode") == "compare"
     if compared and absent is None:
         absent = _tell_absent
     named, children = names(settings.sync_tables), settings.sync_children
     sync = named, settings.sync_schema, _filter(settings)
-    gone: list[Table] = []
+    absent_tables: list[Table] = []
 
     def leave_out(name: str, fault: NoSuchTable) -> None:
         if absent is None:
             raise fault
-        gone.append(table_named(name))
+        absent_tables.append(table_named(name))
         absent(name, fault)
 
-    def adapt(found: Sequence[Table], dialect: str) -> Tables:
-        return Tables([with_former(_adapt(t, found, settings), bases or {}) for t in found], dialect)
+    def adapt(described: Sequence[Table], dialect: str) -> Tables:
+        return Tables([with_former(_adapt(t, described, settings), bases or {}) for t in described], dialect)
 
     source = source_of(config)
     with engine.execution_options(**log.dialect.session_options).connect() as connection:
         if source is None:
-            found = published(connection, log, *sync, children=children, compared=compared, absent=leave_out)
-            adapted = adapt(found, log.dialect.name)
-            standing = Directory(Catalogue(connection)).standing
-            return _with_sections(adapted, config, standing, gone)
-    found = source.published(*sync, children=children, absent=leave_out)
-    adapted = adapt(found, source.dialect)
-    return _with_sections(adapted, config, source.standing, gone)
+            described = published(
+                connection, log, *sync, children=children, compared=compared, absent=leave_out
+            )
+            adapted = adapt(described, log.dialect.name)
+            existing = Directory(Catalogue(connection)).existing
+            return _with_sections(adapted, config, existing, absent_tables)
+    described = source.published(*sync, children=children, absent=leave_out)
+    adapted = adapt(described, source.dialect)
+    return _with_sections(adapted, config, source.existing, absent_tables)
 
 
 def gone_tables(
@@ -208,8 +210,8 @@ def gone_tables(
     former = {str(table): table for table in former_tables(bases, tables)}
     source = source_of(config)
     with engine.connect() as connection:
-        standing = source.standing if source else Directory(Catalogue(connection)).standing
-        there = {str(table) for table in standing(sorted(former))} if former else set[str]()
+        existing = source.existing if source else Directory(Catalogue(connection)).existing
+        there = {str(table) for table in existing(sorted(former))} if former else set[str]()
     return [table for name, table in former.items() if name not in there]
 
 
@@ -236,26 +238,26 @@ def _tell_absent(name: str, fault: NoSuchTable) -> None:
 def with_sections(engine: Engine, log: Log, tables: Tables, config: Config) -> Tables:
     """Return the tables with their sections of the settings file: what may leave, and how long values are."""
     with engine.execution_options(**log.dialect.session_options).connect() as connection:
-        return _with_sections(tables, config, Directory(Catalogue(connection)).standing, ())
+        return _with_sections(tables, config, Directory(Catalogue(connection)).existing, ())
 
 
 def _with_sections(
     tables: Tables,
     config: Config,
-    standing: Callable[[Iterable[str]], Iterator[Table]],
-    gone: Sequence[Table],
+    existing: Callable[[Iterable[str]], Iterator[Table]],
+    absent_tables: Sequence[Table],
 ) -> Tables:
     sections = {name: (tables.find(name), entries) for name, entries in config.tables.items()}
     limits = {table: entries.get("max-value") for table, entries in sections.values() if table}
-    known = [replace(table, max_value=limits.get(table) or table.max_value) for table in tables]
+    limited = [replace(table, max_value=limits.get(table) or table.max_value) for table in tables]
     lists = [read_lists(name, entries) for name, (_, entries) in sections.items()]
     absent = [name for name, (table, _) in sections.items() if table is None]
-    away = Tables(gone, tables.dialect)
+    away = Tables(absent_tables, tables.dialect)
     left_out = [name for name in absent if away.find(name)]
-    found = restrict(known, lists, tables.dialect, standing(absent), left_out)
-    for words in found.warnings:
+    restricted = restrict(limited, lists, tables.dialect, existing(absent), left_out)
+    for words in restricted.warnings:
         logger.warning(words)
-    return found
+    return restricted
 
 
 def readable_of(

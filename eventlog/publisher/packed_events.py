@@ -19,7 +19,7 @@ from eventlog.core.tables import Tables
 from eventlog.fold import event_id
 from eventlog.publisher.batches import (
     Memory,
-    Sending,
+    OutgoingEvent,
     Successes,
     Worst,
     association_of,
@@ -83,18 +83,18 @@ class PackedEvents:
         """Return the rows that these events settle, in the order of the events."""
         return self.events.settled_by(slice(first, last))
 
-    def sendings(self, first: int, last: int) -> tuple[Sending, ...]:
+    def sendings(self, first: int, last: int) -> tuple[OutgoingEvent, ...]:
         """Return these events one by one."""
         texts = self.events.texts[first:last].to_pylist()
         return tuple(self._sending(at, text) for at, text in enumerate(texts, first))
 
-    def _sending(self, at: int, text: str) -> Sending:
+    def _sending(self, at: int, text: str) -> OutgoingEvent:
         part = int(self.events.parts[at])
         run_id, settles = self._run(at - part + 1)
         own_id = run_id if part == 1 else f"{run_id}.{part}"
         name = object_of(self._tables, *self.events.names(int(self.events.objects[at])))
         parts = int(self.events.of_parts[at])
-        return Sending(own_id, run_id, name, settles, text, self.max_changes, part, parts)
+        return OutgoingEvent(own_id, run_id, name, settles, text, self.max_changes, part, parts)
 
     def _run(self, at: int) -> tuple[str, tuple[int, ...]]:
         """Return the name of an event and the rows that it settles; its later parts, which follow it, share
@@ -134,7 +134,7 @@ class PackedDraft:
         return frozenset(self._packed.events.objects[self._first : self._last].tolist())
 
     @cached_property
-    def sendings(self) -> Sequence[Sending]:
+    def sendings(self) -> Sequence[OutgoingEvent]:
         """The events one by one."""
         return self._packed.sendings(self._first, self._last)
 
@@ -158,7 +158,7 @@ class PackedDraft:
     def successes(self) -> Successes:
         """Return the fates after a plain success."""
         rows: list[int] = []
-        parts: list[Sending] = []
+        parts: list[OutgoingEvent] = []
         letters: Counter[int] = Counter()
         for first, last, cut in self._stretches:
             if cut:
@@ -169,7 +169,7 @@ class PackedDraft:
         return Successes(rows, Counter({chr(letter): count for letter, count in letters.items()}), parts)
 
     @cached_property
-    def _parts(self) -> Mapping[int, Sequence[Sending]]:
+    def _parts(self) -> Mapping[int, Sequence[OutgoingEvent]]:
         """The parts of changes that were cut, by the first of each stretch of them."""
         return {first: self._packed.sendings(first, last) for first, last, cut in self._stretches if cut}
 

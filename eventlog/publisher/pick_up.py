@@ -11,12 +11,12 @@ from math import inf
 
 from eventlog.core.tables import Tables
 from eventlog.fold.understand import why_unknown
-from eventlog.publisher.batches import Remembered
-from eventlog.publisher.finish import Ledger
-from eventlog.publisher.fold import Reader
+from eventlog.publisher.batches import RecordedEvent
+from eventlog.publisher.finish import BatchJournal
+from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.low_water_mark import LowWaterMark
-from eventlog.publisher.read_back import MOST_BYTES
-from eventlog.publisher.reading import PickUpTooLarge, Reading
+from eventlog.publisher.read_back import MAX_BYTES
+from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.waits import DatabaseClock
@@ -30,7 +30,7 @@ logger = logging.getLogger("eventlog.publisher")
 
 CATALOGUE_AGE = 60.0  # seconds until tables are read again for columns that they lacked
 HALTED = 10.0  # seconds until the tables are read again, where some are halted
-MOST_AGAIN = 10_000  # events that are tried again in one cycle
+MAX_RETRIED_EVENTS = 10_000  # events that are tried again in one cycle
 
 
 class LogReader:
@@ -39,16 +39,16 @@ class LogReader:
     def __init__(
         self,
         store: Store,
-        make_reader: Callable[[], Reader],
+        make_reader: Callable[[], PickUpFolder],
         settings: PublisherSettings,
-        ledger: Ledger,
+        journal: BatchJournal,
         clock: DatabaseClock,
     ) -> None:
         self._store = store
         self._make_reader = make_reader
         self._reader = make_reader()
         self._settings = settings
-        self._ledger = ledger
+        self._journal = journal
         self._mark = LowWaterMark()
         self._mark.forget(ascends=store.ascends(map(str, self._reader.tables)))
         self._clock = clock
@@ -67,10 +67,10 @@ class LogReader:
         before, self._reader = list(self._reader.tables), self._make_reader()
         self._set_halted()
         if before != list(self._reader.tables):
-            self._ledger.rename_holds(self._reader.tables)
+            self._journal.rename_holds(self._reader.tables)
             self._mark.forget(ascends=self._store.ascends(map(str, self._reader.tables)))
 
-    def pick_up(self, *, unless_due: bool = False) -> Reading:
+    def pick_up(self, *, unless_due: bool = False) -> FoldedPickUp:
         """Return the events of the pending rows that may go now, of fewer rows if their current rows cannot
         be held. Before rows are refused the tables are read again. With `unless_due` nothing is read if an
         event may be due again, because such events are sent first."""
@@ -84,7 +84,7 @@ class LogReader:
                     with attempt as snapshot:
                         self._clock.set(snapshot.moment.now)
                         if unless_due and self._is_due(snapshot):
-                            reading = Reading(due=True)
+                            reading = FoldedPickUp(due=True)
                             continue
                         reader, above = self._reader, self._mark.begin(snapshot)
                         choice = reader.selection(self._settings.choice(limit), by_column=True)
@@ -101,14 +101,14 @@ class LogReader:
             if reading.due or self._is_final(reading, thorough):
                 break
             thorough = True
-        if reading.roomy:
+        if reading.may_double_limit:
             self._limit = min(2 * limit, self._settings.query_limit)
-        self._ledger.check_picked(reading.picked)
+        self._journal.check_picked(reading.picked)
         return reading
 
     def _is_due(self, snapshot: Snapshot) -> bool:
         """Return whether an event may be due again."""
-        return snapshot.moment.is_due(self._clock.now(), self._settings.waits.beyond)
+        return snapshot.moment.is_due(self._clock.now(), self._settings.waits.latest_retry)
 
     def _set_halted(self) -> None:
         """Set when the tables are read again because some are halted."""
@@ -120,21 +120,21 @@ class LogReader:
         self._reader = self._reader.halting(fault.places, str(fault))
         self._set_halted()
 
-    def past_held(self, reading: Reading, tally: AnswerTally) -> Reading:
+    def skip_held(self, reading: FoldedPickUp, tally: AnswerTally) -> FoldedPickUp:
         """Account for a pick-up.
 
         Pick up again at once while all rows are of waiting objects under a new spelling.
         """
         tally.account_new(reading)
-        spelled = set[Spelling]()
-        while reading.all_held and not spelled.issuperset(reading.spelled) and not tally.ended:
-            self._ledger.write(tally, redriven=reading.redriven)
-            spelled.update(reading.spelled)
+        spellings = set[Spelling]()
+        while reading.all_held and not spellings.issuperset(reading.spellings) and not tally.ended:
+            self._journal.write(tally, redriven=reading.redriven)
+            spellings.update(reading.spellings)
             reading = self.pick_up()
             tally.account_new(reading)
         return reading
 
-    def again(self, facts: Sequence[Remembered], most: int = NO_BOUND) -> Reading:
+    def refold_recorded(self, facts: Sequence[RecordedEvent], max_bytes: int = NO_BOUND) -> FoldedPickUp:
         """Return events that went out before and are still to be sent, under the names that they had. TooMuch
         if the current rows of several come to so many bytes."""
         thorough = False
@@ -142,7 +142,7 @@ class LogReader:
             for attempt in self._store.readings():
                 with attempt as snapshot:
                     self._clock.set(snapshot.moment.now)
-                    reading = self._reader.read_again(snapshot, facts, most, thorough=thorough)
+                    reading = self._reader.refold(snapshot, facts, max_bytes, thorough=thorough)
             if self._is_final(reading, thorough):
                 break
             thorough = True
@@ -153,10 +153,10 @@ class LogReader:
         ]
         return replace(reading, sendings=sendings)
 
-    def due(self) -> Iterator[Reading]:
+    def due(self) -> Iterator[FoldedPickUp]:
         """Yield the events whose wait is over, as many at a time as can be held."""
         now = self._clock.now()
-        waiting = self._store.waiting(now, MOST_AGAIN, now + self._settings.waits.beyond)
+        waiting = self._store.waiting(now, MAX_RETRIED_EVENTS, now + self._settings.waits.latest_retry)
         if waiting:
             with self._store.snapshot() as snapshot:
                 sizes = iter(snapshot.sizes([row for event in waiting for row in event.record_ids]))
@@ -164,39 +164,39 @@ class LogReader:
             for portion in _portions(sized_events, self._settings.choice().most_bytes):
                 yield from self._waited(portion)
 
-    def _waited(self, waiting: Sequence[WaitingEvent]) -> Iterator[Reading]:
+    def _waited(self, waiting: Sequence[WaitingEvent]) -> Iterator[FoldedPickUp]:
         """Yield events that waited; in halves, if their current rows cannot be held."""
-        facts = [Remembered(w.event_id, w.record_ids, w.max_changes, tries=w.tries) for w in waiting]
+        facts = [RecordedEvent(w.event_id, w.record_ids, w.max_changes, tries=w.tries) for w in waiting]
         try:
-            reading = self.again(facts, MOST_BYTES)
+            reading = self.refold_recorded(facts, MAX_BYTES)
         except TooMuch:
             middle = len(waiting) // 2
             yield from self._waited(waiting[:middle])
             yield from self._waited(waiting[middle:])
             return
-        left = {sending.run_id for sending in reading.sendings}
+        unsent = {sending.run_id for sending in reading.sendings}
         objects = {w.event_id: w.object for w in waiting}  # under which they are held
         yield replace(
             reading,
-            released=[(w.object, w.event_id) for w in waiting if w.event_id not in left],
+            released=[(w.object, w.event_id) for w in waiting if w.event_id not in unsent],
             sendings=[s._replace(object=objects[s.run_id]) for s in reading.sendings],
         )
 
-    def _is_final(self, reading: Reading, thorough: bool) -> bool:
+    def _is_final(self, reading: FoldedPickUp, thorough: bool) -> bool:
         """Return whether the tables explain the rows. If they may have changed, read them again."""
         if thorough:
             self._warn_of(reading)
-        elif reading.doubtful or self._is_news(reading):
+        elif reading.tables_may_be_stale or self._is_news(reading):
             self.refresh()
             return False
         return True
 
-    def _is_news(self, reading: Reading) -> bool:
+    def _is_news(self, reading: FoldedPickUp) -> bool:
         """Return whether rows name a column that its table lacked when the catalogue was last read."""
-        fresh = time.monotonic() - self._unknown_at < CATALOGUE_AGE
-        return not (reading.unknown <= self._unknown if fresh else not reading.unknown)
+        is_recent = time.monotonic() - self._unknown_at < CATALOGUE_AGE
+        return not (reading.unknown <= self._unknown if is_recent else not reading.unknown)
 
-    def _warn_of(self, reading: Reading) -> None:
+    def _warn_of(self, reading: FoldedPickUp) -> None:
         """Warn once of each column that rows name and their tables lack."""
         self._unknown_at = time.monotonic()
         for name in sorted(reading.unknown - self._unknown):
@@ -204,14 +204,16 @@ class LogReader:
         self._unknown |= reading.unknown
 
 
-def _portions(sized_events: Iterable[tuple[int, WaitingEvent]], most: int) -> Iterator[list[WaitingEvent]]:
+def _portions(
+    sized_events: Iterable[tuple[int, WaitingEvent]], max_bytes: int
+) -> Iterator[list[WaitingEvent]]:
     """Yield events as many at a time as have rows of no more bytes together, at least one."""
     portion: list[WaitingEvent] = []
-    room = most
+    room = max_bytes
     for size, event in sized_events:
         if portion and size > room:
             yield portion
-            portion, room = [], most
+            portion, room = [], max_bytes
         portion.append(event)
         room -= size
     if portion:

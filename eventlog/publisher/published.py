@@ -37,7 +37,8 @@ def among(tables: Sequence[Table]) -> list[Table]:
     """Return the tables with the references that they have to each other, and no others."""
     return [
         replace(
-            table, columns={name: refer(one, table, tables, meta=True) for name, one in table.columns.items()}
+            table,
+            columns={name: refer(column, table, tables, meta=True) for name, column in table.columns.items()},
         )
         for table in tables
     ]
@@ -47,17 +48,17 @@ def _in_view(column: Column, table: Table, targets: Sequence[Table]) -> Column:
     """Return a column fk__idg__name as a reference to what has the key idg: a view, if there is one, else a
     table. Where several could be meant none is, and columns of one group are plain values.
     """
-    own = read_name(column.name)
-    group = [name for name in table.columns if _together(own, read_name(name))]
-    if not own.is_foreign or own.column is None or len(group) > 1:
+    meta_name = read_name(column.name)
+    group = [name for name in table.columns if _share_group(meta_name, read_name(name))]
+    if not meta_name.is_foreign or meta_name.column is None or len(group) > 1:
         return replace(column, reference=None, referred=None)
-    found = [target for target in targets if _key_of(target) == [own.column.lower()]]
-    meant = [target for target in found if target.view] or found
-    return replace(column, reference=str(meant[0]) if len(meant) == 1 else None, referred=None)
+    matching = [target for target in targets if _key_of(target) == [meta_name.column.lower()]]
+    candidates = [target for target in matching if target.view] or matching
+    return replace(column, reference=str(candidates[0]) if len(candidates) == 1 else None, referred=None)
 
 
-def _together(own: MetaName, other: MetaName) -> bool:
-    return other.is_foreign and other.group is not None and other.group == own.group
+def _share_group(meta_name: MetaName, column_name: MetaName) -> bool:
+    return column_name.is_foreign and column_name.group is not None and column_name.group == meta_name.group
 
 
 def _key_of(table: Table) -> list[str]:
@@ -78,11 +79,11 @@ def with_places(catalogue: Catalogue, table: Table) -> tuple[Table, tuple[Child,
         return table, ()
     parent = catalogue.relation(table.schema or "", table.name)
     columns = {name: _placed(catalogue, parent, column) for name, column in table.columns.items()}
-    held: dict[tuple[str, str], list[str]] = {}
+    names_of: dict[tuple[str, str], list[str]] = {}
     for column in columns.values():
         if column.of_child is not None:
-            held.setdefault(column.of_child[:2], []).append(column.of_child[2])
-    children = tuple(linked(parent, catalogue.relation(*place), names) for place, names in held.items())
+            names_of.setdefault(column.of_child[:2], []).append(column.of_child[2])
+    children = tuple(linked(parent, catalogue.relation(*place), names) for place, names in names_of.items())
     for child in children:
         _try_to_read(catalogue, child, table)
     return replace(table, columns=columns), children
@@ -100,18 +101,18 @@ def _placed(catalogue: Catalogue, parent: Relation, column: Column) -> Column:
     """Return the column with its place; a tables file has only the names of children."""
     if column.of_child is not None or column.unread == GONE or column.name in parent.table.columns:
         return column
-    name, own = split(catalogue, column.name)
-    return replace(column, of_child=(*catalogue.find(name).place, own))
+    name, bare_name = split(catalogue, column.name)
+    return replace(column, of_child=(*catalogue.find(name).place, bare_name))
 
 
 def _try_to_read(catalogue: Catalogue, child: Child, parent: Table) -> None:
-    own, quote = child.relation.table, catalogue.dialect.quote
+    child_table, quote = child.relation.table, catalogue.dialect.quote
     columns = ", ".join(quote(name) for name in (*child.link.columns, *(c.name for c in child.columns)))
-    source = qualified(catalogue.dialect, own.schema, own.name)
+    source = qualified(catalogue.dialect, child_table.schema, child_table.name)
     try:
         execute_plain(catalogue.connection, f"select {columns} from {source} where 1 = 0")  # noqa: S608 - quoted names of the catalogue
     except DatabaseFailed as fault:
-        raise UnreadableChild(own, parent, fault) from fault
+        raise UnreadableChild(child_table, parent, fault) from fault
 
 
 logger = logging.getLogger("eventlog.publishing")
@@ -148,14 +149,14 @@ def published(
         (log.place, log.dialect.fold(log.table)),
         *((log.place, log.beside(name)) for name in (*COMPANIONS, "rows")),
     }
-    asked = _asked_for(catalogue, ours, sync_tables, sync_schema, passes, children, absent)
-    asked = [relation for relation in asked if not _turned(record, relation)]
+    requested = _requested(catalogue, ours, sync_tables, sync_schema, passes, children, absent)
+    requested = [relation for relation in requested if not _turned(record, relation)]
     if compared:
-        asked = list(_trusted(catalogue.owner(log).name, asked, sync_tables))
-    found = [*_tracked(catalogue, record), *asked]
-    if not found and _attached(connection, log):
+        requested = list(_readable_whole(catalogue.owner(log).name, requested, sync_tables))
+    relations = [*_tracked(catalogue, record), *requested]
+    if not relations and _attached(connection, log):
         raise NothingPublished(log.table)
-    return _each_once(catalogue, record, found)
+    return _each_once(catalogue, record, relations)
 
 
 def published_elsewhere(
@@ -169,11 +170,11 @@ def published_elsewhere(
 ) -> list[Table]:
     """Return the same of a database in which no log is."""
     catalogue = Catalogue(connection)
-    found = _asked_for(catalogue, (), sync_tables, sync_schema, passes, children, absent)
-    return _each_once(catalogue, TrackRecord(), found)
+    relations = _requested(catalogue, (), sync_tables, sync_schema, passes, children, absent)
+    return _each_once(catalogue, TrackRecord(), relations)
 
 
-def _asked_for(
+def _requested(
     catalogue: Catalogue,
     ours: Container[object],
     names: Sequence[str],
@@ -186,14 +187,14 @@ def _asked_for(
     listed = list(_listed(catalogue, names, absent))
     return [
         *listed,
-        *(_children_beside(catalogue, listed) if children else ()),
+        *(_child_relations(catalogue, listed) if children else ()),
         *(_in_schema(catalogue, ours, schema, passes) if schema is not None else ()),
     ]
 
 
-def _each_once(catalogue: Catalogue, record: TrackRecord, found: Sequence[Relation]) -> list[Table]:
+def _each_once(catalogue: Catalogue, record: TrackRecord, named_relations: Sequence[Relation]) -> list[Table]:
     """Return the tables of relations with their children; a child is not a table of its own."""
-    relations = list({relation.place: relation for relation in found}.values())
+    relations = list({relation.place: relation for relation in named_relations}.values())
     named = [relation for relation in relations if record.get(relation.place) is None]
     families = {r.place: children_of(catalogue, record, r, named) for r in relations}
     theirs = {child.relation.place for children in families.values() for child in children}
@@ -236,9 +237,11 @@ def _turned(record: TrackRecord, relation: Relation) -> bool:
     return record.get(relation.place) is not None and not relation.identity.is_table
 
 
-def _trusted(owner: str | None, asked: Iterable[Relation], names: Sequence[str]) -> Iterator[Relation]:
+def _readable_whole(
+    owner: str | None, requested: Iterable[Relation], names: Sequence[str]
+) -> Iterator[Relation]:
     """Yield what may be read whole: of views only those of the log's owner and those that are named."""
-    for relation in asked:
+    for relation in requested:
         theirs = relation.identity.owner
         named = not {relation.table.name, str(relation.table)}.isdisjoint(names)
         if relation.table.view and not named and theirs is not None and theirs != owner:
@@ -252,16 +255,16 @@ def _in_schema(
     catalogue: Catalogue, ours: Container[object], schema: str, passes: Callable[[str], bool]
 ) -> Iterator[Relation]:
     """Return the tables and views of a schema that pass, except the log's own."""
-    for found, name, _ in catalogue.names(schema):
-        if (found, name) not in ours and passes(name):
-            yield catalogue.relation(found, name)
+    for table_schema, name, _ in catalogue.names(schema):
+        if (table_schema, name) not in ours and passes(name):
+            yield catalogue.relation(table_schema, name)
 
 
-def _children_beside(catalogue: Catalogue, parents: Sequence[Relation]) -> Iterator[Relation]:
+def _child_relations(catalogue: Catalogue, parents: Sequence[Relation]) -> Iterator[Relation]:
     """Yield the child tables of tables, in the schemas of these."""
     for schema in dict.fromkeys(parent.place[0] for parent in parents):
-        for found, name, kind in catalogue.names(schema):
-            relation = None if kind.endswith("view") else catalogue.at((found, name))
+        for table_schema, name, kind in catalogue.names(schema):
+            relation = None if kind.endswith("view") else catalogue.at((table_schema, name))
             if relation is not None and any(is_child(relation, parent) for parent in parents):
                 yield relation
 

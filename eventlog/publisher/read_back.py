@@ -19,27 +19,27 @@ from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 
 CHUNK = 10_000  # keys that one refusal may concern at first
-MOST_BYTES = 4 << 20  # of current rows that are held at a time
+MAX_BYTES = 4 << 20  # of current rows that are held at a time
 
 
 class Allowance:
     """The bytes of current rows that may be in memory at a time, and those that are."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._most = most
-        self.taken = 0
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self.used = 0
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Return how many more bytes may be in memory."""
-        return max(1, self._most - self.taken)
+        return max(1, self._max_bytes - self.used)
 
-    def take(self, rows: Sequence[Sequence[str | None]]) -> None:
+    def use(self, rows: Sequence[Sequence[str | None]]) -> None:
         """The texts of these rows are held from now on."""
-        self.taken += sum(len(text) for row in rows for text in row if text is not None)
+        self.used += sum(len(text) for row in rows for text in row if text is not None)
 
 
-class _Asked(NamedTuple):
+class _KeyTexts(NamedTuple):
     key: QueryKey
     texts: tuple[str, ...]
 
@@ -59,43 +59,43 @@ class CurrentRows:
 
     def read(self, needs: Iterable[Need]) -> None:
         """Read what is needed."""
-        tables: dict[Table, list[_Asked]] = {}
+        tables: dict[Table, list[_KeyTexts]] = {}
         for need in needs:
             try:
                 texts = self._tables[need.table].load_values(list(map(_text, need.key)))
             except WrongRow as fault:
                 self._answers[need.table][need.key] = fault
             else:
-                tables.setdefault(need.table, []).append(_Asked(need.key, texts))
-        for table, wanted in tables.items():
+                tables.setdefault(need.table, []).append(_KeyTexts(need.key, texts))
+        for table, queries in tables.items():
             source = self._tables[table]
-            for start in range(0, len(wanted), CHUNK):
-                self._read(table, source, wanted[start : start + CHUNK])
+            for start in range(0, len(queries), CHUNK):
+                self._read(table, source, queries[start : start + CHUNK])
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the current rows of one object."""
         return self._answers[table].get(key, ())
 
-    def _read(self, table: Table, source: ReadableTable, asked: Sequence[_Asked]) -> None:
+    def _read(self, table: Table, source: ReadableTable, queries: Sequence[_KeyTexts]) -> None:
         """One statement; where the database refuses it, two halves, down to the key that it refuses."""
         try:
             with self._snapshot.attempt():
-                keys = [query.texts for query in asked]
-                rows = list(self._snapshot.current_rows(source, keys, self._allowance.left))
+                keys = [query.texts for query in queries]
+                rows = list(self._snapshot.current_rows(source, keys, self._allowance.remaining))
         except DatabaseFailed as fault:
             self.refused = True
-            if len(asked) == 1 or not self._thorough:
+            if len(queries) == 1 or not self._thorough:
                 wrong = WrongRow(f"key of {table}: {fault}")
-                self._answers[table].update({query.key: wrong for query in asked})
+                self._answers[table].update({query.key: wrong for query in queries})
                 return
-            middle = len(asked) // 2
-            self._read(table, source, asked[:middle])
-            self._read(table, source, asked[middle:])
+            middle = len(queries) // 2
+            self._read(table, source, queries[:middle])
+            self._read(table, source, queries[middle:])
             return
-        self._allowance.take([row.texts for row in rows])
+        self._allowance.use([row.texts for row in rows])
         rows_of: dict[QueryKey, list[CurrentRow]] = {}
         for place, texts in rows:
-            rows_of.setdefault(asked[place].key, []).append(texts)
+            rows_of.setdefault(queries[place].key, []).append(texts)
         self._answers[table].update(rows_of)
 
 

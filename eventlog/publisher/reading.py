@@ -10,7 +10,7 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName
 from eventlog.fold import Outcome
-from eventlog.publisher.batches import Draft, Sending, pack
+from eventlog.publisher.batches import Draft, OutgoingEvent, pack
 from eventlog.sql.log.work import Spelling
 
 if TYPE_CHECKING:
@@ -27,23 +27,23 @@ class PickUpTooLarge(EventlogError):
 
 
 @dataclass
-class Reading:
+class FoldedPickUp:
     """The events of some rows, and what becomes of the rows that no event contains."""
 
     picked: list[int] = field(default_factory=list)  # record_ids of all rows, wrong ones too
     full: bool = False  # there may be more rows
-    sendings: list[Sending] = field(default_factory=list)  # in the order of leaving
+    sendings: list[OutgoingEvent] = field(default_factory=list)  # in the order of leaving
     packed: PackedEvents | None = None  # the events of rows that were read by column, instead of `sendings`
-    silent: list[int] = field(default_factory=list)  # rows that are handled without an event
+    rows_without_event: list[int] = field(default_factory=list)  # rows that are handled without an event
     loopback: str = ""  # a sentence about our own rows
     refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)  # the rows that took part
     query_back: float = 0.0  # seconds
-    roomy: bool = True  # twice as many current rows could be held
-    doubtful: bool = False  # rows were refused that other tables might explain
+    may_double_limit: bool = True  # twice as many current rows could be held
+    tables_may_be_stale: bool = False  # rows were refused that other tables might explain
     unknown: frozenset[tuple[str, str]] = frozenset()  # columns that rows named and their tables lack
-    spelled: list[Spelling] = field(default_factory=list)  # how rows of waiting objects name them
+    spellings: list[Spelling] = field(default_factory=list)  # how rows of waiting objects name them
     released: list[tuple[ObjectName, str]] = field(default_factory=list)  # events without rows to send again
     due: bool = False  # nothing was read, because an event may be due again
     redriven: int = 0  # the notice of the last redrive that the snapshot contained
@@ -51,15 +51,15 @@ class Reading:
     @property
     def all_held(self) -> bool:
         """Return whether every row is of a waiting object under a spelling that was not on record."""
-        return len(self.spelled) > 0 and len(self.spelled) == len(self.picked)
+        return len(self.spellings) > 0 and len(self.spellings) == len(self.picked)
 
-    def first(self) -> Sequence[Sending]:
+    def first(self) -> Sequence[OutgoingEvent]:
         """Return the first event, if there is one."""
         if self.packed is None:
             return self.sendings[:1]
         return self.packed.sendings(0, min(1, len(self.packed)))
 
-    def every(self) -> Sequence[Sending]:
+    def every(self) -> Sequence[OutgoingEvent]:
         """Return the events one by one."""
         return self.sendings if self.packed is None else self.packed.sendings(0, len(self.packed))
 

@@ -19,7 +19,7 @@ from eventlog.jobs.signals import Signals
 from eventlog.publisher.comparing import ComparingSettings, SourceOfTriggers
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.fold import Reader
+from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.former_tables import former_tables, read_bases
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.open_log import driver_user, read_tables, readable_of
@@ -63,23 +63,23 @@ def read_rules(config: Config, store: Store) -> Rules:
     By default our own rows are loopback, and events are named after the log.
     """
     rules = config.build(Rules)
-    if "association" not in config.given:
+    if "association" not in config.values:
         rules = replace(rules, association=store.association())
     if rules.driver_user is None:
         rules = replace(rules, driver_user=driver_user(store.engine, store.log))
-    if "log_name" not in config.given:
+    if "log_name" not in config.values:
         rules = replace(rules, log_name=store.log.table)
     return rules
 
 
-def make_reader(config: Config, store: Store) -> Reader:
+def make_reader(config: Config, store: Store) -> PickUpFolder:
     """Return a reader by the settings, with the tables as the catalogue has them now."""
     bases = read_former(config, store)
     tables = read_tables(store.engine, store.log, config, bases=bases)
     readable = readable_of(config, store.engine, store.log, tables)
     if config.build(ComparingSettings).on_dropped_table == "delete":
         tables = tables.with_others(former_tables(bases, tables))
-    return Reader(tables, readable, read_rules(config, store), config.build(XdsSettings))
+    return PickUpFolder(tables, readable, read_rules(config, store), config.build(XdsSettings))
 
 
 def read_former(config: Config, store: Store) -> dict[str, Base]:
@@ -94,7 +94,7 @@ def comparison_of(config: Config, store: Store, epoch: int) -> Comparison | None
     """Return what fills the log by comparing states, None if triggers fill it."""
     settings = config.build(ComparingSettings)
     if settings.publication_mode != "compare":
-        if config.given.get("source_url") is not None:
+        if config.values.get("source_url") is not None:
             raise SourceOfTriggers
         return None
     from eventlog.publisher.comparison import Comparison  # Arrow takes a while to load
@@ -112,7 +112,7 @@ class TableReading:
         self._halted: dict[str, str] = {}  # tables that send nothing for now, and why
         self._children: list[str] = []  # sentences about children that are read
 
-    def make_reader(self) -> Reader:
+    def make_reader(self) -> PickUpFolder:
         """Return a reader with the tables as they are now."""
         reader = make_reader(self._config, self._store)
         self._report_halted(reader.tables)
@@ -209,7 +209,7 @@ class PublishingSession:
             stack.enter_context(store.keep_connection())
             for statement in naming_log(self._after, store.log):
                 logger.warning(why_warned(statement))
-            sink = open_sink(settings.sink, config.given)
+            sink = open_sink(settings.sink, config.values)
             stack.callback(sink.close)
             self.sleeper: Sleeper = make_sleeper(signals, store.engine, store.log, settings.wake_up)
             stack.callback(self.sleeper.close)

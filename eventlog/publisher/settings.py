@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from eventlog.core.settings import setting
 from eventlog.publisher.waits import Waits
 from eventlog.sql.connect import DatabaseFailed, execute_plain
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import COMPANIONS, Log
 
@@ -62,6 +62,6 @@ class PublisherSettings:
         """Return how long an event waits before it is sent again."""
         return Waits(self.retry_wait, self.retry_longest)
 
-    def choice(self, limit: int | None = None) -> Selection:
+    def choice(self, limit: int | None = None) -> PickUpFilter:
         """Return the rows of a cycle."""
-        return Selection(limit or self.query_limit)
+        return PickUpFilter(limit or self.query_limit)

@@ -66,8 +66,8 @@ class ListeningSleeper(Sleeper):
     def sleep(self, seconds: float) -> bool:
         """Sleep until a writer of this log notifies, or for that many seconds."""
         until = time.monotonic() + seconds
-        while not self._signals.stop and (left := until - time.monotonic()) > 0:
-            select.select([self._signals.pipe, self._driver.fileno()], [], [], left)
+        while not self._signals.stop and (remaining := until - time.monotonic()) > 0:
+            select.select([self._signals.pipe, self._driver.fileno()], [], [], remaining)
             self._signals.drain()
             if self._log.dialect.fold(self._log.table) in self._notified_logs():
                 return True
@@ -111,8 +111,8 @@ class PollingSleeper(Sleeper):
     def sleep(self, seconds: float) -> bool:
         """Sleep until the newest row is another one, or so long."""
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            if self._signals.sleep(min(_INTERVAL, left)):
+        while (remaining := until - time.monotonic()) > 0:
+            if self._signals.sleep(min(_INTERVAL, remaining)):
                 return True
             before, self._before = self._before, self._newest()
             if self._before != before:

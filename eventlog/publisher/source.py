@@ -45,10 +45,10 @@ class TableSource(Protocol):
     ) -> list[Table]:
         """Return the tables of these names, and those of a schema that pass."""
 
-    def standing(self, names: Iterable[str]) -> Iterator[Table]:
+    def existing(self, names: Iterable[str]) -> Iterator[Table]:
         """Yield the tables of these names that are there."""
 
-    def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
+    def readable(self, source_tables: Iterable[Table]) -> dict[Table, ReadableTable]:
         """Return how the rows of tables are read."""
 
     def view(self, *, one_moment: bool) -> AbstractContextManager[TableSnapshot]:
@@ -80,8 +80,8 @@ class SourceView(NamedTuple):
 def source_at(url: str) -> TableSource:
     """Return the database of this URL; read as we read a log's own where we know how."""
     engine = connect_any(url)
-    known = engine.dialect.name in DIALECTS
-    return _KnownSource(engine) if known else _AnySource(engine)
+    is_known = engine.dialect.name in DIALECTS
+    return _KnownSource(engine) if is_known else _AnySource(engine)
 
 
 class _KnownSource:
@@ -106,19 +106,19 @@ class _KnownSource:
         with self._asking.connect() as connection:
             return published_elsewhere(connection, names, schema, passes, children=children, absent=absent)
 
-    def standing(self, names: Iterable[str]) -> Iterator[Table]:
+    def existing(self, names: Iterable[str]) -> Iterator[Table]:
         with self._asking.connect() as connection:
-            yield from Directory(Catalogue(connection)).standing(names)
+            yield from Directory(Catalogue(connection)).existing(names)
 
-    def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
-        made: dict[Table, ReadableTable] = {}
+    def readable(self, source_tables: Iterable[Table]) -> dict[Table, ReadableTable]:
+        readable_of: dict[Table, ReadableTable] = {}
         with self._asking.connect() as connection:
             catalogue = Catalogue(connection)
-            for table in found:
+            for table in source_tables:
                 placed, children = with_places(catalogue, table)
-                made[table] = readable(connection, placed, self._dialect, children)
-                made[table].elsewhere = self
-        return made
+                readable_of[table] = readable(connection, placed, self._dialect, children)
+                readable_of[table].elsewhere = self
+        return readable_of
 
     @contextmanager
     def view(self, *, one_moment: bool) -> Iterator[TableSnapshot]:
@@ -145,9 +145,9 @@ class _KnownSource:
 
 def _here(table: ReadableTable) -> ReadableTable:
     """Return the table as one of the connection's own database."""
-    own = copy(table)
-    own.elsewhere = None
-    return own
+    local_table = copy(table)
+    local_table.elsewhere = None
+    return local_table
 
 
 class _AnySource:
@@ -166,26 +166,26 @@ class _AnySource:
         children: bool,
         absent: Absent | None,
     ) -> list[Table]:
-        found: list[Table] = []
+        matching: list[Table] = []
         with self.engine.connect() as connection:
             catalogue = AnyCatalogue(connection)
             for name in names:
                 try:
-                    found.append(catalogue.find(name))
+                    matching.append(catalogue.find(name))
                 except NoSuchTable as fault:
                     if absent is None:
                         raise
                     absent(name, fault)
             if schema is not None:
-                found += (table for table in catalogue.in_schema(schema) if passes(table.name))
-        return list({str(table): table for table in found}.values())
+                matching += (table for table in catalogue.in_schema(schema) if passes(table.name))
+        return list({str(table): table for table in matching}.values())
 
-    def standing(self, names: Iterable[str]) -> Iterator[Table]:
+    def existing(self, names: Iterable[str]) -> Iterator[Table]:
         with self.engine.connect() as connection:
-            yield from AnyCatalogue(connection).standing(names)
+            yield from AnyCatalogue(connection).existing(names)
 
-    def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
-        return {table: AnyTable(table, self.engine, cell_text) for table in found}
+    def readable(self, source_tables: Iterable[Table]) -> dict[Table, ReadableTable]:
+        return {table: AnyTable(table, self.engine, cell_text) for table in source_tables}
 
     @contextmanager
     def view(self, *, one_moment: bool) -> Iterator[TableSnapshot]:
@@ -198,4 +198,4 @@ class _AnySource:
     def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
         assert isinstance(table, AnyTable)
         place = str(table.table)
-        return rows.in_batches(table.table, ((place, *one) for one in table.rows(connection)))
+        return rows.in_batches(table.table, ((place, *row) for row in table.rows(connection)))

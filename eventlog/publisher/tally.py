@@ -12,8 +12,8 @@ from datetime import datetime
 from eventlog.core.entry import Letter
 from eventlog.core.errors import shortened
 from eventlog.fold import ObjectName
-from eventlog.publisher.batches import Draft, Remembered, Sending
-from eventlog.publisher.reading import Reading
+from eventlog.publisher.batches import Draft, OutgoingEvent, RecordedEvent
+from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.waits import Waits
 from eventlog.sinks.sink import ACCEPTED, Reply
 from eventlog.sql.log.work import Failure, Spelling, WaitingEvent, Work
@@ -62,19 +62,23 @@ class AnswerTally:
         self.blocked: set[ObjectName] = set()  # whose events of this cycle must not go any more
         self.cycle = Cycle()
         self.levels = self.cycle.answers  # events by operation and level
-        self.silent: list[int] = []  # rows without an event, which are finished by the next transaction
+        self.rows_without_event: list[
+            int
+        ] = []  # rows without an event, which are finished by the next transaction
         self.fatal: Status | None = None
         self.letters: dict[Letter, list[int]] = {}
         self.failures: list[Failure] = []
         self.waiting: list[WaitingEvent] = []
         self.released: list[tuple[ObjectName, str]] = []  # the object of each event that waits no longer
-        self.spelled: list[Spelling] = []  # how rows of held objects name them
+        self.spellings: list[Spelling] = []  # how rows of held objects name them
         self._begun = time.monotonic()
         self._waits = waits
         self._worst: dict[str, Status] = {}  # of the parts so far of events that were cut
 
     def __bool__(self) -> bool:
-        return bool(self.silent or self.letters or self.waiting or self.released or self.spelled)
+        return bool(
+            self.rows_without_event or self.letters or self.waiting or self.released or self.spellings
+        )
 
     @property
     def ended(self) -> bool:
@@ -90,10 +94,10 @@ class AnswerTally:
         """Return the cycle so far, and why the receiver is down now."""
         return replace(self.cycle, down=down, seconds=self.cycle.seconds or self.seconds)
 
-    def account(self, reading: Reading) -> None:
+    def account(self, reading: FoldedPickUp) -> None:
         """Count what was read, and note what becomes of rows that need no receiver."""
-        self.silent += reading.silent
-        self.spelled += reading.spelled
+        self.rows_without_event += reading.rows_without_event
+        self.spellings += reading.spellings
         self.released += reading.released
         if reading.loopback:
             logger.info(reading.loopback)
@@ -103,7 +107,7 @@ class AnswerTally:
         self.cycle.refused += len(reading.refused)
         self.cycle.query_back += reading.query_back
 
-    def account_new(self, reading: Reading) -> None:
+    def account_new(self, reading: FoldedPickUp) -> None:
         """Do the same for pending rows."""
         self.cycle.rows += len(reading.picked)
         self.cycle.full = reading.full
@@ -111,7 +115,7 @@ class AnswerTally:
 
     def end(self, fault: str | None, wait: float | None = None) -> None:
         """Send nothing more in this cycle, because the receiver is down."""
-        waits = [one for one in (self.cycle.wait, wait) if one is not None]
+        waits = [seconds for seconds in (self.cycle.wait, wait) if seconds is not None]
         self.cycle.down, self.cycle.wait = fault, max(waits, default=None)
 
     def worst(self, run_id: str) -> Status:
@@ -123,24 +127,24 @@ class AnswerTally:
         if status.level > self.worst(run_id).level:
             self._worst[run_id] = status
 
-    def letter(self, letter: Letter, rows: Iterable[int]) -> None:
+    def note_letter(self, letter: Letter, rows: Iterable[int]) -> None:
         """Note rows whose letter no receiver decides."""
         ids = list(rows)
         if ids:
             self.letters.setdefault(letter, []).extend(ids)
 
-    def settle(self, facts: Iterable[Remembered]) -> None:
+    def settle(self, facts: Iterable[RecordedEvent]) -> None:
         """Note remembered events as delivered."""
         for row, (letter, failure) in letters_of(facts).items():
-            self.letter(letter, (row,))
+            self.note_letter(letter, (row,))
             self.failures += [failure] if failure is not None else []
 
     def refuse(self, row: int, reason: str) -> None:
         """A row that could not be understood."""
-        self.letter(Letter.ERROR, (row,))
+        self.note_letter(Letter.ERROR, (row,))
         self.failures.append(Failure(row, None, _short(reason)))
 
-    def take(self, draft: Draft, reply: Reply, now: datetime) -> Answer:
+    def record_reply(self, draft: Draft, reply: Reply, now: datetime) -> Answer:
         """Note the answer to a document."""
         self.cycle.documents += 1
         self.cycle.events += draft.size
@@ -153,13 +157,13 @@ class AnswerTally:
 
     def write(self, work: Work, *, delete: bool) -> None:
         """Write what the answers came to. With `delete`, delete the rows that did not fail."""
-        self.letter(Letter.SUCCESS, self.silent)
-        self.silent = []
+        self.note_letter(Letter.SUCCESS, self.rows_without_event)
+        self.rows_without_event = []
         work.fail(self.failures)
         work.finish(self.letters, delete=delete)
         work.release_all(self.released)
         work.hold_all(self.waiting)
-        work.spell(self.spelled)
+        work.spell(self.spellings)
 
     def _take_success(self, draft: Draft) -> Answer:
         """Return a plain yes, which most answers are."""
@@ -168,7 +172,7 @@ class AnswerTally:
             for sending in draft.sendings:
                 self._settle(sending, GOOD, datetime.min)
         else:
-            self.letter(Letter.SUCCESS, all_good.rows)
+            self.note_letter(Letter.SUCCESS, all_good.rows)
             for letter, events in all_good.operations.items():
                 self.levels[_OPERATIONS[letter], "success"] += events
             for sending in all_good.parts:
@@ -177,9 +181,9 @@ class AnswerTally:
 
     def clear(self) -> None:
         """Begin anew once a transaction has written it."""
-        self.letters, self.failures, self.waiting, self.released, self.spelled = {}, [], [], [], []
+        self.letters, self.failures, self.waiting, self.released, self.spellings = {}, [], [], [], []
 
-    def _settle(self, sending: Sending, status: Status, now: datetime) -> None:
+    def _settle(self, sending: OutgoingEvent, status: Status, now: datetime) -> None:
         self.levels[_OPERATIONS[sending.text[1:2]], status.level.name.lower()] += 1
         if status.level is Level.FATAL:
             self.fatal = status
@@ -195,18 +199,18 @@ class AnswerTally:
         else:
             self._finish(sending, LETTERS[status.level], status)
 
-    def _hold(self, sending: Sending, status: Status, now: datetime) -> None:
+    def _hold(self, sending: OutgoingEvent, status: Status, now: datetime) -> None:
         tries = sending.tries + 1
         until = now + self._waits.after(tries)
         reason = _short(status.text or "the receiver answered retry")
-        held = WaitingEvent(
+        waiting_event = WaitingEvent(
             sending.run_id, *sending.object, sending.settles, sending.max_changes, tries, until, reason
         )
-        self.waiting.append(held)
+        self.waiting.append(waiting_event)
         self.blocked.add(sending.object)
 
-    def _finish(self, sending: Sending, letter: Letter, status: Status) -> None:
-        self.letter(letter, sending.settles)
+    def _finish(self, sending: OutgoingEvent, letter: Letter, status: Status) -> None:
+        self.note_letter(letter, sending.settles)
         if letter in _FAILED:
             reason = _short(status.text or f"the receiver answered {status.level.name.lower()}")
             text: str | None = document([sending.text])[:_LONGEST_DOCUMENT]
@@ -217,7 +221,7 @@ class AnswerTally:
             self.released.append((sending.object, sending.run_id))
 
 
-def letters_of(facts: Iterable[Remembered]) -> dict[int, tuple[Letter, Failure | None]]:
+def letters_of(facts: Iterable[RecordedEvent]) -> dict[int, tuple[Letter, Failure | None]]:
     """Return the letter of each row that was remembered, and why it failed: the worst answer to the parts
     that were answered decides.
     """

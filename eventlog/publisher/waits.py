@@ -20,7 +20,7 @@ class Waits(NamedTuple):
         return timedelta(seconds=min(self.longest, self.first * 2 ** min(tries - 1, 40)))
 
     @property
-    def beyond(self) -> timedelta:
+    def latest_retry(self) -> timedelta:
         """Return a time that no wait exceeds, unless the clock was set back meanwhile."""
         return timedelta(seconds=self.longest) + INEXACT
 

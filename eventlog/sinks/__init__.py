@@ -27,13 +27,13 @@ def sink_kind(name: str) -> SinkKind:
     return kind
 
 
-def need_settings(name: str, given: Mapping[str, Any]) -> None:
+def need_settings(name: str, values: Mapping[str, Any]) -> None:
     """Raise Misuse if a setting is missing that the sink needs to open."""
     kind = sink_kind(name)
-    kind.need(build(kind.settings, given))
+    kind.need(build(kind.settings, values))
 
 
-def open_sink(name: str, given: Mapping[str, Any]) -> Sink:
+def open_sink(name: str, values: Mapping[str, Any]) -> Sink:
     """Return the sink of that name with its settings."""
     kind = sink_kind(name)
-    return kind.open(build(kind.settings, given))
+    return kind.open(build(kind.settings, values))

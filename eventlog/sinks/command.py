@@ -57,12 +57,12 @@ def _need_words(settings: CommandSettings) -> list[str]:
     return words
 
 
-def inherited(environment: Mapping[str, str], wanted: Container[str]) -> dict[str, str]:
+def inherited(environment: Mapping[str, str], names: Container[str]) -> dict[str, str]:
     """Return the part of an environment that the program gets."""
     return {
         name: value
         for name, value in environment.items()
-        if name in INHERITED or name.startswith(_LOCALE) or name in wanted
+        if name in INHERITED or name.startswith(_LOCALE) or name in names
     }
 
 
@@ -75,7 +75,7 @@ class CommandSink:
 
     def __init__(self, settings: CommandSettings) -> None:
         self._words = _need_words(settings)
-        self._wanted = settings.command_environment
+        self._inherited_names = settings.command_environment
         self._timeout = settings.command_timeout
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -123,7 +123,7 @@ class CommandSink:
                 stdout=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
-                env=inherited(os.environ, self._wanted),
+                env=inherited(os.environ, self._inherited_names),
             )
             assert self._process.stdin is not None
             os.set_blocking(self._process.stdin.fileno(), False)
@@ -139,14 +139,14 @@ class CommandSink:
         assert process.stdin is not None
         assert process.stdout is not None
         until = time.monotonic() + self._timeout
-        rest, answer = memoryview(line), bytearray()
+        unwritten, answer = memoryview(line), bytearray()
         while not answer.rstrip().endswith(_END) or not answer.endswith(b"\n"):
-            writing = [process.stdin] if rest else []
+            writing = [process.stdin] if unwritten else []
             ready = select.select([process.stdout], writing, [], max(0.0, until - time.monotonic()))
             if not any(ready):
                 raise NoAnswer(f"gave no complete answer within {self._timeout:g} seconds")
             if ready[1]:
-                rest = rest[os.write(process.stdin.fileno(), rest) :]
+                unwritten = unwritten[os.write(process.stdin.fileno(), unwritten) :]
             if ready[0]:
                 piece = os.read(process.stdout.fileno(), 1 << 16)
                 if not piece:

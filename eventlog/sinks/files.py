@@ -65,8 +65,8 @@ class FilesSink:
             )  # fails where the folder's own name is too long
             self._record = os.open(self._aside / RECORD, _RECORD_FLAGS, 0o644)
             self._lock()
-            self._known = set(self._read_record())
-            self._highest = highest(self._known)
+            self._recorded = set(self._read_record())
+            self._highest = highest(self._recorded)
             self._put_in_place()
         except OSError as fault:
             raise FolderFailed(folder, fault.strerror) from fault
@@ -74,7 +74,7 @@ class FilesSink:
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         """Write all aside, put all on record, give each its place: three flushes for the lot."""
-        if any(document.name in self._known for document in documents):
+        if any(document.name in self._recorded for document in documents):
             self._begin_record()  # its names were those of another log's documents
         together = self._per_batch and len(documents) > 1
         replies, files = (self._write_batch if together else self._write_each)(documents)
@@ -86,7 +86,7 @@ class FilesSink:
 
     def knows(self, name: str) -> bool:
         """Return whether the document is out; a recorded document gets its place now if it has none."""
-        if name not in self._known:
+        if name not in self._recorded:
             return False
         try:
             if (self._aside / name).exists():
@@ -162,7 +162,7 @@ class FilesSink:
     def _put_in_place(self) -> None:
         """Finish what a crash interrupted: on record, it gets its place; not on record, it never was."""
         for path in self._aside.iterdir():
-            if path.name in self._known:
+            if path.name in self._recorded:
                 self._place(path.name)
             elif path.name != RECORD:
                 path.unlink()
@@ -204,9 +204,9 @@ class FilesSink:
             return self._put_on_record(files[:half])[0], self._refused(fault)
         self._size += len(lines)
         documents = [name for names in files for name in names]
-        self._known.update(documents)
-        found = (self._highest, highest(documents))
-        self._highest = max((row for row in found if row is not None), default=None)
+        self._recorded.update(documents)
+        rows = (self._highest, highest(documents))
+        self._highest = max((row for row in rows if row is not None), default=None)
         return len(files), None
 
     def _take_back(self, files: Sequence[Names]) -> None:
@@ -219,7 +219,7 @@ class FilesSink:
     def _begin_record(self) -> None:
         """A new record: what was on the old one is settled by now, for another delivery has begun."""
         os.ftruncate(self._record, 0)
-        self._known.clear()
+        self._recorded.clear()
         self._highest = None
         self._size = 0
 
@@ -229,14 +229,14 @@ class FilesSink:
 
 def highest(names: Iterable[str]) -> int | None:
     """Return the highest record_id in names of documents, which begin with the first and the last."""
-    found = (_ROWS.match(name) for name in names)
-    return max((int(match[1]) for match in found if match), default=None)
+    matches = (_ROWS.match(name) for name in names)
+    return max((int(match[1]) for match in matches if match), default=None)
 
 
 def _names_in(record: Path) -> list[str]:
     lines = record.read_text("utf-8", "replace").splitlines()
-    found = (line.removesuffix(_OUT).split(_AND) for line in lines if line.endswith(_OUT))
-    return [name for names in found for name in names]
+    names_of_line = (line.removesuffix(_OUT).split(_AND) for line in lines if line.endswith(_OUT))
+    return [name for names in names_of_line for name in names]
 
 
 def _open(settings: FilesSettings) -> FilesSink:

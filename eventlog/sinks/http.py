@@ -76,9 +76,9 @@ class HttpSink:
     def _post(self, text: str) -> Reply:
         """Return the answer; a kept connection that the receiver closed meanwhile is tried anew, once."""
         until = time.monotonic() + self._timeout
-        kept = self._connection
+        open_before = self._connection
         reply, hung_up = self._exchange(text, until)
-        if hung_up and kept is not None:
+        if hung_up and open_before is not None:
             reply, _ = self._exchange(text, until)
         return reply
 

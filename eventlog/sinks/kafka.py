@@ -136,9 +136,9 @@ class KafkaSink:
         waiting = _halves(messages, faults)
         while waiting and not self._died and time.monotonic() < until:
             batch, *waiting = waiting
-            found = self._send_once(batch)
-            waiting = [*_halves(batch, found), *waiting]
-            faults |= found
+            new_faults = self._send_once(batch)
+            waiting = [*_halves(batch, new_faults), *waiting]
+            faults |= new_faults
         return faults | {message.name: _IN_COMPANY for batch in waiting for message in batch}
 
     def _send_once(self, messages: Iterable[Message]) -> Faults:

@@ -18,9 +18,9 @@ class _Timed:
 
     until = math.inf
 
-    def recv_into(self, *given: Any) -> int:
+    def recv_into(self, *buffer_and_size: Any) -> int:
         self._set_timeout()
-        size: int = super().recv_into(*given)  # type: ignore[misc]
+        size: int = super().recv_into(*buffer_and_size)  # type: ignore[misc]
         return size
 
     def send(self, data: Any, flags: int = 0) -> int:
@@ -29,13 +29,13 @@ class _Timed:
         return size
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        with memoryview(data) as view, view.cast("B") as left:
+        with memoryview(data) as view, view.cast("B") as data_bytes:
             sent = 0
-            while sent < len(left):
-                sent += self.send(left[sent:], flags)
+            while sent < len(data_bytes):
+                sent += self.send(data_bytes[sent:], flags)
 
     def _set_timeout(self) -> None:
-        self.settimeout(_left(self.until))  # type: ignore[attr-defined]
+        self.settimeout(_seconds_until(self.until))  # type: ignore[attr-defined]
 
 
 class TimedSocket(_Timed, socket.socket):
@@ -69,7 +69,7 @@ class TimedConnection(http.client.HTTPConnection):
         self.limit(self._until)
 
     def _encrypted(self, plain: socket.socket, context: ssl.SSLContext) -> socket.socket:
-        plain.settimeout(_left(self._until))  # which holds for the whole handshake
+        plain.settimeout(_seconds_until(self._until))  # which holds for the whole handshake
         try:
             return context.wrap_socket(plain, server_hostname=self.host)
         except BaseException:
@@ -83,19 +83,19 @@ def _connect(host: str, port: int, until: float) -> socket.socket:
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
         plain = TimedSocket(family, kind, protocol)
         try:
-            plain.settimeout(_left(until))
+            plain.settimeout(_seconds_until(until))
             plain.connect(address)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return plain
-        except OSError as found:
+        except OSError as refusal:
             plain.close()
-            fault = found
+            fault = refusal
     raise fault
 
 
-def _left(until: float) -> float:
+def _seconds_until(until: float) -> float:
     """Return the seconds until then."""
-    left = until - time.monotonic()
-    if left <= 0:
+    seconds = until - time.monotonic()
+    if seconds <= 0:
         raise TimeoutError("the time is over")
-    return left
+    return seconds

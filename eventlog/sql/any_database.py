@@ -198,7 +198,7 @@ class AnyCatalogue:
             raise NoSuchTable(name)
         return self.at(stub.schema, stub.name)
 
-    def standing(self, names: Iterable[str]) -> Iterator[Table]:
+    def existing(self, names: Iterable[str]) -> Iterator[Table]:
         """Yield the tables of these names that there are."""
         for name in names:
             with suppress(NoSuchTable):

@@ -228,7 +228,7 @@ class Directory:
                 return relation
         raise NoSuchTable(name)
 
-    def standing(self, names: Iterable[str]) -> Iterator[Table]:
+    def existing(self, names: Iterable[str]) -> Iterator[Table]:
         """Yield the tables of these names that there are."""
         for name in names:
             with suppress(NoSuchTable):

@@ -25,25 +25,25 @@ from eventlog.core.identity import identify, object_of
 from eventlog.core.plurals import quantity
 from eventlog.fold import Need, query_key
 from eventlog.publisher.batches import (
-    Remembered,
-    Sending,
+    OutgoingEvent,
+    RecordedEvent,
     read_memory,
     remember_rows,
     remembered_rows,
     still_to_go,
 )
 from eventlog.publisher.config import Config
-from eventlog.publisher.fold import Reader
+from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.open_log import read_readable, read_tables, with_sections
 from eventlog.publisher.read_back import CHUNK, Allowance, CurrentRows
-from eventlog.publisher.reading import Reading
+from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import letters_of
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.leader import Leader
-from eventlog.sql.log.pending import OBJECT, Cells, Selection
+from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Failure, RememberedBatch, Work
@@ -107,7 +107,7 @@ class _Chosen:
 
     ids: list[int] = field(default_factory=list)
     asked: dict[Need, None] = field(default_factory=dict)
-    remembered: Reading = field(default_factory=Reading)
+    remembered: FoldedPickUp = field(default_factory=FoldedPickUp)
 
 
 class _Run:
@@ -180,7 +180,7 @@ class _Run:
             self._say(sentence)
         return batches, result
 
-    def _row(self, sending: Sending) -> tuple[Any, ...]:
+    def _row(self, sending: OutgoingEvent) -> tuple[Any, ...]:
         """Return an event that a publisher remembered as a row of documents, ahead of all others."""
         ids = list(sending.settles)
         facts = sending.event_id, *sending.object, _OPS[sending.text[1:2]], ids[0], ids[-1], ids
@@ -208,7 +208,7 @@ class _Run:
         """
         rules, held, bound = self._reading.rules, snapshot.held(), snapshot.bound
         user = None if rules.allow_loopback else rules.driver_user
-        choice = Selection(CHUNK, user, tables=self._tables, halted=self._tables.halted_spellings())
+        choice = PickUpFilter(CHUNK, user, tables=self._tables, halted=self._tables.halted_spellings())
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         for cells in snapshot.every_pending(choice, None, bound):
             late = now is not None and not _due(cells[_EVENT_TIME], now)
@@ -283,12 +283,12 @@ class _Run:
 
     def _remembered(
         self, batches: Sequence[RememberedBatch], snapshot: Snapshot
-    ) -> tuple[Reading, frozenset[int]]:
+    ) -> tuple[FoldedPickUp, frozenset[int]]:
         """Return the events that a publisher was about to send, and the rows of all that it remembers."""
         documents = [document for batch in batches for document in read_memory(batch.content)]
         facts = still_to_go(documents, _out(documents, self._live.config))
-        reader = Reader(self._tables, self._readable, self._reading.rules, self._backlog.xds)
-        reading = reader.read_again(snapshot, facts, thorough=True)
+        reader = PickUpFolder(self._tables, self._readable, self._reading.rules, self._backlog.xds)
+        reading = reader.refold(snapshot, facts, thorough=True)
         return reading, frozenset(row for _, among in documents for fact in among for row in fact.settles)
 
     # --- finish
@@ -319,7 +319,7 @@ class _Run:
                 work.settle(batch.number)
         return finished + work.finished
 
-    def _objects(self, documents: Sequence[tuple[str, Sequence[Remembered]]]) -> list[Any]:
+    def _objects(self, documents: Sequence[tuple[str, Sequence[RecordedEvent]]]) -> list[Any]:
         """Return the objects of remembered events, which may wait for them, with these events."""
         events = {fact.settles[0]: fact.run_id for _, among in documents for fact in among}
         with self._live.store.snapshot() as snapshot:
@@ -354,12 +354,12 @@ def _recorded_rows(batches: Iterable[RememberedBatch]) -> Iterator[int]:
         yield from remembered_rows(facts)
 
 
-def _out(documents: Sequence[tuple[str, Sequence[Remembered]]], config: Config) -> set[str]:
+def _out(documents: Sequence[tuple[str, Sequence[RecordedEvent]]], config: Config) -> set[str]:
     """Return the documents that are out for sure, if the publisher's sink keeps a record of it."""
     name = config.build(SessionSettings).sink
     if not documents or not sink_kind(name).keeps_record:
         return set()
-    with closing(open_sink(name, config.given)) as sink:
+    with closing(open_sink(name, config.values)) as sink:
         return {document for document, _ in documents if sink.knows(document)}
 
 

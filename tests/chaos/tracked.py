@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
-from eventlog.publisher.fold import Reader
+from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.open_log import read_readable
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import INSERTS, UPDATES, Choice
@@ -108,11 +108,11 @@ class Writers(WritersOfRows):
         connection.commit()
 
 
-def current_reader(store: Store) -> Reader:
+def current_reader(store: Store) -> PickUpFolder:
     """Return what reads the rows of the table as they are now."""
     with store.engine.connect() as connection:
         tables = Tables([Catalogue(connection).find("usr").table])
-    return Reader(tables, read_readable(store.engine, store.log, tables), Rules(), XdsSettings())
+    return PickUpFolder(tables, read_readable(store.engine, store.log, tables), Rules(), XdsSettings())
 
 
 def rewrite(engine: Engine, dice: random.Random) -> None:

@@ -64,7 +64,7 @@ def test_the_example_settings_name_every_setting_and_can_be_used(tmp_path: Path)
     (tmp_path / "eventlog.toml").write_text(uncommented())
     config = read_config((settings for _, settings in ALL), {}, {}, tmp_path / "eventlog.toml")
     names = {field.name for _, settings in ALL for field in declared(settings)}
-    assert names - config.given.keys() == NOT_IN_A_FILE
+    assert names - config.values.keys() == NOT_IN_A_FILE
 
 
 def test_every_parameter_of_the_original_is_a_setting() -> None:
@@ -122,4 +122,4 @@ def test_imported_settings_can_be_used(tmp_path: Path) -> None:
     found = translate.translate(export.read("driver.xml", data))
     (tmp_path / "eventlog.toml").write_text(write.write("driver.xml", found))
     config = read_config((settings for _, settings in ALL), {}, {}, tmp_path / "eventlog.toml")
-    assert config.given["polling_interval"] == 30
+    assert config.values["polling_interval"] == 30

@@ -177,13 +177,13 @@ def test_filters_are_carried_over_with_their_schema_alone() -> None:
 )
 def test_a_publisher_that_was_off_does_not_run(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
     assert said(imported(*pairs))["disable"] is True
-    assert config_of(imported(*pairs), tmp_path).given["disable"] is True
+    assert config_of(imported(*pairs), tmp_path).values["disable"] is True
 
 
 @pytest.mark.parametrize(("option", "ours"), [("1", "resync"), ("2 (future)", "future"), ("3", "all")])
 def test_triggerless_publication_compares_states(option: str, ours: str, tmp_path: Path) -> None:
     pairs = (("publication-mode", "2 (triggerless)"), ("startup-option", option), ("sync-tables", "usr"))
-    given = config_of(imported(*pairs), tmp_path).given
+    given = config_of(imported(*pairs), tmp_path).values
     assert (given["publication_mode"], given["startup_option"], given["disable"]) == ("compare", ours, False)
 
 
@@ -368,7 +368,7 @@ def test_whatever_stands_there_becomes_settings_that_can_be_used(
     written = tomllib.loads(write.write("a\nb = 1", found))
     assert written == found.settings
     config = config_of(found, tmp_path_factory.getbasetemp())
-    assert {name.replace("-", "_") for name in written} == config.given.keys()
+    assert {name.replace("-", "_") for name in written} == config.values.keys()
 
 
 def test_a_log_whose_name_cannot_be_one_here_is_left_out_and_reported() -> None:

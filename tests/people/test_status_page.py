@@ -199,7 +199,7 @@ def test_an_event_is_skipped_by_who_knows_the_token(watched: Watched) -> None:
 
 def test_without_a_token_nothing_can_be_changed(watched: Watched) -> None:
     fail_one(watched)
-    watched.board.config = Config({**watched.board.config.given, "monitor_token": None})
+    watched.board.config = Config({**watched.board.config.values, "monitor_token": None})
     page = watched.client.get("/errors/1")
     assert ("<form" in page, "Set monitor-token to have buttons here" in page) == (False, True)
     assert redrive(watched, "")[0] == 403

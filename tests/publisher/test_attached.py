@@ -10,7 +10,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import opened
-from eventlog.sql.log.pending import Selection, pending_statement
+from eventlog.sql.log.pending import PickUpFilter, pending_statement
 from tests.databases import Database
 from tests.publisher.attached import NUMERIC, PADDED, SHAPES, Attached
 from tests.sql.test_pick_up_plan import SERIES, plan
@@ -84,13 +84,13 @@ def test_the_pick_up_of_other_types_scans_an_index(
     log.change(f"analyze {'' if database.dialect.transactional_ddl else 'table '}{log.table}")
     config = Config({"url": engine.url.render_as_string(False), "log_table": log.name})
     with opened(config) as store, store.engine.connect() as connection:
-        for choice in (Selection(limit=50), Selection(limit=50, driver_user="idm")):
+        for choice in (PickUpFilter(limit=50), PickUpFilter(limit=50, driver_user="idm")):
             call = pending_statement(store.queries, "pick_up", choice)
             words = plan(connection, database.dialect.name, str(call.clause), dict(call.values))
             assert "process_log_pending" in words, words
             assert "Seq Scan on process_log " not in words
         with store.snapshot() as snapshot:
-            assert [row[0] for row in snapshot.pick_up(Selection(limit=3)).cells] == [20001, 20002, 20003]
+            assert [row[0] for row in snapshot.pick_up(PickUpFilter(limit=3)).cells] == [20001, 20002, 20003]
 
 
 ODD: list[tuple[dict[str, str], dict[str, Any], str]] = [

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.fold import Rules
-from eventlog.publisher.fold import Reader
-from eventlog.publisher.reading import Reading
-from eventlog.sql.log.pending import Selection
+from eventlog.publisher.fold import PickUpFolder
+from eventlog.publisher.reading import FoldedPickUp
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World, key
@@ -62,20 +62,20 @@ def peopled(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     world.change("drop table grp")
 
 
-def result_of(reading: Reading) -> dict[str, object]:
+def result_of(reading: FoldedPickUp) -> dict[str, object]:
     """Return the result of a reading."""
     events = reading.packed
     sendings = list(events.sendings(0, len(events))) if events is not None else reading.sendings
     return {
         "sendings": sendings,
-        "silent": sorted(reading.silent),
+        "silent": sorted(reading.rows_without_event),
         "refused": sorted(reading.refused),
-        "held": set(reading.spelled),
-        "rest": (sorted(reading.picked), reading.full, reading.doubtful),
+        "held": set(reading.spellings),
+        "rest": (sorted(reading.picked), reading.full, reading.tables_may_be_stale),
     }
 
 
-def read(world: World, reader: Reader, choice: Selection, *, by_column: bool) -> Reading:
+def read(world: World, reader: PickUpFolder, choice: PickUpFilter, *, by_column: bool) -> FoldedPickUp:
     """Return one pick-up."""
     with world.store.snapshot() as snapshot:
         return reader.preview(snapshot, choice, by_column=by_column)
@@ -112,7 +112,7 @@ def test_both_ways_say_the_same(
                 work.hold(WaitingEvent("eventlog:0", "usr", "idu=2", (0,), 1000, 1, until, "later"))
     rules = Rules(driver_user=user, insert_query_back=insert, max_changes=most)
     reader = world.reader(("usr", "grp"), rules, XdsSettings(insert_query_back=insert))
-    choice = Selection(limit)
+    choice = PickUpFilter(limit)
     by_row, by_column = (read(world, reader, choice, by_column=way) for way in (False, True))
     assert (by_row.packed is None, by_column.packed is None) == (True, False)
     assert result_of(by_column) == result_of(by_row)
@@ -122,7 +122,7 @@ def test_inserts_are_whole_where_nothing_is_left_behind_what_was_looked_at(peopl
     row = {"event_type": 1, "column_name": "fname", "new_value": "a"}
     peopled.write(*[key(number, **row) for number in (1, 2, 3, 4)])
     reading = read(
-        peopled, peopled.reader(("usr", "grp"), Rules(), XdsSettings()), Selection(2), by_column=True
+        peopled, peopled.reader(("usr", "grp"), Rules(), XdsSettings()), PickUpFilter(2), by_column=True
     )
     assert (reading.picked, reading.full) == ([1, 2], True)
 
@@ -133,7 +133,7 @@ def test_many_long_rows_come_by_column_however_few_of_them_the_bytes_allow(
     monkeypatch.setattr("eventlog.sql.log.pending.MANY", 5)
     peopled.write(*[key(number, event_type=4) for number in range(1, 9)])
     reader = peopled.reader(("usr", "grp"), Rules(), XdsSettings())
-    reading = read(peopled, reader, Selection(most_bytes=24), by_column=True)
+    reading = read(peopled, reader, PickUpFilter(most_bytes=24), by_column=True)
     assert (reading.picked, reading.packed is not None) == ([1, 2], True)
 
 
@@ -147,9 +147,9 @@ def test_a_table_that_the_database_refuses_costs_only_itself(peopled: World) -> 
         world.change("drop table mmm")
         world.write(*(key(1, event_type=6, table_name=name, table_key="k=1") for name in names))
         with world.statements() as statements:
-            reading = read(world, reader, Selection(100), by_column=True)
+            reading = read(world, reader, PickUpFilter(100), by_column=True)
         assert [sending.object[0] for sending in reading.every()] == ["aaa", "zzz"]
-        assert reading.doubtful
+        assert reading.tables_may_be_stale
         undone = [words for words in statements if words.startswith("rollback to savepoint")]
         assert len(undone) == 3, "the statement on all, then on mmm by column and row by row"
     finally:
@@ -203,7 +203,7 @@ def test_tables_are_read_together(
         patch.setattr("eventlog.columnar.current.FEW", few)
         patch.setattr("eventlog.publisher.fold_columns.FEW", few)
         patch.setattr("eventlog.columnar.current.TOGETHER", together)
-        by_row, by_column = (read(alike, reader, Selection(100), by_column=way) for way in (False, True))
+        by_row, by_column = (read(alike, reader, PickUpFilter(100), by_column=way) for way in (False, True))
     assert result_of(by_column) == result_of(by_row)
 
 
@@ -217,7 +217,7 @@ def test_one_statement_reads_many_tables(alike: World) -> None:
     )
     reader = alike.reader(ALIKE, Rules(), XdsSettings())
     with alike.statements() as statements:
-        reading = read(alike, reader, Selection(100), by_column=True)
+        reading = read(alike, reader, PickUpFilter(100), by_column=True)
     assert len(list(reading.every())) == 20
     (asked,) = (words for words in statements if "two" in words)
     assert ("four" in asked) == alike.log.dialect.measures_rows

@@ -11,11 +11,11 @@ from lxml import etree
 from eventlog.cli import cli
 from eventlog.fold import Rules
 from eventlog.publisher.config import Config
-from eventlog.publisher.fold import Reader
+from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.open_log import read_readable, read_tables
 from eventlog.sql.capture import track
 from eventlog.sql.choice import Choice
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World, key
 
@@ -45,7 +45,7 @@ def texts(world: World, **given: object) -> list[str]:
     tables = read_tables(world.engine, world.log, Config(given))
     readable = read_readable(world.engine, world.log, tables)
     with world.store.snapshot() as snapshot:
-        reading = Reader(tables, readable, Rules(), XdsSettings()).preview(snapshot, Selection(100))
+        reading = PickUpFolder(tables, readable, Rules(), XdsSettings()).preview(snapshot, PickUpFilter(100))
     assert reading.refused == []
     return [sending.text for sending in reading.sendings]
 

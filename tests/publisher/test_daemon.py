@@ -24,9 +24,20 @@ from eventlog.jobs.signals import Signals
 from eventlog.publisher import daemon as loop
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
-from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown, read_times, seconds_until
+from eventlog.publisher.daemon import (
+    AnotherLeads,
+    Daemon,
+    DaemonSettings,
+    Disabled,
+    SinkDown,
+    Wait,
+    next_wait,
+    read_times,
+    seconds_until,
+)
 from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.monitor import Monitor
+from eventlog.publisher.tally import Cycle
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect
@@ -323,6 +334,28 @@ def _count(world: World, table: str) -> Any:
         return connection.execute(text(f"select count(*) from {table}")).scalar()
 
 
+@pytest.mark.parametrize(
+    ("cycle", "settings", "wakes", "wait"),
+    [
+        (Cycle(), DaemonSettings(), True, Wait(0.16, is_wakeable=True)),
+        (Cycle(), DaemonSettings(polling_interval=7), False, Wait(7)),
+        (Cycle(rows=8), DaemonSettings(), True, Wait(loop.BUSY_WAIT)),
+        (Cycle(rows=8), DaemonSettings(polling_interval=7), False, Wait(7)),
+        (Cycle(rows=9, full=True), DaemonSettings(), False, Wait(0)),
+        (Cycle(full=True), DaemonSettings(time_of_day="06:00:00"), True, Wait(0)),
+        (Cycle(), DaemonSettings(time_of_day="06:00:00"), True, Wait(loop.UNTIL_TIME_OF_DAY)),
+        (Cycle(paused=True), DaemonSettings(time_of_day="06:00:00"), True, Wait(loop.PAUSE_CHECK)),
+        (Cycle(full=True, down="no answer"), DaemonSettings(), True, Wait(2.0)),
+        (Cycle(full=True, down="no answer"), DaemonSettings(reconnect=1), True, Wait(1.0)),
+        (Cycle(down="too many requests", wait=90.0), DaemonSettings(), True, Wait(90.0)),
+    ],
+)
+def test_what_a_cycle_came_to_decides_how_long_the_daemon_waits(
+    cycle: Cycle, settings: DaemonSettings, wakes: bool, wait: Wait
+) -> None:
+    assert next_wait(cycle, settings, 3, 0.16, wakes=wakes) == wait
+
+
 def test_times_of_day() -> None:
     times = read_times("17:00:00, 8:30:00")
     assert seconds_until(times, dt.datetime(2025, 1, 1, 8, 0)) == 1800
@@ -369,7 +402,7 @@ def test_a_time_of_day_is_met_also_where_the_clock_is_set_meanwhile(
     world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch, hour: int
 ) -> None:
     """Run at noon, though at 11 the clock is set on to 13 or back to 9."""
-    monkeypatch.setattr(loop, "LOOK", 0.05)
+    monkeypatch.setattr(loop, "CLOCK_CHECK", 0.05)
     shown, looked = [dt.datetime(2025, 3, 23, 11)], set[dt.datetime]()
 
     def look() -> dt.datetime:
@@ -400,7 +433,7 @@ def test_who_waits_for_a_time_of_day_keeps_the_lock(
     """
     if world.log.dialect.name != "postgresql":
         pytest.skip("only PostgreSQL tells when a session last said something")
-    monkeypatch.setattr(loop, "LOOK", 0.05)
+    monkeypatch.setattr(loop, "CLOCK_CHECK", 0.05)
     locks = "pg_locks join pg_stat_activity using (pid)"
     holder = f"{locks} where locktype = 'advisory' and datname = current_database()"
 

@@ -12,7 +12,7 @@ from eventlog.core.identity import object_hash, object_of
 from eventlog.core.tables import Tables
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World
@@ -70,7 +70,7 @@ def test_rows_of_a_new_spelling_are_held_at_once_and_fill_no_limit(world: World)
         assert receiver.event_ids == ["eventlog:1", "eventlog:8"]
         assert ("USR", "IDU=1") in spellings(world)
         with world.store.snapshot() as snapshot:
-            assert snapshot.pick_up(Selection()).cells == []
+            assert snapshot.pick_up(PickUpFilter()).cells == []
         due(world)
         publisher.cycle()
         while world.counts()["N"]:

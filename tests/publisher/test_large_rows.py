@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from eventlog.fold import Rules
-from eventlog.publisher.read_back import MOST_BYTES
+from eventlog.publisher.read_back import MAX_BYTES
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import Receiver, World, key
@@ -56,7 +56,7 @@ def test_a_pick_up_ends_where_its_current_rows_cannot_be_held(world: World, docu
     with world.publisher(receiver, [documents]) as publisher:
         picked = list(iter(lambda: publisher.cycle().rows, 0))
         assert sum(picked) == len(receiver.events) == SEVERAL
-        assert max(receiver.weights) < MOST_BYTES + LONG
+        assert max(receiver.weights) < MAX_BYTES + LONG
         fill(world, SEVERAL, 4 * SEVERAL, 1)
         small = list(iter(lambda: publisher.cycle().rows, 0))
     assert sum(small) == 4 * SEVERAL
@@ -70,14 +70,14 @@ def test_what_the_next_cycle_would_send_is_reported_alike(world: World, document
     fill(world, 0, SEVERAL, LONG)
     reader = world.reader([documents], Rules(), XdsSettings())
     with world.store.snapshot() as snapshot:
-        reading = reader.preview(snapshot, Selection())
-    assert 0 < len(reading.sendings) == len(reading.picked) <= MOST_BYTES // LONG
+        reading = reader.preview(snapshot, PickUpFilter())
+    assert 0 < len(reading.sendings) == len(reading.picked) <= MAX_BYTES // LONG
 
 
 def test_one_object_alone_is_held_however_large_it_is(world: World, documents: str) -> None:
     receiver = Weighing()
-    fill(world, 0, 2, 2 * MOST_BYTES)
-    with world.publisher(receiver, [documents], max_value=4 * MOST_BYTES) as publisher:
+    fill(world, 0, 2, 2 * MAX_BYTES)
+    with world.publisher(receiver, [documents], max_value=4 * MAX_BYTES) as publisher:
         assert list(iter(lambda: publisher.cycle().rows, 0)) == [1, 1]
     assert len(receiver.events) == 2
 
@@ -99,5 +99,5 @@ def test_events_that_waited_are_not_held_together(world: World, documents: str, 
         receiver.answering = lambda document: ACCEPTED
         publisher.cycle()
     assert len(receiver.events) == SEVERAL
-    assert max(receiver.weights) < MOST_BYTES + LONG
+    assert max(receiver.weights) < MAX_BYTES + LONG
     assert set(world.counts()) <= {"S"}

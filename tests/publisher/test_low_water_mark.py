@@ -14,11 +14,11 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Letter
-from eventlog.publisher.low_water_mark import PATIENCE, WHOLE, LowWaterMark
+from eventlog.publisher.low_water_mark import FULL_LOOK_INTERVAL, PATIENCE, LowWaterMark
 from eventlog.sql.capture.track import track
 from eventlog.sql.choice import Choice
 from eventlog.sql.log.leader import Leader
-from eventlog.sql.log.pending import LOWEST, Selection, pending_statement
+from eventlog.sql.log.pending import LOWEST, PickUpFilter, pending_statement
 from eventlog.sql.log.work import WaitingEvent
 from tests.publisher.world import World, key
 from tests.targets.test_meeting import until
@@ -29,7 +29,7 @@ KEYS = [f"idu={number}" for number in range(4)]
 NO_ROW = 10**9
 FAR = datetime(2100, 1, 1)
 DELETED = key(1, event_type=4)
-ALL = Selection()
+ALL = PickUpFilter()
 
 
 class Clock:
@@ -52,10 +52,10 @@ class Reader:
         self.mark.forget(ascends=marks(world))
 
     def look(
-        self, choice: Selection | None = None, *, finish: bool = True, delete: bool = False
+        self, choice: PickUpFilter | None = None, *, finish: bool = True, delete: bool = False
     ) -> list[int]:
         """Return the rows above the mark. They are those of a look at everything."""
-        choice = choice or Selection()
+        choice = choice or PickUpFilter()
         with self.world.store.snapshot() as snapshot:
             above = self.mark.begin(snapshot)
             rows = snapshot.look(replace(choice, above=above))
@@ -129,7 +129,7 @@ class History:
     def look(self) -> None:
         """The law; then some of what was found is finished."""
         user = self.dice.choice(("idm", None))
-        choice = Selection(
+        choice = PickUpFilter(
             self.dice.choice((1, 3, 50, 500)), user, most_bytes=self.dice.choice((40, 1 << 20))
         )
         finish, delete = self.dice.random() < 0.8, self.dice.random() < 0.5
@@ -214,7 +214,7 @@ def test_a_row_that_was_made_new_by_hand_is_found_within_a_minute(
         world.write(*[DELETED] * 3)
         until(lambda: reader.raise_mark() == 3)
         world.change("update eventlog set status = 'N' where record_id = 2")
-        reader.clock.now += WHOLE
+        reader.clock.now += FULL_LOOK_INTERVAL
         with caplog.at_level(logging.WARNING):
             assert reader.look() == [2]
         assert "1 row up to 3 came after later rows went" in caplog.text
@@ -233,7 +233,7 @@ def test_dead_rows_below_the_mark_are_not_passed_over(world: World) -> None:
 
         def pages(above: int) -> int:
             """Return how many pages a look reads."""
-            statement, values = pending_statement(world.store.queries, "pick_up", Selection(above=above))
+            statement, values = pending_statement(world.store.queries, "pick_up", PickUpFilter(above=above))
             explain = f"explain (analyze, buffers, format json) {statement}"
             with world.engine.connect() as connection:
                 plan = connection.execute(text(explain), values).scalar_one()[0]["Plan"]
@@ -293,7 +293,7 @@ def test_long_rows_come_in_several_cycles_and_objects_stay_whole(world: World) -
     world.write(key(1, **long), key(2, **long), key(1, event_type=4), key(2, **long), key(3, **long))
     with world.store.snapshot() as snapshot:
         found = [
-            [row[0] for row in snapshot.look(Selection(most_bytes=most)).cells]
+            [row[0] for row in snapshot.look(PickUpFilter(most_bytes=most)).cells]
             for most in (1, 1100, 2100, 2200, 10_000)
         ]
     assert found == [[1], [1], [1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4, 5]]

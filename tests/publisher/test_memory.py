@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.publisher.batches import (
-    PlainDraft,
-    Remembered,
-    Sending,
+    EventsDraft,
+    OutgoingEvent,
+    RecordedEvent,
     read_memory,
     remember_rows,
     remembered_rows,
@@ -45,22 +45,23 @@ def test_neighbours_are_reported_by_their_ends() -> None:
 def test_the_rows_of_a_change_that_was_cut_are_reported_once() -> None:
     rows = tuple(range(1, 2_001, 2))
     parts = [
-        Sending(f"a.{part}", "a", ("usr", "idu=1"), rows, "<modify/>", 7, part, 40) for part in range(1, 41)
+        OutgoingEvent(f"a.{part}", "a", ("usr", "idu=1"), rows, "<modify/>", 7, part, 40)
+        for part in range(1, 41)
     ]
-    other = Sending("b", "b", ("usr", "idu=2"), (2, 4), "<delete/>", 9)
-    drafts = [PlainDraft("2-4", (other,)), *(PlainDraft(f"1.{part.part}-1999", (part,)) for part in parts)]
+    other = OutgoingEvent("b", "b", ("usr", "idu=2"), (2, 4), "<delete/>", 9)
+    drafts = [EventsDraft("2-4", (other,)), *(EventsDraft(f"1.{part.part}-1999", (part,)) for part in parts)]
     content = write_memory(drafts, lambda run_id: GOOD)
     assert len(content) < 40 * 40 + 5 * len(rows)
     facts = [fact for _, found in read_memory(content) for fact in found]
-    assert facts[0] == Remembered("b", (2, 4), 9)
-    assert facts[1:] == [Remembered("a", rows, 7, part, part < 40) for part in range(1, 41)]
+    assert facts[0] == RecordedEvent("b", (2, 4), 9)
+    assert facts[1:] == [RecordedEvent("a", rows, 7, part, part < 40) for part in range(1, 41)]
 
 
 @given(st.integers(0, 4), st.integers(1, 4))
 def test_of_a_change_that_was_cut_goes_what_is_behind_the_last_part_that_is_out(out: int, last: int) -> None:
     """Send what follows the last part that is out; of five parts some are out, and some were remembered."""
-    facts = [Remembered("a", (1, 3), 7, part, part < 5) for part in range(1, 6)][:last]
+    facts = [RecordedEvent("a", (1, 3), 7, part, part < 5) for part in range(1, 6)][:last]
     documents = [(str(fact.part), [fact]) for fact in facts]
     left = still_to_go(documents, {str(part) for part in range(1, out + 1)})
     assert [fact.part for fact in left] == [min(out, last) + 1]
-    assert still_to_go([("5", [Remembered("a", (1, 3), 7, 5)])], {"5"}) == []
+    assert still_to_go([("5", [RecordedEvent("a", (1, 3), 7, 5)])], {"5"}) == []

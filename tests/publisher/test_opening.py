@@ -64,7 +64,7 @@ def test_flag_then_environment_then_file_then_default(tmp_path: Path) -> None:
     file.write_text("batch-size = 2\nquery_limit = 3\ndelete-from-log = 'yes'\nallow-loopback = 0\n")
     environment = {"EVENTLOG_BATCH_SIZE": "4", "EVENTLOG_TIME_SYNTAX": "3", "OTHER": "x"}
     found = read_config(DECLARED, {"time_syntax": "2", "url": None}, environment, file)
-    assert found.given == {
+    assert found.values == {
         "batch_size": 4,
         "query_limit": 3,
         "delete_from_log": True,
@@ -133,7 +133,7 @@ def test_a_long_list_of_names_is_no_name_of_many_parts(tmp_path: Path) -> None:
     file = tmp_path / "eventlog.toml"
     listed = ", ".join(f"hr.table_{number}" for number in range(500))
     file.write_text(f'# {"." * 500}\nsync-tables = "{listed}"\n')
-    assert read_config(DECLARED, {}, {}, file).given["sync_tables"] == listed
+    assert read_config(DECLARED, {}, {}, file).values["sync_tables"] == listed
 
 
 def test_lists_in_settings() -> None:
@@ -195,7 +195,7 @@ def test_the_log_is_found_under_its_own_names(world: World) -> None:
         receiver = Receiver()
         with leader:
             settings = PublisherSettings()
-            given = Config({**configured.given, "allow_loopback": True})
+            given = Config({**configured.values, "allow_loopback": True})
             reader = make_reader(given, store)
             Publisher(store, lambda: reader, receiver, leader.epoch, 1, settings).cycle()
         assert receiver.event_ids == ["changes:1"]

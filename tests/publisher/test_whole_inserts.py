@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.core.entry import Letter
-from eventlog.sql.log.pending import PickUp, Selection
+from eventlog.sql.log.pending import PickUp, PickUpFilter
 from tests.publisher.world import ByKey, Receiver, World, key
 
 pytestmark = pytest.mark.quick
@@ -42,7 +42,7 @@ def write(world: World, rows: Rows) -> None:
         connection.execute(statement, given)
 
 
-def picked(world: World, choice: Selection) -> Iterator[tuple[PickUp, list[int]]]:
+def picked(world: World, choice: PickUpFilter) -> Iterator[tuple[PickUp, list[int]]]:
     """Return what cycle after cycle picks up, with the ids that were pending before; each is finished."""
     with world.elect() as leader:
         while pending := sorted(number for number, letter in world.letters().items() if letter == "N"):
@@ -83,7 +83,7 @@ def test_wherever_a_pick_up_is_cut_inserts_are_whole(
         monkeypatch.setattr("eventlog.sql.log.pending.MANY", dice.choice((1, 9)) if by_column else 300)
         world.clear()
         write(world, rows)
-        choice = Selection(limit, future=future, most_bytes=dice.choice(BYTES), objects=ByKey())
+        choice = PickUpFilter(limit, future=future, most_bytes=dice.choice(BYTES), objects=ByKey())
         looks = list(picked(world, choice))
         found = [torn(rows, look, pending) for look, pending in looks]
         assert not any(found), f"limit {limit}: {found}"
@@ -110,10 +110,10 @@ def test_an_insert_whose_rows_are_far_apart_is_cut(world: World, monkeypatch: py
     monkeypatch.setattr("eventlog.sql.log.cut_inserts.AHEAD", 3)
     write(world, [(1, 1), (2, 9), (2, 8), (1, 1), (1, 1)])
     with world.store.snapshot() as snapshot:
-        assert snapshot.look(Selection(1)).ids == [1, 4]
+        assert snapshot.look(PickUpFilter(1)).ids == [1, 4]
 
 
-@pytest.mark.parametrize(("bounds", "ids"), [({"AHEAD": 3}, [1, 2, 3, 4]), ({"MOST_BYTES": 30}, [1, 2])])
+@pytest.mark.parametrize(("bounds", "ids"), [({"AHEAD": 3}, [1, 2, 3, 4]), ({"MAX_BYTES": 30}, [1, 2])])
 def test_an_insert_that_is_cut_is_reported(
     world: World,
     monkeypatch: pytest.MonkeyPatch,
@@ -125,7 +125,7 @@ def test_an_insert_that_is_cut_is_reported(
         monkeypatch.setattr(f"eventlog.sql.log.cut_inserts.{name}", value)
     write(world, [(1, 1)] * 6)
     with world.store.snapshot() as snapshot:
-        assert snapshot.look(Selection(1)).ids == ids
+        assert snapshot.look(PickUpFilter(1)).ids == ids
     assert f"an insert is cut after row {ids[-1]}: its other rows become an event of their own" in caplog.text
 
 
@@ -135,7 +135,7 @@ def test_an_insert_that_is_whole_is_not_reported(
     monkeypatch.setattr("eventlog.sql.log.cut_inserts.AHEAD", 3)
     write(world, [(1, 1)] * 3 + [(1, 2)] * 9)
     with world.store.snapshot() as snapshot:
-        assert snapshot.look(Selection(1)).ids == [1, 2, 3]
+        assert snapshot.look(PickUpFilter(1)).ids == [1, 2, 3]
     assert caplog.text == ""
 
 

@@ -21,7 +21,7 @@ from eventlog.fold import Rules
 from eventlog.operate.redriving import Redriven, redrive
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
-from eventlog.publisher.fold import Reader
+from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import Cycle
@@ -165,11 +165,11 @@ class World:
     def remembered(self) -> int:
         return len(self.store.remembered())
 
-    def reader(self, names: Sequence[str], rules: Rules, xds: XdsSettings) -> Reader:
+    def reader(self, names: Sequence[str], rules: Rules, xds: XdsSettings) -> PickUpFolder:
         """Return what reads rows, with the tables as they are now."""
         with self.engine.connect() as connection:
             tables = Tables([Catalogue(connection).find(name).table for name in names])
-        return Reader(tables, read_readable(self.engine, self.log, tables), rules, xds)
+        return PickUpFolder(tables, read_readable(self.engine, self.log, tables), rules, xds)
 
     def redrive(self, which: Which | None = None) -> Redriven:
         """Make failed rows of usr new again."""

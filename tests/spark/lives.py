@@ -16,13 +16,13 @@ from sqlalchemy.engine import Engine
 from eventlog.jobs.job import Job
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.reading import Reading
+from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import make_reader, read_rules
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import Sink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
@@ -91,7 +91,7 @@ def write(store: Store, rows: list[tuple[Any, ...]], change: str | None = None) 
 
 def pending(store: Store) -> int:
     with store.snapshot() as snapshot:
-        return len(snapshot.pick_up(Selection()).cells)
+        return len(snapshot.pick_up(PickUpFilter()).cells)
 
 
 def letters(store: Store) -> str:
@@ -122,7 +122,7 @@ def backlog(
     **how: Any,
 ) -> Finished:
     """Return a backlog of the log; `meanwhile` is done when its rows are copied, or at another step."""
-    given = dict(config.given) | asdict(read_rules(config, store))
+    given = dict(config.values) | asdict(read_rules(config, store))
     job = Job("log", "xds", (), str(folder), options=given)
 
     def step(sentence: str) -> None:
@@ -141,14 +141,14 @@ def publish(store: Store, sink: Sink, config: Config = CONFIG) -> None:
         Publisher(store, partial(make_reader, config, store), sink, leader.epoch, 10, settings).cycle()
 
 
-def published(store: Store, config: Config = CONFIG) -> Reading:
+def published(store: Store, config: Config = CONFIG) -> FoldedPickUp:
     """Return the outcomes that the publisher would give to the pending rows."""
     reader = make_reader(config, store)
     with store.snapshot() as snapshot:
-        return reader.preview(snapshot, Selection(1_000_000), thorough=True)
+        return reader.preview(snapshot, PickUpFilter(1_000_000), thorough=True)
 
 
-def documents_of(reading: Reading) -> list[str]:
+def documents_of(reading: FoldedPickUp) -> list[str]:
     """Return the publisher's documents, an event each."""
     return [document([sending.text]) for sending in reading.sendings]
 

@@ -123,7 +123,7 @@ def test_what_the_files_sink_knows_to_be_out_is_not_repeated(
     folder = tmp_path / "documents"
     with closing(Dying(folder)) as dying, pytest.raises(Crash):
         publish(store, dying)
-    config = Config({**CONFIG.given, "sink": "files", "files_folder": str(folder)}, tables=CONFIG.tables)
+    config = Config({**CONFIG.values, "sink": "files", "files_folder": str(folder)}, tables=CONFIG.tables)
     backlog(spark, store, tmp_path / "out", finish=True, config=config)
     known = event_ids(path.read_text() for path in folder.glob("*.xml"))
     found = event_ids(iter(documents(tmp_path / "out")))

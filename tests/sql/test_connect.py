@@ -15,7 +15,7 @@ from eventlog.sql.capture.track import track
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, InvalidUrl
 from eventlog.sql.dialects import UnknownDialect
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
@@ -48,7 +48,7 @@ def test_what_a_server_keeps_people_from_is_no_matter_of_ours(database: Database
         connection.execute(text("insert into usr values (1, 'Jack'), (2, 'Joe'), (3, 'Jo')"))
     store = Store(engine, log)
     with store.snapshot() as snapshot:
-        assert len(snapshot.pick_up(Selection()).cells) == 3
+        assert len(snapshot.pick_up(PickUpFilter()).cells) == 3
 
 
 def test_nothing_is_read_that_may_be_taken_back(database: Database) -> None:

@@ -22,7 +22,7 @@ from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.log import binding
 from eventlog.sql.log.binding import MissingColumn, NoLog, Unreadable, WrongLayout, bind
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, UnknownLogColumn, log_named
 from eventlog.sql.schema import migrate
@@ -105,7 +105,7 @@ def test_names_of_the_users_own(engine: Engine, database: Database) -> None:
     migrate.install(engine, log, future_events=True)
     log_one(engine, log)
     with Store(engine, log).snapshot() as snapshot:
-        assert len(snapshot.pick_up(Selection(future=True, driver_user="x")).cells) == 1
+        assert len(snapshot.pick_up(PickUpFilter(future=True, driver_user="x")).cells) == 1
     migrate.uninstall(engine, log, discard=True)
     assert schema(engine) == {}
 
@@ -117,7 +117,7 @@ def test_two_logs_stand_side_by_side(engine: Engine, database: Database) -> None
     log_one(engine, one)
     assert migrate.uninstall(engine, two)
     with Store(engine, one).snapshot() as snapshot:
-        assert len(snapshot.pick_up(Selection()).cells) == 1
+        assert len(snapshot.pick_up(PickUpFilter()).cells) == 1
 
 
 @pytest.mark.parametrize("stop_before", [2, 6, 7, 8])
@@ -250,7 +250,7 @@ def test_a_log_of_the_original_is_attached_and_survives(
         log = bind(connection, original, layout)
     assert migrate.install(engine, log, future_events=True)
     with Store(engine, log).snapshot() as snapshot:
-        (cells,) = snapshot.pick_up(Selection()).cells
+        (cells,) = snapshot.pick_up(PickUpFilter()).cells
     assert tuple(cells)[4:7] == (None, "usr", "idu=1")
     assert Store(engine, log).association() == "as-logged"
     assert migrate.uninstall(engine, log)

@@ -6,7 +6,7 @@ import pytest
 import sqlfluff
 
 from eventlog.sql.common.templates import statements
-from eventlog.sql.log.pending import LOWEST, Selection, pending_statement
+from eventlog.sql.log.pending import LOWEST, PickUpFilter, pending_statement
 from eventlog.sql.names import Log
 from eventlog.sql.oracle import ORACLE
 from eventlog.sql.queries import Queries
@@ -134,7 +134,7 @@ def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
 @pytest.mark.parametrize("future", [True, False])
 @pytest.mark.parametrize(("after", "upto"), [(LOWEST, None), (5, None), (5, 9)])
 def test_a_pick_up_is_oracles(future: bool, after: int, upto: int | None) -> None:
-    choice = Selection(driver_user="idm", future=future)
+    choice = PickUpFilter(driver_user="idm", future=future)
     clause, _ = pending_statement(QUERIES, "pick_up", choice, after, upto)
     parse(str(clause))
 

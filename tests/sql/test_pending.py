@@ -15,7 +15,7 @@ from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log import pending
 from eventlog.sql.log.leader import Leader
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.snapshot import Fates
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -100,19 +100,19 @@ def every_way(store: Store, left: list[int]) -> None:
     """Each way of reading finds exactly these."""
     free = [n for n in left if n % 5]
     with store.snapshot() as snapshot:
-        assert ids_of(snapshot.pick_up(Selection()).cells) == left
-        assert ids_of(snapshot.pick_up(Selection(driver_user="idm")).cells) == free
-        by_time = snapshot.pick_up(Selection(driver_user="idm", future=True)).cells
+        assert ids_of(snapshot.pick_up(PickUpFilter()).cells) == left
+        assert ids_of(snapshot.pick_up(PickUpFilter(driver_user="idm")).cells) == free
+        by_time = snapshot.pick_up(PickUpFilter(driver_user="idm", future=True)).cells
         assert ids_of(by_time) == free[::-1]
-        columns = snapshot.look(Selection(objects=ByKey())).columns
+        columns = snapshot.look(PickUpFilter(objects=ByKey())).columns
         assert columns is not None
         assert columns.ids.tolist() == left
-        first = snapshot.pick_up(Selection(2)).cells
+        first = snapshot.pick_up(PickUpFilter(2)).cells
         assert ids_of(first) == left[:2]
-        assert ids_of(snapshot.every_pending(Selection(2), left[0], left[-2])) == left[1:-1]
+        assert ids_of(snapshot.every_pending(PickUpFilter(2), left[0], left[-2])) == left[1:-1]
         assert ids_of(snapshot.pending_after(left[1], 5)) == left[2:7]
         assert snapshot.loopback("idm", 100) == [n for n in left if n % 5 == 0]
-        fates = snapshot.fates(Selection(driver_user="idm"))
+        fates = snapshot.fates(PickUpFilter(driver_user="idm"))
         assert {fate: reported.rows for fate, reported in fates.items()} == {
             "free": len(free),
             "loopback": len(left) - len(free),
@@ -127,7 +127,7 @@ def every_way(store: Store, left: list[int]) -> None:
         assert reported.oldest is not None
         assert {count.status: count.rows for count in upkeep.counts()}.get("N") == len(left)
     with store.snapshot() as snapshot:
-        fit = snapshot.fit(Selection(limit=5, most_bytes=10**9))
+        fit = snapshot.fit(PickUpFilter(limit=5, most_bytes=10**9))
         assert fit.limit == 5
 
 

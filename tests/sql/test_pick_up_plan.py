@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.sql.log.pending import Selection, pending_statement
+from eventlog.sql.log.pending import PickUpFilter, pending_statement
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
@@ -66,7 +66,7 @@ def plan(connection: Connection, dialect: str, statement: str, values: dict[str,
     return "\n".join(" ".join(map(str, row)) for row in found if dialect != "mariadb" or "r" in row)
 
 
-CHOICES = (Selection(), Selection(driver_user="idm"), Selection(driver_user="idm", future=True))
+CHOICES = (PickUpFilter(), PickUpFilter(driver_user="idm"), PickUpFilter(driver_user="idm", future=True))
 INDEXES = ("eventlog_pending", "eventlog_future")  # both hold little but what is pending
 
 

@@ -19,7 +19,7 @@ from eventlog.core.entry import COLUMNS, Letter
 from eventlog.sql.connect import connect
 from eventlog.sql.log import ranges
 from eventlog.sql.log.binding import bind
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.ranges import LONG, long_ranges, ranges_of
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -155,7 +155,7 @@ def keep_writing(store: Store, number: int, committed: set[str]) -> None:
 
 def read_and_finish(store: Store, epoch: int, *, delete: bool) -> Counter[str]:
     with store.snapshot() as snapshot:
-        rows = snapshot.pick_up(Selection()).cells
+        rows = snapshot.pick_up(PickUpFilter()).cells
     if rows:
         with store.work(epoch) as work:
             work.finish({Letter.SUCCESS: [int(str(row[0])) for row in rows]}, delete=delete)

@@ -13,7 +13,7 @@ from eventlog.core.errors import WrongRow
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.current import current_rows
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.readable import ReadableTable, readable
@@ -90,7 +90,7 @@ def test_each_row_is_found_by_the_key_that_is_logged_for_it(engine: Engine, data
         for _ in resync(store, Resync(table.table), lambda rows: None):
             pass
         with store.snapshot() as snapshot:
-            keys = [read_entry(tuple(cells)).table_key for cells in snapshot.pick_up(Selection()).cells]
+            keys = [read_entry(tuple(cells)).table_key for cells in snapshot.pick_up(PickUpFilter()).cells]
             found = list(snapshot.current_rows(table, [table.load_key(key) for key in keys]))
         assert sorted(row.texts[0] or "" for row in found) == [str(n) for n in range(len(shown))], type_name
         assert [row.place for row in found] == list(range(len(shown))), type_name

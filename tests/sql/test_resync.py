@@ -16,7 +16,7 @@ from eventlog.core.entry import read_entry
 from eventlog.core.tables import Table
 from eventlog.sql.capture.resync import NoKey, Resync, UnlikeKey, dump_key, load_key, resync
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
@@ -60,7 +60,7 @@ def run(store: Store, wanted: Resync, chunks: int = 1000) -> int:
 
 def logged(store: Store) -> list[tuple[int, str]]:
     with store.snapshot() as snapshot:
-        entries = [read_entry(tuple(cells)) for cells in snapshot.pick_up(Selection()).cells]
+        entries = [read_entry(tuple(cells)) for cells in snapshot.pick_up(PickUpFilter()).cells]
     return [(entry.event_type, entry.table_key) for entry in entries]
 
 
@@ -92,7 +92,7 @@ def test_another_choice_starts_over(store: Store) -> None:
 def test_the_rows_are_nobodys_loopback(store: Store) -> None:
     run(store, Resync(item(store)))
     with store.snapshot() as snapshot:
-        assert {cells[4] for cells in snapshot.pick_up(Selection()).cells} == {None}
+        assert {cells[4] for cells in snapshot.pick_up(PickUpFilter()).cells} == {None}
 
 
 def test_a_table_without_key_is_refused(store: Store) -> None:

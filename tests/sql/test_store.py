@@ -16,7 +16,7 @@ from eventlog.core.entry import Letter, read_entry
 from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import KeyColumn, TableKeys, TooMuch
-from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Which
 from eventlog.sql.log.work import Failure, LeadershipLost, WaitingEvent, Work
@@ -52,12 +52,14 @@ def keys(*numbers: int) -> list[dict[str, Any]]:
 
 def pick_up(store: Store, **choice: Any) -> list[str]:
     with store.snapshot() as snapshot:
-        return [read_entry(tuple(cells)).table_key for cells in snapshot.pick_up(Selection(**choice)).cells]
+        return [
+            read_entry(tuple(cells)).table_key for cells in snapshot.pick_up(PickUpFilter(**choice)).cells
+        ]
 
 
 def ids(store: Store) -> list[int]:
     with store.snapshot() as snapshot:
-        return [read_entry(tuple(cells)).record_id for cells in snapshot.pick_up(Selection()).cells]
+        return [read_entry(tuple(cells)).record_id for cells in snapshot.pick_up(PickUpFilter()).cells]
 
 
 def now(store: Store) -> datetime:
@@ -82,7 +84,7 @@ def leading(store: Store) -> Iterator[int]:
 def test_a_row_as_a_trigger_writes_it_has_its_defaults(store: Store) -> None:
     write(store, {"table_key": "idu= 1", "column_name": "fname", "new_value": "Jörg 🎈 \\ ' \" %s :x"})
     with store.snapshot() as snapshot:
-        (cells,) = snapshot.pick_up(Selection()).cells
+        (cells,) = snapshot.pick_up(PickUpFilter()).cells
         entry = read_entry(tuple(cells))
         clock = datetime.fromisoformat(snapshot.now())
     assert (entry.record_id, entry.status, entry.event_type) == (1, "N", 6)
@@ -101,7 +103,7 @@ def test_rows_come_in_order_of_record_id_up_to_the_limit(store: Store) -> None:
 def test_all_pending_rows_come_by_their_ids(store: Store) -> None:
     write(store, {"table_key": "idu=0", "record_id": -1}, *keys(*range(1, 8)))
     with store.snapshot() as snapshot:
-        assert [row[0] for row in snapshot.every_pending(Selection(limit=2), upto=6)] == [*range(1, 7)]
+        assert [row[0] for row in snapshot.every_pending(PickUpFilter(limit=2), upto=6)] == [*range(1, 7)]
 
 
 def test_objects_differ_by_case_blanks_and_table(store: Store) -> None:
@@ -164,9 +166,9 @@ def test_the_rows_of_a_waiting_object_are_held_and_only_they(store: Store) -> No
 def test_a_snapshot_does_not_see_what_comes_later(store: Store) -> None:
     write(store, *keys(1))
     with store.snapshot() as snapshot:
-        assert len(snapshot.pick_up(Selection()).cells) == 1
+        assert len(snapshot.pick_up(PickUpFilter()).cells) == 1
         write(store, *keys(2))
-        assert len(snapshot.pick_up(Selection()).cells) == 1
+        assert len(snapshot.pick_up(PickUpFilter()).cells) == 1
 
 
 def test_rows_are_finished_by_their_ids(store: Store) -> None:
@@ -224,7 +226,7 @@ def test_many_rows_are_finished_in_chunks(store: Store) -> None:
         columns = f"{names['event_type']}, {names['table_name']}, {names['table_key']}"
         connection.execute(text(f"insert into {names['log']} ({columns}) values (6, 'usr', :n)"), rows)
     with store.snapshot() as snapshot:
-        picked = [int(str(cells[0])) for cells in snapshot.pick_up(Selection(limit=25_000)).cells]
+        picked = [int(str(cells[0])) for cells in snapshot.pick_up(PickUpFilter(limit=25_000)).cells]
     assert len(picked) == 25_000
     assert finish(store, Letter.SUCCESS, picked) == 25_000
     assert ids(store) == []
@@ -373,7 +375,7 @@ def test_many_keys_of_a_table_are_read_by_several_statements(store: Store, usr: 
 
 def test_current_rows_are_those_of_the_snapshot(store: Store, usr: type[Usr]) -> None:
     with store.snapshot() as snapshot:
-        snapshot.pick_up(Selection())
+        snapshot.pick_up(PickUpFilter())
         with store.engine.begin() as connection:
             connection.execute(text("delete from usr"))
         assert len(list(snapshot.current_rows(usr(), [("1", "p'1")]))) == 1
@@ -399,7 +401,7 @@ def test_a_log_of_the_original_may_count_in_the_servers_own_zone(store: Store, d
     try:
         assert pick_up(local, future=True) == ["h=1", "h=8"]
         with local.snapshot() as snapshot:
-            first = read_entry(tuple(snapshot.pick_up(Selection()).cells[0]))
+            first = read_entry(tuple(snapshot.pick_up(PickUpFilter()).cells[0]))
         assert datetime.fromisoformat(first.event_time) == clock - timedelta(hours=8)
     finally:
         with store.engine.begin() as connection:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventlog.sql.columns import ResultColumns
 from eventlog.sql.log.cut_inserts import AHEAD, Outline, rest_of_inserts
-from eventlog.sql.log.pending import Pending, PickUp, Selection
+from eventlog.sql.log.pending import Pending, PickUp, PickUpFilter
 from eventlog.sql.log.picked_columns import TEXTS, PickedColumns
 
 _NUMBERS = ("record_id", "event_type")
@@ -19,7 +19,7 @@ _PICKED = (*_NUMBERS, "time_is_plain")
 _LAYOUT = ((*_PICKED, *TEXTS), _PICKED, TEXTS)  # of the statements that read whole rows
 
 
-def pick_up(pending: Pending, choice: Selection) -> PickUp:
+def pick_up(pending: Pending, choice: PickUpFilter) -> PickUp:
     """Read rows by column, and the rest of the inserts that their limit cut."""
     picked = _picked(pending.columns("columns_picked", choice, *_LAYOUT))
     if picked.size < choice.limit:
@@ -29,7 +29,7 @@ def pick_up(pending: Pending, choice: Selection) -> PickUp:
     return PickUp([], True, picked)
 
 
-def _rest_of_inserts(pending: Pending, choice: Selection, picked: PickedColumns) -> list[int]:
+def _rest_of_inserts(pending: Pending, choice: PickUpFilter, picked: PickedColumns) -> list[int]:
     assert choice.objects is not None
     ahead = replace(choice, limit=max(choice.limit, AHEAD))
     last = int(picked.ids[-1])

@@ -16,7 +16,7 @@ import numpy as np
 from eventlog.core.entry import read_event_type
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import ObjectName
-from eventlog.sql.log.pending import Pending, Selection
+from eventlog.sql.log.pending import Pending, PickUpFilter
 from eventlog.sql.log.picked_columns import Ints
 
 logger = logging.getLogger("eventlog.publisher")
@@ -34,7 +34,7 @@ class Outline(NamedTuple):
     objects: Ints  # a number for each object
 
 
-def outline_of(rows: Iterable[Sequence[Any]], choice: Selection) -> Outline:
+def outline_of(rows: Iterable[Sequence[Any]], choice: PickUpFilter) -> Outline:
     """Return the outline of rows: record_id, event_type, table_name and table_key of each."""
     numbers: dict[ObjectName, int] = {}
     outline = [

@@ -37,7 +37,7 @@ class ObjectsByColumn(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PickUpFilter:
     """The pending rows that a cycle wants."""
 
     limit: int = 10_000
@@ -72,7 +72,7 @@ class PickUp(NamedTuple):
             return ids
         return [int(str(row[0])) for row in self.cells]
 
-    def without(self, objects: Set[ObjectName], choice: Selection) -> PickUp:
+    def without(self, objects: Set[ObjectName], choice: PickUpFilter) -> PickUp:
         """Return the same without the rows of some objects."""
         if self.columns is None:
             kept = [row for row in self.cells if choice.object_of(*row[OBJECT]) not in objects]
@@ -89,13 +89,13 @@ class Pending:
         self._connection = connection
         self._queries = queries
 
-    def comes_by_column(self, choice: Selection) -> bool:
+    def comes_by_column(self, choice: PickUpFilter) -> bool:
         """Return whether rows can come by column: objects named by column, integer ids, in the one order."""
         stored = self._queries.log.stored
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
         return plain and choice.objects is not None and not choice.future
 
-    def fit(self, choice: Selection) -> Selection:
+    def fit(self, choice: PickUpFilter) -> PickUpFilter:
         """Return the choice with no more rows than its bytes allow, but at least one; few rows come one by
         one.
         """
@@ -108,7 +108,7 @@ class Pending:
         return replace(choice, limit=max(1, bisect_right(list(accumulate(sizes)), choice.most_bytes)))
 
     def every_pending(
-        self, choice: Selection, after: int | None = None, upto: int | None = None
+        self, choice: PickUpFilter, after: int | None = None, upto: int | None = None
     ) -> Iterator[Cells]:
         """Yield all pending rows that may go now, by record_id, `limit` of them with each statement."""
         while chunk := self.pending("pick_up", choice, LOWEST if after is None else after, 0, upto):
@@ -128,7 +128,7 @@ class Pending:
     def columns(
         self,
         name: str,
-        choice: Selection,
+        choice: PickUpFilter,
         names: Sequence[str],
         numbers: Sequence[str],
         texts: Sequence[str],
@@ -166,7 +166,7 @@ class Pending:
     def pending(
         self,
         name: str,
-        choice: Selection,
+        choice: PickUpFilter,
         after: int = LOWEST,
         skip: int = 0,
         upto: int | None = None,
@@ -187,7 +187,7 @@ class Pending:
 def pending_statement(
     queries: Queries,
     name: str,
-    choice: Selection,
+    choice: PickUpFilter,
     after: int = LOWEST,
     upto: int | None = None,
     skip: int = 0,

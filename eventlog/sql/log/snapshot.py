@@ -18,7 +18,7 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import NO_BOUND, Current, Readable, TableKeys
-from eventlog.sql.log.pending import HIGHEST, LOWEST, OBJECT, Cells, Pending, PickUp, Selection
+from eventlog.sql.log.pending import HIGHEST, LOWEST, OBJECT, Cells, Pending, PickUp, PickUpFilter
 from eventlog.sql.log.position import position_of, read_sequence
 from eventlog.sql.queries import Queries, containing, pipeline_of
 from eventlog.sql.relation import Place, place_of
@@ -72,10 +72,10 @@ class LogMoment(NamedTuple):
             raise SettingsLost
         return cls(str(now), *others)
 
-    def is_due(self, now: datetime, beyond: timedelta) -> bool:
+    def is_due(self, now: datetime, latest_retry: timedelta) -> bool:
         """Return whether an event may be due again; a time that no wait reaches is due, too."""
         first, last = self.first_retry, self.last_retry
-        return (first is not None and first <= now) or (last is not None and last > now + beyond)
+        return (first is not None and first <= now) or (last is not None and last > now + latest_retry)
 
 
 class Snapshot(Pending):
@@ -123,7 +123,7 @@ class Snapshot(Pending):
         """Return whether the log is one that we did not create."""
         return bool(self._queries.run(self._connection, "attached").scalar())
 
-    def look(self, choice: Selection) -> PickUp:
+    def look(self, choice: PickUpFilter) -> PickUp:
         """Return the rows that may go now, and those of our own user."""
         choice, rows = self.fit(choice), None
         if choice.by_column and self.comes_by_column(choice):
@@ -139,7 +139,7 @@ class Snapshot(Pending):
         own_rows = self.loopback(choice.driver_user, choice.limit, choice.above)
         return rows._replace(full=rows.full or len(own_rows) >= choice.limit, loopback=own_rows)
 
-    def pick_up(self, choice: Selection) -> PickUp:
+    def pick_up(self, choice: PickUpFilter) -> PickUp:
         """Read the pending rows that may go now, up to the limit, then the rest of the inserts that it cut.
 
         They come one by one. Waiting objects, loopback and future rows do not count.
@@ -149,7 +149,7 @@ class Snapshot(Pending):
             return PickUp(picked)
         return PickUp([*picked, *self.rows(self._rest_of_inserts(picked, choice))], True)
 
-    def _rest_of_inserts(self, picked: list[Cells], choice: Selection) -> list[int]:
+    def _rest_of_inserts(self, picked: list[Cells], choice: PickUpFilter) -> list[int]:
         """Return the ids of rows that complete inserts of rows that were read one by one."""
         from eventlog.sql.log import cut_inserts  # NumPy takes a while to load
 
@@ -234,7 +234,7 @@ class Snapshot(Pending):
         values = {"after": record_id, "most": limit, "skip": 0}
         return list(self._queries.run(self._connection, "pick_up", holes, **values))
 
-    def fates(self, choice: Selection) -> dict[str, Fates]:
+    def fates(self, choice: PickUpFilter) -> dict[str, Fates]:
         """Return why pending rows may not go now: the numbers of loopback, future, held and free rows."""
         user, future = choice.driver_user, choice.future
         late = f"case when {self._queries.piece('not_future')} then 1 else 0 end = 0"

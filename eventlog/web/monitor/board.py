@@ -251,7 +251,7 @@ class Board:
 
     def settings(self) -> Iterator[tuple[str, str]]:
         """Yield the settings that were given, without secrets."""
-        for name, value in sorted(self.config.given.items()):
+        for name, value in sorted(self.config.values.items()):
             yield name.replace("_", "-"), _shown(name, value, self._process.store)
 
 

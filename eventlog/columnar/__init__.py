@@ -5,16 +5,15 @@ with the parts that its rows add. A part depends on the row's type, its column a
 null, never on a value. So it is learned once from the plain way, and filled in for all rows together. An
 object whose result is not certain goes the plain way itself.
 
-batch        the rows of a batch, by object and life
-keys         keys that a pattern proves to be plain
-texts        values as events contain them
-templates    the parts that rows and cells add, learned from the plain way
-precedence   the rows that count, and those they superseded   (event-log, section 4, rules 1 to 3)
-row_fates    the content of the rows that count
-runs         rows become events                                                 (rules 4 and 5)
-plain        objects in doubt, the plain way
-engine       all of that, one batch at a time
-packing      events put into documents
+batch      the rows of a batch, by object and life
+texts      values as events contain them, and keys that a pattern proves to be plain
+learn      what names, rows and cells add, learned from the plain way
+current    current rows, read back
+content    what the rows of a batch add, and which objects are in doubt
+fold       rows become events                                  (event-log, section 4, rules 1 to 5)
+write      the texts of events, from their pieces
+engine     all of that, one batch at a time; and the plain way
+packing    events put into documents
 """
 
 from eventlog.columnar.batch import Rows

@@ -20,35 +20,35 @@ class Rows(NamedTuple):
     tables: pa.Array
     keys: pa.Array
     columns: pa.Array
-    old: pa.Array
-    new: pa.Array
+    old_values: pa.Array
+    new_values: pa.Array
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def some(self, places: Ints) -> Rows:
+    def take(self, places: Ints) -> Rows:
         """Return the rows at these positions."""
-        take = pa.array(places)
-        return Rows(self.ids[places], self.kinds[places], *(side.take(take) for side in self[2:]))
+        indices = pa.array(places)
+        return Rows(self.ids[places], self.kinds[places], *(texts.take(indices) for texts in self[2:]))
 
     def entries(self, status: str) -> Iterator[Entry]:
         """Yield the rows as the plain fold takes them."""
-        numbers, texts = [side.tolist() for side in self[:2]], [side.to_pylist() for side in self[2:]]
+        numbers, texts = [ints.tolist() for ints in self[:2]], [array.to_pylist() for array in self[2:]]
         for record_id, kind, *cells in zip(*numbers, *texts, strict=True):
             yield Entry(record_id, status, kind, "", None, *cells)
 
 
 class Batch(NamedTuple):
-    """The same, gathered by object."""
+    """The rows, gathered by object and then by life."""
 
-    places: Ints  # of each row, among the rows as they came
+    places: Ints  # of each row: its position among the rows before they were gathered
     ids: Ints
     kinds: Ints
     pairs: Ints  # the table and column of each row: an index of `named`
-    old: pa.Array
-    new: pa.Array
+    old_values: pa.Array
+    new_values: pa.Array
     objects: Ints  # of each row
-    named: list[tuple[str, str | None]]  # a table's name and a column's, as rows spell them
+    named: list[tuple[str, str | None]]  # the names of a table and a column, as rows spell them
     tables: list[str]  # the names of tables, as rows spell them
     table_of: Ints  # of each object: an index of `tables`
     keys: pa.Array  # of each object
@@ -61,18 +61,14 @@ class Batch(NamedTuple):
     @property
     def changes(self) -> Ints:
         """Return how many values each row removes and adds by itself, without what it reads back."""
-        return changes(self.kinds, self.old, self.new)
+        removes = (self.kinds == 3) | ((self.kinds == 2) & flags(self.old_values.is_valid()))
+        adds = (self.kinds < 4) & flags(self.new_values.is_valid())
+        counts: Ints = removes.astype(np.int64) + adds
+        return counts
 
 
-def changes(kinds: Ints, old: pa.Array, new: pa.Array) -> Ints:
-    """Return how many values each of these rows removes and adds by itself."""
-    removes = (kinds == 3) | ((kinds == 2) & flags(old.is_valid()))
-    found: Ints = removes + ((kinds < 4) & flags(new.is_valid())).astype(np.int64)
-    return found
-
-
-def gathered(rows: Rows) -> Batch:
-    """Return the rows by object; an object is what one spelling of a table and a key names."""
+def gather(rows: Rows) -> Batch:
+    """Return the rows by object: what one spelling of a table and one key name."""
     table, tables = codes(rows.tables)
     column, columns = codes(rows.columns)
     pair, first_of_pair = number(table * len(columns) + column)
@@ -80,22 +76,22 @@ def gathered(rows: Rows) -> Batch:
     key = numbers(rows.keys)
     objects, first_of_object = number(key * len(tables) + table) if len(tables) > 1 else number(key)
     order = np.argsort(objects, kind="stable")
-    ids, kinds, old, new = rows.ids, rows.kinds, rows.old, rows.new
+    ids, kinds, old_values, new_values = rows.ids, rows.kinds, rows.old_values, rows.new_values
     if (order[1:] < order[:-1]).any():
-        take = pa.array(order)
+        indices = pa.array(order)
         ids, kinds, pair, objects = ids[order], kinds[order], pair[order], objects[order]
-        old, new = old.take(take), new.take(take)
+        old_values, new_values = old_values.take(indices), new_values.take(indices)
     ends = kinds == 4
-    behind = np.concatenate([[False], ends[:-1]])
-    starts = np.flatnonzero(begins(objects) | behind)
+    follows_end = np.concatenate([[False], ends[:-1]])
+    starts = np.flatnonzero(begins(objects) | follows_end)
     lengths = np.diff(starts, append=len(ids))
     return Batch(
         order,
         ids,
         kinds,
         pair,
-        old,
-        new,
+        old_values,
+        new_values,
         objects,
         named,
         [str(name) for name in tables],

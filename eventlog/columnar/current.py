@@ -1,4 +1,4 @@
-"""Current rows: which objects must be asked for, and what was answered, cell by cell."""
+"""Current rows: the objects that need one, and the answers, cell by cell."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog.columnar.batch import Batch
-from eventlog.columnar.objects import matched
-from eventlog.columnar.templates import Templates
-from eventlog.columnar.texts import Cells, Treated, escaped
-from eventlog.columnar.vectors import Flags, Ints, begins, places
+from eventlog.columnar.learn import Templates
+from eventlog.columnar.texts import Cells, Replacements, escape
+from eventlog.columnar.vectors import Flags, Ints, begins, match_keys, places
 from eventlog.core.tables import Table
 
 FEW = 200  # objects of a table that is read together with others
@@ -23,7 +22,7 @@ TOGETHER = 1_000  # columns of tables that are read together
 class CurrentColumns(NamedTuple):
     """The current rows of some objects: of one table, or of several with as many columns each."""
 
-    objects: Ints  # which of all keys asked for each is of, ascending
+    objects: Ints  # the key, of all that were asked for, that each row is of; ascending
     columns: Sequence[pa.Array]  # the texts of each column of table.data
     doubtful: Ints  # the keys that cannot be decided here
 
@@ -32,29 +31,30 @@ ReadTable = Callable[[Table, pa.Array], CurrentColumns]
 ReadBack = Callable[[Sequence[Table], Sequence[pa.Array]], CurrentColumns]  # the keys of each table
 
 
-def nothing(tables: Sequence[Table], keys: Sequence[pa.Array]) -> CurrentColumns:
+def no_current_rows(tables: Sequence[Table], keys: Sequence[pa.Array]) -> CurrentColumns:
     """Return no answers, for tables without current rows at hand."""
-    none, width = np.empty(0, np.int64), len(tables[0].data)
-    return CurrentColumns(none, [pa.array([], pa.string())] * width, np.arange(sum(map(len, keys))))
+    columns = [pa.array([], pa.string())] * len(tables[0].data)
+    return CurrentColumns(np.empty(0, np.int64), columns, np.arange(sum(map(len, keys))))
 
 
 def one_by_one(read: ReadTable) -> ReadBack:
-    """Return what reads several tables by reading each."""
+    """Return a function that reads several tables by reading each."""
 
     def read_back(tables: Sequence[Table], keys: Sequence[pa.Array]) -> CurrentColumns:
-        found = list(map(read, tables, keys))
+        answers = list(map(read, tables, keys))
         firsts = accumulate(map(len, keys), initial=0)
         shifted = [
-            (one.objects + first, one.doubtful + first) for one, first in zip(found, firsts, strict=False)
+            (answer.objects + first, answer.doubtful + first)
+            for answer, first in zip(answers, firsts, strict=False)
         ]
-        objects, doubtful = (np.concatenate(side) for side in zip(*shifted, strict=True))
-        columns = zip(*(one.columns for one in found), strict=True)
+        objects, doubtful = (np.concatenate(numbers) for numbers in zip(*shifted, strict=True))
+        columns = zip(*(answer.columns for answer in answers), strict=True)
         return CurrentColumns(objects, [pa.concat_arrays(column) for column in columns], doubtful)
 
     return read_back
 
 
-class Answered(NamedTuple):
+class TableAnswers(NamedTuple):
     """The answers for tables that were read together."""
 
     tables: Sequence[int]  # the numbers of their names
@@ -66,73 +66,77 @@ class Answers(NamedTuple):
     """The answers for a batch."""
 
     rows: Ints  # of each object: its current row among those of `groups`, -1 for none
-    groups: list[Answered]
+    groups: list[TableAnswers]
     doubtful: Flags  # of each object
 
 
-def ask(batch: Batch, known: Templates, doubtful: Flags, read_back: ReadBack) -> Answers:
+def read_current_rows(
+    batch: Batch, templates: Templates, doubtful_names: Flags, read_back: ReadBack
+) -> Answers:
     """Return the current rows of all objects with a query-back that no delete overtakes; in doubt is each
-    with one whose key may not be a row's.
+    whose key may not be a row's.
     """
     asks = np.logical_or.reduceat(batch.kinds > 4, batch.starts)
-    wanted = np.zeros(len(batch.keys), np.bool_)
-    wanted[batch.owners[asks & ~batch.ended]] = True
-    asked = np.zeros(len(batch.keys), np.bool_)
-    asked[batch.owners[asks]] = True
-    asking = np.flatnonzero(asked & ~doubtful)
-    doubt = np.zeros(len(batch.keys), np.bool_)
+    needs_row = np.zeros(len(batch.keys), np.bool_)
+    needs_row[batch.owners[asks & ~batch.ended]] = True
+    has_query = np.zeros(len(batch.keys), np.bool_)
+    has_query[batch.owners[asks]] = True
+    asking = np.flatnonzero(has_query & ~doubtful_names)
+    doubtful = np.zeros(len(batch.keys), np.bool_)
     rows = np.full(len(batch.keys), -1)
-    groups: list[Answered] = []
-    spelled = [known.spelled(name) for name in batch.tables]
-    patterns = [one.asked if one.table is not None else None for one in spelled]
-    right = matched(batch.keys.take(pa.array(asking)), batch.table_of[asking], patterns)
-    doubt[asking[~right]] = True
-    asking = asking[right & wanted[asking]]
-    tables = [one.table for one in spelled]
+    groups: list[TableAnswers] = []
+    named = [templates.named(name) for name in batch.tables]
+    patterns = [of.lookup_pattern if of.table is not None else None for of in named]
+    names_row = match_keys(batch.keys.take(pa.array(asking)), batch.table_of[asking], patterns)
+    doubtful[asking[~names_row]] = True
+    asking = asking[names_row & needs_row[asking]]
+    tables = [of.table for of in named]
     objects_of = [asking[at] for at in places(batch.table_of[asking], len(tables))]
-    for together in _groups(tables, list(map(len, objects_of))):
-        objects = [objects_of[number] for number, _ in together]
-        every, ends = np.concatenate(objects), accumulate(map(len, objects))
-        keys = batch.keys.take(pa.array(every))
-        spans = zip(objects, ends, strict=True)
-        found = read_back(
-            [table for _, table in together], [keys[end - len(some) : end] for some, end in spans]
+    for group in _groups(tables, list(map(len, objects_of))):
+        objects = [objects_of[number] for number, _ in group]
+        group_objects = np.concatenate(objects)
+        keys = batch.keys.take(pa.array(group_objects))
+        spans = zip(objects, accumulate(map(len, objects)), strict=True)
+        answer = read_back(
+            [table for _, table in group], [keys[end - len(of_table) : end] for of_table, end in spans]
         )
-        doubt[every[found.doubtful]] = True
-        owners = every[found.objects]
-        doubt[owners[1:][owners[1:] == owners[:-1]]] = True  # of several rows
+        doubtful[group_objects[answer.doubtful]] = True
+        owners = group_objects[answer.objects]
+        doubtful[owners[1:][owners[1:] == owners[:-1]]] = True  # of several rows
         rows[owners] = np.arange(len(owners))
-        groups.append(Answered([number for number, _ in together], found.columns, owners))
-    return Answers(rows, groups, doubt)
+        groups.append(TableAnswers([number for number, _ in group], answer.columns, owners))
+    return Answers(rows, groups, doubtful)
 
 
 def _groups(tables: Sequence[Table | None], sizes: Sequence[int]) -> Iterator[list[tuple[int, Table]]]:
     """Yield the tables to be read together, with their numbers; a table with many objects is read alone."""
-    alike: dict[tuple[int, bool], list[tuple[int, Table]]] = {}
+    by_shape: dict[tuple[int, bool], list[tuple[int, Table]]] = {}
     for number, (table, size) in enumerate(zip(tables, sizes, strict=True)):
         if table is not None and size > FEW:
             yield [(number, table)]
         elif table is not None and size:
-            alike.setdefault((len(table.data), table.view), []).append((number, table))
-    for (width, _), group in alike.items():
-        most = max(1, TOGETHER // max(1, width))
-        yield from (group[start : start + most] for start in range(0, len(group), most))
+            by_shape.setdefault((len(table.data), table.view), []).append((number, table))
+    for (width, _), group in by_shape.items():
+        count = max(1, TOGETHER // max(1, width))
+        yield from (group[start : start + count] for start in range(0, len(group), count))
 
 
-def treated(batch: Batch, known: Templates, answers: Answers, bases: Sequence[int]) -> list[Treated]:
-    """Return the cells as events hold them; `bases` are the numbers of the first cell of each group."""
-    found = []
-    for group, base in zip(answers.groups, bases, strict=True):
+def replace_cells(
+    batch: Batch, templates: Templates, answers: Answers, first_numbers: Sequence[int]
+) -> list[Replacements]:
+    """Return the cells that events hold otherwise, from the numbers of the first cell of each group."""
+    replacements = []
+    for group, first_number in zip(answers.groups, first_numbers, strict=True):
         table_of = batch.table_of[group.owners]
         starts = np.flatnonzero(begins(table_of)).tolist()
         spans = list(zip(table_of[starts].tolist(), starts, [*starts[1:], len(table_of)], strict=False))
         for at, texts in enumerate(group.columns):
-            numbers = np.arange(len(texts)) + base + at * len(texts)
+            numbers = np.arange(len(texts)) + first_number + at * len(texts)
             cells = Cells(texts, numbers, group.owners)
-            found.append(escaped(cells, known.limit))
+            replacements.append(escape(cells, templates.limit))
             for number, start, end in spans:
                 name = batch.tables[number]
-                how = known.treated(name, known.table(name).data[at])
-                if how is not None:
-                    found.append(how.treat(cells.slice(start, end)))
-    return found
+                column = templates.column_texts(name, templates.table(name).data[at])
+                if column is not None:
+                    replacements.append(column.replace(cells.slice(start, end)))
+    return replacements

@@ -1,9 +1,13 @@
-"""One batch of log rows after another becomes the texts of events, in the order in which they leave."""
+"""One batch of log rows after another becomes the texts of events, in the order in which they leave.
+
+Objects whose result is certain are folded and written by column. The others go the plain way: through the
+plain fold and the plain writer, row by row.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence, Set
 from functools import partial
 from itertools import accumulate, chain
 from typing import NamedTuple
@@ -12,26 +16,86 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar import assembly, current, objects, row_fates, runs, values
-from eventlog.columnar.assembly import Assembled
-from eventlog.columnar.batch import Batch, Rows, gathered
-from eventlog.columnar.current import ReadBack
-from eventlog.columnar.plain import Ask, PlainEvents, WrittenEvent, plain_way
-from eventlog.columnar.precedence import find_precedence
-from eventlog.columnar.row_fates import FATES
-from eventlog.columnar.runs import Runs, Settled
-from eventlog.columnar.templates import ELEMENTS, OPS, Templates
-from eventlog.columnar.texts import Treated, taken
-from eventlog.columnar.vectors import Ints, moved, offsets, spread
-from eventlog.core.change import Op
+from eventlog.columnar import learn
+from eventlog.columnar.batch import Batch, Rows, gather
+from eventlog.columnar.content import read_content
+from eventlog.columnar.current import ReadBack, no_current_rows
+from eventlog.columnar.fold import FATES, Folded, Runs, fold
+from eventlog.columnar.learn import ELEMENTS, OPS, Templates
+from eventlog.columnar.texts import Replacements, take_texts
+from eventlog.columnar.vectors import Ints, offsets, reorder_runs, spread
+from eventlog.columnar.write import Written, write
+from eventlog.core.change import Change, Op
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Need, ObjectName, Outcome, Rules
+from eventlog.fold import Event, Need, ObjectName, Outcome, Rules, plan
 from eventlog.fold.plan import Lookup
 from eventlog.fold.understand import UnknownName
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 
-_MOST_BYTES = 256 << 20  # of texts that are put together at once; markup makes them six times as long at most
+
+class WrittenEvent(NamedTuple):
+    """One event, and its text; or why it cannot be written."""
+
+    event: Event
+    text: str
+    association: str
+    element: str
+    fault: EventlogError | None = None
+
+
+class PlainEvents(NamedTuple):
+    """The result of the plain way: the events in the order of leaving, and the fate of each row."""
+
+    written: list[WrittenEvent]
+    outcomes: dict[int, Outcome]
+    unknown: Set[UnknownName] = frozenset()  # columns that rows named and their tables lack
+
+    @property
+    def with_text(self) -> list[WrittenEvent]:
+        """The events that have a text: not those that change nothing, or cannot be written."""
+        return [written for written in self.written if written.text]
+
+    @property
+    def texts(self) -> list[str]:
+        """Return their texts."""
+        return [written.text for written in self.with_text]
+
+
+PlainWay = Callable[[Iterable[Entry]], PlainEvents]
+Ask = Callable[[Sequence[Need]], Lookup]  # reads the current rows that are needed, and answers with them
+
+
+def plain_way(
+    tables: Tables,
+    rules: Rules,
+    answerable: Container[Table],
+    ask: Ask,
+    writer: EventWriter,
+    around: tuple[str, str] = ("", ""),
+) -> PlainWay:
+    """Return the plain way, with these texts around that of each event."""
+
+    def fold_and_write(entries: Iterable[Entry]) -> PlainEvents:
+        planned = plan(entries, tables, rules, answerable=answerable)
+        events = planned.events(ask(planned.needs()))
+        return PlainEvents(
+            [_write_event(writer, event, around) for event in events], planned.outcomes, planned.unknown
+        )
+
+    return fold_and_write
+
+
+def _write_event(writer: EventWriter, event: Event, around: tuple[str, str]) -> WrittenEvent:
+    change: Change = event.change
+    element = writer.element(change)
+    try:
+        text = writer.write(change, event.event_id)
+        return WrittenEvent(event, text and text.join(around), writer.association(change), element)
+    except EventlogError as fault:
+        return WrittenEvent(event, "", "", element, fault)
 
 
 class Events(NamedTuple):
@@ -41,7 +105,7 @@ class Events(NamedTuple):
     objects: Ints  # of each event, a number: that of two events of one association is the same
     places: Ints  # of each: that of a row among the rows as they came; it leaves in its place
     parts: Ints  # 1, or the part of a change that was cut
-    of_parts: Ints  # of how many
+    part_counts: Ints  # how many parts that has
     settled: Ints  # record_ids that whole events settle; the parts of one share them
     begins: Ints  # where those of each event begin
     sizes: Ints  # how many each event settles
@@ -55,37 +119,27 @@ class Events(NamedTuple):
 
     def settled_by(self, events: slice | Ints) -> Ints:
         """Return the record_ids that each of these events settles, event by event."""
-        run, place = spread(self.sizes[events])
-        found: Ints = self.settled[self.begins[events][run] + place]
-        return found
+        event, place = spread(self.sizes[events])
+        record_ids: Ints = self.settled[self.begins[events][event] + place]
+        return record_ids
 
 
 _NONE = np.empty(0, np.int64)
+_NO_TEXTS = pa.array([], pa.string())
+# fmt: off
 _NO_EVENTS = Events(
-    pa.array([], pa.string()),
-    _NONE,
-    _NONE,
-    _NONE,
-    _NONE,
-    _NONE,
-    _NONE,
-    _NONE,
-    _NONE,
-    (),
-    {},
-    Counter(),
-    lambda number: ("", ""),
-    lambda: pa.array([], pa.string()),
-    lambda: _NONE,
+    _NO_TEXTS, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, (), {}, Counter(),
+    lambda number: ("", ""), lambda: _NO_TEXTS, lambda: _NONE,
 )
+# fmt: on
 
 
-def _nobody(needs: Sequence[Need]) -> Lookup:
+def _no_answers(needs: Sequence[Need]) -> Lookup:
     return lambda table, key: ()
 
 
 class Engine:
-    """Makes the events of batches that hold all rows of their objects; what it has learnt, it keeps."""
+    """Makes the events of batches that hold all rows of their objects, and remembers what it has learned."""
 
     def __init__(
         self,
@@ -94,20 +148,20 @@ class Engine:
         settings: XdsSettings,
         *,
         answerable: Container[Table] = (),
-        read_back: ReadBack = current.nothing,
-        ask: Ask = _nobody,
+        read_back: ReadBack = no_current_rows,
+        ask: Ask = _no_answers,
         around: tuple[str, str] = ("", ""),  # the texts around each event
     ) -> None:
         self._rules = rules
         self._read_back = read_back
         self._learn: Callable[[], Templates] = lambda: Templates(tables, rules, settings, answerable, around)
-        self._known = self._learn()
+        self._templates = self._learn()
         self.unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
-        self._plainly = plain_way(tables, rules, answerable, ask, EventWriter(tables, settings), around)
+        self._plain_way = plain_way(tables, rules, answerable, ask, EventWriter(tables, settings), around)
 
     def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
         """Return one text for each object, whatever rows call it."""
-        return objects.canonical(self._known, tables, keys)
+        return learn.canonical(self._templates, tables, keys)
 
     def events(self, rows: Rows) -> Events:
         """Return the events of rows that take part; no other batch holds rows of their objects, or
@@ -115,127 +169,150 @@ class Engine:
         """
         if not len(rows):
             return _NO_EVENTS
-        if self._known.much:
-            self._known = self._learn()
-        known, batch = self._known, gathered(rows)
-        doubt = objects.doubtful(batch, known)
-        answers = current.ask(batch, known, doubt, self._read_back)
-        pool = assembly.pool(batch, answers)
-        said = values.said(batch, known, pool.old, pool.new)
-        if sum(texts.nbytes for texts in pool.arrays) > _MOST_BYTES:
-            doubt[:] = True  # in one piece it may be more than Arrow's texts can hold
-        treated = [*said.treated, *current.treated(batch, known, answers, pool.cells)]
-        for texts in treated:
-            doubt[texts.doubtful] = True
-        doubt |= said.doubtful | answers.doubtful
-        columns = row_fates.column_numbers(said)
-        left = find_precedence(batch.kinds, batch.lives, columns, row_fates.unread_rows(said))
-        found = row_fates.find_fates(batch, known, said, answers, left)
-        doubt |= row_fates.uncertain_objects(batch, known, left, found, columns, self._rules.max_changes)
-        speaks = found.speaks & ~doubt[batch.objects[left.rows]]
-        runs_of_rows = runs.gathered(batch, left, speaks, found.ops, found.widths)
-        runs_of_rows = runs.cut(batch, runs_of_rows, self._rules.max_changes)
+        if self._templates.is_full:
+            self._templates = self._learn()
+        templates, batch = self._templates, gather(rows)
+        content = read_content(batch, templates, self._read_back)
+        folded = fold(batch, templates, content, self._rules.max_changes)
+        is_doubtful = folded.doubtful[batch.objects]
         plain = PlainEvents([], {})
-        if doubt.any():
-            places = np.sort(batch.places[doubt[batch.objects]])
-            plain = self._plainly(rows.some(places).entries(self._rules.status))
-        sets = runs.settled(batch, runs_of_rows, left)
-        codes = np.unique(said.codes[~doubt[batch.objects]]).tolist()
-        self.unknown.update(filter(None, (said.parts[code].unknown for code in codes)), plain.unknown)
-        filled = assembly.assemble(batch, known, said, answers, runs_of_rows, sets, pool, plain.texts)
-        fates = row_fates.all_fates(batch, left, found)
-        counted = _counted(batch, known, runs_of_rows, plain)
-        log = self._rules.log_name
-        return _ordered(log, rows, batch, runs_of_rows, sets, filled, plain, treated, fates, counted)
+        if is_doubtful.any():
+            doubtful_rows = rows.take(np.sort(batch.places[is_doubtful]))
+            plain = self._plain_way(doubtful_rows.entries(self._rules.status))
+        named = (content.parts[code].unknown for code in np.unique(content.codes[~is_doubtful]).tolist())
+        self.unknown.update(filter(None, named), plain.unknown)
+        written = write(batch, templates, content, folded, plain.texts)
+        counted = _count(batch, templates, folded.runs, plain)
+        return _in_order(
+            self._rules.log_name, rows, batch, folded, written, plain, content.replacements, counted
+        )
 
 
-def _counted(
-    batch: Batch, known: Templates, runs_of_rows: Runs, plain: PlainEvents
-) -> Counter[tuple[str, str]]:
+def _count(batch: Batch, templates: Templates, runs: Runs, plain: PlainEvents) -> Counter[tuple[str, str]]:
     """Return how many events each class and element has."""
-    counted = Counter((one.event.change.table, one.element) for one in plain.written)
-    found, times = np.unique(
-        batch.table_of[runs_of_rows.owners] * len(OPS) + runs_of_rows.ops, return_counts=True
-    )
-    for at, count in zip(found.tolist(), times.tolist(), strict=True):
-        of = known.spelled(batch.tables[at // len(OPS)]).object
+    counted = Counter((written.event.change.table, written.element) for written in plain.written)
+    frames, counts = np.unique(batch.table_of[runs.owners] * len(OPS) + runs.ops, return_counts=True)
+    for frame, count in zip(frames.tolist(), counts.tolist(), strict=True):
+        of = templates.named(batch.tables[frame // len(OPS)]).object
         assert of is not None
-        counted[of.reader.name, ELEMENTS[OPS[at % len(OPS)]]] += count
+        counted[of.reader.name, ELEMENTS[OPS[frame % len(OPS)]]] += count
     return counted
 
 
-def _ordered(
+class _Vectors(NamedTuple):
+    """The vectors of some events, as in `Events`, in any order."""
+
+    objects: Ints
+    places: Ints
+    parts: Ints
+    part_counts: Ints
+    begins: Ints
+    sizes: Ints
+    settled: Ints
+
+
+def _by_column(batch: Batch, folded: Folded) -> _Vectors:
+    runs, settled = folded.runs, folded.settled
+    events = runs.events
+    return _Vectors(
+        runs.owners,
+        batch.places[runs.places],
+        runs.parts,
+        runs.part_counts,
+        settled.begins[events],
+        settled.sizes[events],
+        batch.ids[settled.rows],
+    )
+
+
+def _plain(written: Sequence[WrittenEvent], objects: Ints, place_of: dict[int, int]) -> _Vectors:
+    """Return the vectors of plain events; the parts of a cut one share what they settle."""
+    events = [event.event for event in written]
+    settled = {event.settles[0]: event.settles for event in events}
+    starts = dict(zip(settled, accumulate(map(len, settled.values()), initial=0), strict=False))
+    return _Vectors(
+        objects,
+        _ints(place_of[event.place[1]] for event in events),
+        _ints(event.part for event in events),
+        _ints(event.parts for event in events),
+        _ints(starts[event.settles[0]] for event in events),
+        _ints(len(event.settles) for event in events),
+        _ints(chain.from_iterable(settled.values())),
+    )
+
+
+def _in_order(
     log: str,
     rows: Rows,
     batch: Batch,
-    runs_of_rows: Runs,
-    sets: Settled,
-    filled: Assembled,
+    folded: Folded,
+    written: Written,
     plain: PlainEvents,
-    treated: Sequence[Treated],
-    fates: Ints,
+    replacements: Sequence[Replacements],
     counted: Counter[tuple[str, str]],
 ) -> Events:
     """Return the events of both ways in the order of leaving."""
-    written = plain.with_text
-    place_of = (
-        {record_id: place for place, record_id in enumerate(rows.ids.tolist())} if plain.outcomes else {}
-    )
-    for record_id, outcome in plain.outcomes.items():
-        fates[place_of[record_id]] = FATES.index(outcome.fate)
+    plain_events = plain.with_text
+    place_of = {row: place for place, row in enumerate(rows.ids.tolist())} if plain.outcomes else {}
+    for row, outcome in plain.outcomes.items():
+        folded.fates[place_of[row]] = FATES.index(outcome.fate)
     associations: dict[str, int] = {}
-    numbers = [associations.setdefault(one.association, len(associations)) for one in written]
-    places = np.concatenate(
-        [batch.places[runs_of_rows.places], _ints(place_of[one.event.place[1]] for one in written)]
+    numbers = [associations.setdefault(event.association, len(associations)) for event in plain_events]
+    by_column = _by_column(batch, folded)
+    row_wise = _plain(plain_events, _ints(numbers) + len(batch.keys), place_of)
+    row_wise = row_wise._replace(begins=row_wise.begins + len(by_column.settled))
+    vectors = _Vectors(*map(np.concatenate, zip(by_column, row_wise, strict=True)))
+    order = np.lexsort((vectors.parts, vectors.places))
+    objects, places, parts, part_counts, begins, sizes = (vector[order] for vector in vectors[:-1])
+    object_names = {number: event.event.object for number, event in zip(numbers, plain_events, strict=True)}
+    return Events(
+        _join_pieces(written, order, replacements),
+        objects,
+        places,
+        parts,
+        part_counts,
+        vectors.settled,
+        begins,
+        sizes,
+        folded.fates,
+        [event for event in plain.written if event.fault is not None],
+        plain.outcomes,
+        counted,
+        partial(_name, batch, object_names),
+        partial(_event_ids, log, written.ids, plain_events, order),
+        partial(_ops, batch, folded.runs, plain_events, order),
     )
-    parts = np.concatenate([runs_of_rows.parts, _ints(one.event.part for one in written)])
-    of_parts = np.concatenate([runs_of_rows.of_parts, _ints(one.event.parts for one in written)])
-    order = np.lexsort((parts, places))
-    owners = np.concatenate([runs_of_rows.owners, _ints(numbers) + len(batch.keys)])
-    whole = runs_of_rows.wholes
-    by_plain = {one.event.settles[0]: one.event.settles for one in written}
-    starts = dict(
-        zip(by_plain, accumulate(map(len, by_plain.values()), initial=len(sets.rows)), strict=False)
-    )
-    begins = np.concatenate([sets.begins[whole], _ints(starts[one.event.settles[0]] for one in written)])
-    sizes = np.concatenate([sets.sizes[whole], _ints(len(one.event.settles) for one in written)])
-    settled = np.concatenate([batch.ids[sets.rows], _ints(chain.from_iterable(by_plain.values()))])
-    pieces, totals = moved(filled.wanted, filled.sizes, order)
-    found = taken(filled.pool, pieces, treated)
-    at = offsets(found)[np.concatenate([[0], np.cumsum(totals)])]
-    texts = pa.Array.from_buffers(
-        pa.string(), len(order), [None, pa.py_buffer(at.astype(np.int32)), found.buffers()[2]]
-    )
-    unwritten = [one for one in plain.written if one.fault is not None]
-    reasons = plain.outcomes
-    leaving = owners[order], places[order], parts[order], of_parts[order]
-    named = {at: one.event.object for at, one in zip(numbers, written, strict=True)}
-    names = partial(_name, batch, named)
-    settling = settled, begins[order], sizes[order]
-    event_ids = partial(_event_ids, log, filled.names, written, order)
-    ops = partial(_ops, batch, runs_of_rows, written, order)
-    return Events(texts, *leaving, *settling, fates, unwritten, reasons, counted, names, event_ids, ops)
 
 
-def _event_ids(log: str, names: pa.Array, plain: Sequence[WrittenEvent], order: Ints) -> pa.Array:
+def _join_pieces(written: Written, order: Ints, replacements: Sequence[Replacements]) -> pa.Array:
+    """Return the texts of events in this order."""
+    pieces, sizes = reorder_runs(written.pieces, written.sizes, order)
+    texts = take_texts(written.pool, pieces, replacements)
+    ends = offsets(texts)[np.concatenate([[0], np.cumsum(sizes)])]
+    return pa.Array.from_buffers(
+        pa.string(), len(order), [None, pa.py_buffer(ends.astype(np.int32)), texts.buffers()[2]]
+    )
+
+
+def _event_ids(log: str, ids: pa.Array, plain: Sequence[WrittenEvent], order: Ints) -> pa.Array:
     """Return the event-id of each event."""
-    own = pc.binary_join_element_wise(log, names, ":")
-    return pa.concat_arrays([own, pa.array([one.event.event_id for one in plain], pa.string())]).take(
-        pa.array(order)
-    )
+    by_column = pc.binary_join_element_wise(log, ids, ":")
+    plain_ids = pa.array([written.event.event_id for written in plain], pa.string())
+    return pa.concat_arrays([by_column, plain_ids]).take(pa.array(order))
 
 
-def _ops(batch: Batch, runs_of_rows: Runs, plain: Sequence[WrittenEvent], order: Ints) -> Ints:
+def _ops(batch: Batch, runs: Runs, plain: Sequence[WrittenEvent], order: Ints) -> Ints:
     """Return the operation of each event; types 5 and 7 stay inserts, also where they are sent as a
     modify.
     """
-    kinds = batch.kinds[runs_of_rows.rows]
-    ops = runs_of_rows.ops
+    kinds = batch.kinds[runs.rows]
+    ops = runs.ops
     if len(kinds):
-        inserts = np.logical_and.reduceat((kinds == 5) | (kinds == 7), runs_of_rows.first)
+        inserts = np.logical_and.reduceat((kinds == 5) | (kinds == 7), runs.first)
         ops = np.where(inserts, OPS.index(Op.INSERT), ops)
-    found: Ints = np.concatenate([ops, _ints(OPS.index(one.event.change.op) for one in plain)])[order]
-    return found
+    plain_ops = _ints(OPS.index(written.event.change.op) for written in plain)
+    in_order: Ints = np.concatenate([ops, plain_ops])[order]
+    return in_order
 
 
 def _name(batch: Batch, plain: dict[int, ObjectName], number: int) -> ObjectName:

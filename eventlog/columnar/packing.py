@@ -19,39 +19,39 @@ class Packed(NamedTuple):
     sizes: Ints  # how many events each holds
 
 
-def documents(texts: pa.Array, objects: Ints, most: int) -> Packed:
+def documents(texts: pa.Array, objects: Ints, max_events: int) -> Packed:
     """Return the documents of events in the order of leaving."""
-    sizes = _sizes(objects, most)
+    sizes = _sizes(objects, max_events)
     count = len(sizes)
     pieces = sizes + 2
     document, place = spread(pieces)
     before = np.cumsum(sizes) - sizes
-    wanted = before[document] + place + 1  # after the head and the tail, which are texts 0 and 1
-    wanted[place == 0] = 0
-    wanted[place == pieces[document] - 1] = 1
+    numbers = before[document] + place + 1  # after the head and the tail, which are texts 0 and 1
+    numbers[place == 0] = 0
+    numbers[place == pieces[document] - 1] = 1
     pool = pa.concat_arrays([pa.array([HEAD, f"{TAIL}\n"], pa.large_string()), texts.cast(pa.large_string())])
-    found = pool.take(pa.array(wanted))
+    lines = pool.take(pa.array(numbers))
     if not count:
         return Packed(memoryview(b""), sizes, sizes)
-    at = np.frombuffer(found.buffers()[1], np.int64)[: len(found) + 1]
-    data = memoryview(found.buffers()[2])[int(at[0]) : int(at[-1])]
+    at = np.frombuffer(lines.buffers()[1], np.int64)[: len(lines) + 1]
+    data = memoryview(lines.buffers()[2])[int(at[0]) : int(at[-1])]
     return Packed(data, at[np.cumsum(pieces)] - at[0], sizes)
 
 
-def _sizes(objects: Ints, most: int) -> Ints:
+def _sizes(objects: Ints, max_events: int) -> Ints:
     """Return how many events each document has."""
     count = len(objects)
-    if most == 1:
+    if max_events == 1:
         return np.ones(count, np.int64)
     order = np.argsort(objects, kind="stable")
-    earlier = np.full(count, -1)
+    repeats = np.full(count, -1)
     same = objects[order][1:] == objects[order][:-1]
-    earlier[order[1:][same]] = order[:-1][same]
-    latest = np.maximum.accumulate(earlier)  # of all events so far, the latest that one of them repeats
+    repeats[order[1:][same]] = order[:-1][same]
+    latest = np.maximum.accumulate(repeats)  # of all events so far, the latest that one of them repeats
     sizes = []
     start = 0
     while start < count:
-        end = min(start + most, int(np.searchsorted(latest, start)), count)
+        end = min(start + max_events, int(np.searchsorted(latest, start)), count)
         sizes.append(end - start)
         start = end
     return np.array(sizes, np.int64)

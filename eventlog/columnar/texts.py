@@ -2,10 +2,14 @@
 
 Every text of a batch has a number in a pool. A text that must change gets another one at the end of the pool.
 Objects with an uncertain text are named, and go the plain way.
+
+A pattern proves that a key is plain: it has no quotes, markup or characters that XML lacks. The patterns mean
+the same to Arrow (RE2) and to Spark (Java).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -14,131 +18,170 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.keys import int_form
 from eventlog.columnar.vectors import Ints, flags, offsets, suspects
 from eventlog.core.change import Scalar
 from eventlog.core.errors import EventlogError
-from eventlog.core.tables import Column, Tables
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.values import Precision
 from eventlog.xds.skeleton import Treatment, treatment
 from eventlog.xds.text import content
 from eventlog.xds.write import Spell, renderer
 
-_MOST_KEPT = 20_000
+_MAX_RENDERED = 20_000  # texts of a column whose elements are remembered
 _MARKUP = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"))
 _CONTROL = np.zeros(256, np.bool_)
 _CONTROL[:32] = True
 _CONTROL[0xEF] = True  # begins U+FFFE and U+FFFF
 _CONTROL[9] = False
+_WORD = r"[^,;'+\"=\\<>&\x00-\x1f\x{FFFE}\x{FFFF}]"
+_DECIMAL = r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{0,17}[1-9]"
+_NUMBERS = {Precision.EXACT: rf"(?:0|-?[1-9][0-9]{{0,17}}|{_DECIMAL})"}
+
+
+def int_form(column: Column) -> str:
+    """Return the pattern of canonical integers that are certainly in the column's range."""
+    low, high = column.bounds or (-(1 << 63), (1 << 63) - 1)
+    digits = len(str(high)) - 1
+    sign = "-?" if low < 0 else ""
+    return rf"(?:0|{sign}[1-9][0-9]{{0,{digits - 1}}})" if digits else "0"
+
+
+def named_form(names: Sequence[str]) -> str:
+    """Return the pattern of keys that name exactly these columns, in this order and spelling."""
+    return "^" + r"\+".join(f"{re.escape(name)}={_WORD}*" for name in names) + r"\z"
+
+
+def key_form(table: Table, names: Sequence[str]) -> str | None:
+    """Return the pattern of keys that certainly name a row, each in one way; None if there is no such
+    pattern.
+    """
+    forms = [_value_form(column) for column in table.key_columns]
+    if not forms or None in forms:
+        return None
+    return "^" + r"\+".join(f"{re.escape(n)}={form}" for n, form in zip(names, forms, strict=True)) + r"\z"
+
+
+def _value_form(column: Column) -> str | None:
+    """Return the pattern of a key's values that certainly name a row, each in one way."""
+    if treatment(column) is Treatment.INT:
+        return int_form(column)
+    if treatment(column) is not Treatment.TEXT:
+        return None
+    return f"{_WORD}*" if column.number is None else _NUMBERS.get(column.number)
 
 
 class Cells(NamedTuple):
-    """The texts of some cells: the texts, their numbers in the pool, and their objects."""
+    """The texts of some cells, with their numbers in the pool and their objects."""
 
-    array: pa.Array
+    texts: pa.Array
     numbers: Ints
     objects: Ints
 
-    def some(self, at: Ints) -> Cells:
-        return Cells(self.array.take(pa.array(at)), self.numbers[at], self.objects[at])
+    def take(self, at: Ints) -> Cells:
+        """Return the cells at these positions."""
+        return Cells(self.texts.take(pa.array(at)), self.numbers[at], self.objects[at])
 
     def slice(self, start: int, end: int) -> Cells:
-        return Cells(self.array[start:end], self.numbers[start:end], self.objects[start:end])
+        """Return a range of the cells."""
+        return Cells(self.texts[start:end], self.numbers[start:end], self.objects[start:end])
 
 
-class Treated(NamedTuple):
-    """The replacements for texts of these numbers, and the objects with uncertain texts."""
+class Replacements(NamedTuple):
+    """The texts in place of those with these numbers, and the objects with uncertain texts."""
 
     numbers: Ints
     texts: pa.Array
     doubtful: Ints
 
 
-_NONE = Treated(np.empty(0, np.int64), pa.array([], pa.string()), np.empty(0, np.int64))
+_NO_REPLACEMENTS = Replacements(np.empty(0, np.int64), pa.array([], pa.string()), np.empty(0, np.int64))
 
 
-def escaped(cells: Cells, limit: int) -> Treated:
-    """Return the texts as XML holds them; one over the limit of bytes is in doubt."""
-    long = cells.objects[flags(pc.greater(pc.binary_length(cells.array), limit))]
-    hits = suspects(cells.array)
+def escape(cells: Cells, limit: int) -> Replacements:
+    """Return the texts that XML holds otherwise; one over the limit of bytes is in doubt."""
+    too_long = cells.objects[flags(pc.greater(pc.binary_length(cells.texts), limit))]
+    hits = suspects(cells.texts)
     if not len(hits):
-        return _NONE._replace(doubtful=long)
-    some = cells.some(hits)
-    if _CONTROL[_bytes(some.array)].any():
-        treated = _each(some, content)
+        return _NO_REPLACEMENTS._replace(doubtful=too_long)
+    suspect_cells = cells.take(hits)
+    if _CONTROL[_bytes(suspect_cells.texts)].any():
+        escaped = _replace_each(suspect_cells, content)
     else:
-        texts = some.array
+        texts = suspect_cells.texts
         for mark, reference in _MARKUP:
             texts = pc.replace_substring(texts, mark, reference)
-        treated = Treated(some.numbers, texts, np.empty(0, np.int64))
-    return treated._replace(doubtful=np.concatenate([treated.doubtful, long]))
+        escaped = Replacements(suspect_cells.numbers, texts, np.empty(0, np.int64))
+    return escaped._replace(doubtful=np.concatenate([escaped.doubtful, too_long]))
 
 
 class ColumnTexts:
-    """The treatment of the texts of one column that is not plain text."""
+    """The texts of one column that is not plain text."""
 
     def __init__(self, column: Column, tables: Tables, time_syntax: int, spell: Spell) -> None:
         self.treatment = treatment(column)
         self._load = column.load
-        self._sure_int = rf"^{int_form(column)}\z"
+        self._certain_int = rf"^{int_form(column)}\z"
         self._render = renderer(column, tables, time_syntax, spell)
-        self._made: dict[str, tuple[Scalar, str] | None] = {}
+        self._rendered: dict[str, tuple[Scalar, str] | None] = {}
 
-    def treat(self, cells: Cells) -> Treated:
-        """Return the texts of this column as events hold them."""
+    def replace(self, cells: Cells) -> Replacements:
+        """Return the texts that events hold otherwise."""
         if self.treatment is Treatment.PADDED:
-            padded = flags(pc.ends_with(cells.array, " "))
-            some = np.union1d(np.flatnonzero(padded), suspects(cells.array))
-            return _each(cells.some(some), lambda text: content(text.rstrip(" ")))
+            padded = flags(pc.ends_with(cells.texts, " "))
+            at = np.union1d(np.flatnonzero(padded), suspects(cells.texts))
+            return _replace_each(cells.take(at), lambda text: content(text.rstrip(" ")))
         if self.treatment is Treatment.INT:
-            right = flags(pc.match_substring_regex(cells.array, self._sure_int))
-            return _NONE._replace(doubtful=cells.objects[~(right | flags(pc.is_null(cells.array)))])
-        return _each(cells, self._element)
+            certain = flags(pc.match_substring_regex(cells.texts, self._certain_int))
+            return _NO_REPLACEMENTS._replace(
+                doubtful=cells.objects[~(certain | flags(pc.is_null(cells.texts)))]
+            )
+        return _replace_each(cells, self._element)
 
-    def same(self, old: str, new: str) -> bool:
+    def are_equal(self, old_text: str, new_text: str) -> bool:
         """Return whether two texts mean the same."""
         if self.treatment is Treatment.PADDED:
-            return old.rstrip(" ") == new.rstrip(" ")
+            return old_text.rstrip(" ") == new_text.rstrip(" ")
         if self.treatment is not Treatment.ELEMENT:
-            return old == new
-        before, after = self._make(old), self._make(new)
+            return old_text == new_text
+        before, after = self._value_and_element(old_text), self._value_and_element(new_text)
         return before is not None and after is not None and before[0] == after[0]
 
     def _element(self, text: str) -> str | None:
-        made = self._make(text)
-        return None if made is None else made[1]
+        rendered = self._value_and_element(text)
+        return None if rendered is None else rendered[1]
 
-    def _make(self, text: str) -> tuple[Scalar, str] | None:
-        """Return the value of a text, and its element; None for what is none of the column's type."""
-        if text not in self._made:
-            if len(self._made) >= _MOST_KEPT:
-                self._made.clear()
+    def _value_and_element(self, text: str) -> tuple[Scalar, str] | None:
+        """Return the value of a text, and its element; None for a text that is not of the column's type."""
+        if text not in self._rendered:
+            if len(self._rendered) >= _MAX_RENDERED:
+                self._rendered.clear()
             try:
                 value = self._load(text)
-                self._made[text] = value, self._render(value)
+                self._rendered[text] = value, self._render(value)
             except EventlogError:
-                self._made[text] = None
-        return self._made[text]
+                self._rendered[text] = None
+        return self._rendered[text]
 
 
-def _each(cells: Cells, make: Callable[[str], str | None]) -> Treated:
-    """Return the texts one by one; what cannot be made is in doubt."""
+def _replace_each(cells: Cells, make: Callable[[str], str | None]) -> Replacements:
+    """Return the texts made one by one; where that fails, the object is in doubt."""
     texts: list[str] = []
-    at: list[int] = []
-    wrong: list[int] = []
-    for place, text in enumerate(cells.array.to_pylist()):
+    replaced: list[int] = []
+    failed: list[int] = []
+    for place, text in enumerate(cells.texts.to_pylist()):
         if text is None:
             continue
         try:
-            made = make(text)
+            replacement = make(text)
         except EventlogError:
-            made = None
-        if made is None:
-            wrong.append(place)
+            replacement = None
+        if replacement is None:
+            failed.append(place)
         else:
-            at.append(place)
-            texts.append(made)
-    kept, doubted = np.array(at, np.int64), np.array(wrong, np.int64)
-    return Treated(cells.numbers[kept], pa.array(texts, pa.string()), cells.objects[doubted])
+            replaced.append(place)
+            texts.append(replacement)
+    numbers = cells.numbers[np.array(replaced, np.int64)]
+    return Replacements(numbers, pa.array(texts, pa.string()), cells.objects[np.array(failed, np.int64)])
 
 
 def _bytes(texts: pa.Array) -> npt.NDArray[np.uint8]:
@@ -146,14 +189,13 @@ def _bytes(texts: pa.Array) -> npt.NDArray[np.uint8]:
     return np.frombuffer(texts.buffers()[2], np.uint8)[at[0] : at[-1]]
 
 
-def taken(pool: Sequence[pa.Array], wanted: Ints, treated: Sequence[Treated]) -> pa.Array:
-    """Return the texts of these numbers: from a pool of arrays, or their replacements."""
+def take_texts(pool: Sequence[pa.Array], numbers: Ints, replacements: Sequence[Replacements]) -> pa.Array:
+    """Return the texts of these numbers: from a pool of arrays, or what replaces them."""
     count = sum(map(len, pool))
-    replaced = [some for some in treated if len(some.numbers)]
-    if replaced:
-        to = np.arange(count)
-        numbers = np.concatenate([some.numbers for some in replaced])
-        to[numbers] = count + np.arange(len(numbers))
-        wanted = to[wanted]
-    whole = pa.concat_arrays([*pool, *(some.texts for some in replaced)])
-    return whole.take(pa.array(wanted))
+    replacements = [texts for texts in replacements if len(texts.numbers)]
+    if replacements:
+        number_of = np.arange(count)
+        replaced = np.concatenate([texts.numbers for texts in replacements])
+        number_of[replaced] = count + np.arange(len(replaced))
+        numbers = number_of[numbers]
+    return pa.concat_arrays([*pool, *(texts.texts for texts in replacements)]).take(pa.array(numbers))

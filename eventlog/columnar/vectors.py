@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,16 +22,14 @@ _SUSPECT[9] = False
 
 def flags(array: pa.Array) -> Flags:
     """Return booleans as NumPy holds them; null is false."""
-    found: Flags = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
-    return found
+    booleans: Flags = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    return booleans
 
 
 def offsets(array: pa.Array) -> npt.NDArray[np.int32]:
     """Return where each text begins in the array's bytes, and where the last ends."""
-    found: npt.NDArray[np.int32] = np.frombuffer(array.buffers()[1], np.int32)[
-        array.offset : array.offset + len(array) + 1
-    ]
-    return found
+    ends: npt.NDArray[np.int32] = np.frombuffer(array.buffers()[1], np.int32)
+    return ends[array.offset : array.offset + len(array) + 1]
 
 
 def content(array: pa.Array) -> memoryview:
@@ -66,21 +64,21 @@ def numbers(array: pa.Array) -> Ints:
 
 
 def _indices(encoded: pa.DictionaryArray) -> Ints:
-    found: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    indices: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return indices
 
 
 def number(values: Ints) -> tuple[Ints, Ints]:
     """Return each value as the number of its first sight, and the place of each first sight."""
     encoded = pa.array(values).dictionary_encode()
-    found = _indices(encoded)
+    indices = _indices(encoded)
     first = np.empty(len(encoded.dictionary), np.int64)
-    first[found[::-1]] = np.arange(len(values) - 1, -1, -1)
-    return found, first
+    first[indices[::-1]] = np.arange(len(values) - 1, -1, -1)
+    return indices, first
 
 
 def places(numbers: Ints, count: int) -> list[Ints]:
-    """Return the ascending positions of each number from 0 up to `count` among others."""
+    """Return the ascending positions of each of the numbers from 0 up to `count`."""
     if count == 1:
         return [np.arange(len(numbers))]
     ends = np.cumsum(np.bincount(numbers, minlength=count))
@@ -95,13 +93,13 @@ def spread(sizes: Ints) -> tuple[Ints, Ints]:
 
 def begins(*keys: npt.NDArray[Any]) -> Flags:
     """Return whether each element differs from the one before in any of these; the first does."""
-    found = np.ones(len(keys[0]), np.bool_)
-    if len(found):
-        found[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    return found
+    differs = np.ones(len(keys[0]), np.bool_)
+    if len(differs):
+        differs[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return differs
 
 
-def moved(values: Ints, sizes: Ints, order: Ints) -> tuple[Ints, Ints]:
+def reorder_runs(values: Ints, sizes: Ints, order: Ints) -> tuple[Ints, Ints]:
     """Return consecutive runs of these sizes in another order, and their sizes in it."""
     if (order[1:] > order[:-1]).all():
         return values, sizes
@@ -119,7 +117,7 @@ def shares(rows: pa.RecordBatch, share: Ints) -> Iterator[tuple[int, pa.RecordBa
         yield int(share[order[begin]]), sorted_rows.slice(begin, end - begin)
 
 
-def scattered(texts: pa.Array) -> Ints:
+def hash_texts(texts: pa.Array) -> Ints:
     """Return a number for each text, spread evenly."""
     at = offsets(texts).astype(np.int64)
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[at[0] : at[-1]].astype(np.uint64)
@@ -131,7 +129,21 @@ def scattered(texts: pa.Array) -> Ints:
         mixed ^= mixed >> np.uint64(29)
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
         total = np.concatenate([[np.uint64(0)], np.cumsum(mixed)])
-        found = total[at[1:] - at[0]] - total[at[:-1] - at[0]]
-        found = (found ^ (found >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
-    numbers: Ints = (found >> np.uint64(1)).view(np.int64)
-    return numbers
+        sums = total[at[1:] - at[0]] - total[at[:-1] - at[0]]
+        hashes = (sums ^ (sums >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
+    positive: Ints = (hashes >> np.uint64(1)).view(np.int64)
+    return positive
+
+
+def match_keys(keys: pa.Array, kinds: Ints, patterns: Sequence[str | None]) -> Flags:
+    """Return whether each key matches the pattern of its kind, a number; each pattern is used once."""
+    matches = np.zeros(len(keys), np.bool_)
+    if not len(keys):
+        return matches
+    distinct = {pattern: number for number, pattern in enumerate(dict.fromkeys(patterns))}
+    number_of = np.array([distinct[pattern] for pattern in patterns], np.int64)
+    for pattern, at in zip(distinct, places(number_of[kinds], len(distinct)), strict=True):
+        if pattern is not None and len(at):
+            keys_of_kind = keys if len(at) == len(keys) else keys.take(pa.array(at))
+            matches[at] = flags(pc.match_substring_regex(keys_of_kind, pattern))
+    return matches

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.vectors import Flags, flags, scattered, shares
+from eventlog.columnar.vectors import Flags, flags, hash_texts, shares
 from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import gathered
 from eventlog.core.tables import Table
@@ -83,7 +83,7 @@ def _joined(form: pa.Schema, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 def _divide(to: KeyedBatches, batches: Iterable[pa.RecordBatch], memory: int, level: int) -> None:
     """Move the rows to shares on disk; a level looks at other digits of the hash than those above."""
     for rows in _large(batches, memory):
-        for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):
+        for share, some in shares(rows, hash_texts(rows.column("key")) // _SHARES**level % _SHARES):
             to.add(share, some)
 
 

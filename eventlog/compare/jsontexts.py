@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.keys import int_form
+from eventlog.columnar.texts import int_form
 from eventlog.compare.changes import load
 from eventlog.core.change import Side
 from eventlog.core.errors import EventlogError

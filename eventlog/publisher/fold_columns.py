@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
-from eventlog.columnar.current import FEW, nothing
+from eventlog.columnar.current import FEW, no_current_rows
 from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.entry import EVENT_TYPES, read_entry
 from eventlog.core.errors import EventlogError, WrongRow
@@ -150,7 +150,7 @@ class _CurrentColumns:
             return self._read([table], [keys])
         except (DatabaseFailed, OddBytes) as fault:
             self._refused = self._refused or isinstance(fault, DatabaseFailed)
-            return nothing([table], [keys])
+            return no_current_rows([table], [keys])
 
     def _read(self, tables: Sequence[Table], keys: Sequence[pa.Array]) -> CurrentColumns:
         """Return the rows by one statement."""
@@ -252,13 +252,13 @@ def _without_parts(events: Events, rows: Set[int]) -> Events:
     written.
     """
     first = np.isin(events.settled[events.begins], list(rows))
-    places = np.flatnonzero(~(first & (events.of_parts > 1)))
+    places = np.flatnonzero(~(first & (events.part_counts > 1)))
     return events._replace(
         texts=events.texts.take(pa.array(places)),
         objects=events.objects[places],
         places=events.places[places],
         parts=events.parts[places],
-        of_parts=events.of_parts[places],
+        part_counts=events.part_counts[places],
         begins=events.begins[places],
         sizes=events.sizes[places],
     )

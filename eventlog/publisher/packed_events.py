@@ -93,7 +93,7 @@ class PackedEvents:
         run_id, settles = self._run(at - part + 1)
         own_id = run_id if part == 1 else f"{run_id}.{part}"
         name = object_of(self._tables, *self.events.names(int(self.events.objects[at])))
-        parts = int(self.events.of_parts[at])
+        parts = int(self.events.part_counts[at])
         return OutgoingEvent(own_id, run_id, name, settles, text, self.max_changes, part, parts)
 
     def _run(self, at: int) -> tuple[str, tuple[int, ...]]:
@@ -176,7 +176,7 @@ class PackedDraft:
     @cached_property
     def _stretches(self) -> Sequence[tuple[int, int, bool]]:
         """Yield its ranges of events, and whether they are parts of cut changes."""
-        cut = self._packed.events.of_parts[self._first : self._last] > 1
+        cut = self._packed.events.part_counts[self._first : self._last] > 1
         edges = [0, *(np.flatnonzero(cut[1:] != cut[:-1]) + 1).tolist(), self.size]
         return [(self._first + low, self._first + high, bool(cut[low])) for low, high in pairwise(edges)]
 

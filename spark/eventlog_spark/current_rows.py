@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark import TaskContext
 
-from eventlog.columnar.keys import key_form
+from eventlog.columnar.texts import key_form
 from eventlog.core.formats import Source
 from eventlog.core.tables import Table
 from eventlog.files.parquet import PlacedBatch, rows_of

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
-from eventlog.columnar.templates import OPS
+from eventlog.columnar.learn import OPS
 from eventlog.columnar.vectors import Flags, Ints, codes, flags, numbers, spread
 from eventlog.core.tables import Table
 from eventlog.fold import Answer, CurrentRow, Fate, QueryKey

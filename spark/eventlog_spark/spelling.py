@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import functions as f
 
-from eventlog.columnar.keys import named_form
+from eventlog.columnar.texts import named_form
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import child_column, identify
 from eventlog.core.tables import Tables

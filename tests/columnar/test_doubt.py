@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eventlog.columnar import Engine
-from eventlog.columnar.plain import plain_way
+from eventlog.columnar.engine import plain_way
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.fold import Fate, Outcome, Rules

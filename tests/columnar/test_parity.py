@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
-from eventlog.columnar.plain import PlainEvents, plain_way
-from eventlog.columnar.row_fates import FATES
+from eventlog.columnar.engine import PlainEvents, plain_way
+from eventlog.columnar.fold import FATES
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, WrongRow
@@ -200,7 +200,7 @@ def test_a_change_is_cut_by_column() -> None:
     )
     assert found.reasons == {}
     assert found.settled_by(slice(None)).tolist() == [1, 3, 4, 5, 6] * 3 + [2]
-    assert list(zip(found.parts.tolist(), found.of_parts.tolist(), strict=True)) == [
+    assert list(zip(found.parts.tolist(), found.part_counts.tolist(), strict=True)) == [
         (1, 3),
         (2, 3),
         (3, 3),
@@ -218,7 +218,7 @@ def test_a_change_is_cut_by_column() -> None:
 def check_alike(found: Events, expected: PlainEvents, entries: Sequence[Entry]) -> None:
     """Check that both ways have the same result."""
     assert found.texts.to_pylist() == expected.texts
-    assert list(zip(found.parts.tolist(), found.of_parts.tolist(), strict=True)) == [
+    assert list(zip(found.parts.tolist(), found.part_counts.tolist(), strict=True)) == [
         (one.event.part, one.event.parts) for one in expected.with_text
     ]
     rows_of = [found.settled_by(slice(at, at + 1)).tolist() for at in range(len(found.sizes))]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.columnar import CurrentColumns, Engine, one_by_one
-from eventlog.columnar.plain import plain_way
+from eventlog.columnar.engine import plain_way
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.core.tablekey import read

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.keys import named_form
-from eventlog.columnar.objects import matched
-from eventlog.columnar.vectors import Ints, codes, scattered, shares
+from eventlog.columnar.texts import named_form
+from eventlog.columnar.vectors import Ints, codes, hash_texts, match_keys, shares
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
 from eventlog.core.tables import Tables
@@ -124,15 +123,15 @@ def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
         return np.empty(0, np.int64)
     table, names = codes(rows.column("table_name"))
     keys = rows.column("table_key")
-    odd = ~matched(keys, table, ["|".join(_forms(tables, str(name))) or None for name in names])
-    numbers = scattered(pc.utf8_lower(keys))
+    odd = ~match_keys(keys, table, ["|".join(_forms(tables, str(name))) or None for name in names])
+    numbers = hash_texts(pc.utf8_lower(keys))
     places = np.flatnonzero(odd)
     if len(places):
         named = zip(table[places].tolist(), keys.take(pa.array(places)).to_pylist(), strict=True)
         canonical_keys = pa.array(
             [_canonical(tables, str(names[number]), key) for number, key in named], pa.string()
         )
-        numbers[places] = scattered(pc.utf8_lower(canonical_keys))
+        numbers[places] = hash_texts(pc.utf8_lower(canonical_keys))
     return numbers
 
 

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from eventlog import log
 from eventlog.columnar import CurrentColumns, Engine, Rows, one_by_one
+from eventlog.columnar.engine import WrittenEvent
 from eventlog.columnar.packing import documents
-from eventlog.columnar.plain import WrittenEvent
 from eventlog.columnar.vectors import Ints
 from eventlog.core import tablekey
 from eventlog.core.entry import Entry

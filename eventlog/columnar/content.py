@@ -1,0 +1,128 @@
+"""The content of a batch: what each row adds to its event, the texts it brings, and the objects in doubt."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.columnar.batch import Batch
+from eventlog.columnar.current import Answers, ReadBack, read_current_rows, replace_cells
+from eventlog.columnar.learn import Fact, Part, Templates, doubtful_names
+from eventlog.columnar.texts import Cells, Replacements, escape
+from eventlog.columnar.vectors import Flags, Ints, flags, number, places
+from eventlog.xds.skeleton import Treatment
+
+_MAX_BYTES = 256 << 20  # of texts that are put together at once; markup makes them six times as long at most
+
+
+class Pool(NamedTuple):
+    """The texts that a batch brings, and where those of each kind begin among them."""
+
+    arrays: list[pa.Array]
+    first_old: int
+    first_new: int
+    first_cells: list[int]  # of each group of tables that were read together
+
+
+class Content(NamedTuple):
+    """The content of a batch."""
+
+    codes: Ints  # of each row: an index of `parts`
+    parts: list[Part]
+    answers: Answers
+    pool: Pool
+    replacements: list[Replacements]
+    doubtful: Flags  # of each object
+
+    @property
+    def columns(self) -> Ints:
+        """Return the column of each row as a number, the same however rows spell it."""
+        numbers: dict[str, int] = {}
+        by_part = [numbers.setdefault(part.column, len(numbers)) for part in self.parts]
+        return np.array(by_part, np.int64)[self.codes]
+
+    @property
+    def unread(self) -> Flags:
+        """Return whether each row is of a column that a query-back of its row does not read."""
+        return np.array([part.unread for part in self.parts])[self.codes]
+
+
+def read_content(batch: Batch, templates: Templates, read_back: ReadBack) -> Content:
+    """Return the content of the rows, current rows included."""
+    doubtful = doubtful_names(batch, templates)
+    answers = read_current_rows(batch, templates, doubtful, read_back)
+    pool = _pool(batch, answers)
+    updates, has_values = batch.kinds == 2, batch.kinds <= 3
+    rows = np.arange(len(batch.ids))
+    old_cells = Cells(batch.old_values, rows + pool.first_old, batch.objects)
+    new_cells = Cells(batch.new_values, rows + pool.first_new, batch.objects)
+    replacements = [
+        *_replace(batch, templates, old_cells, updates),
+        *_replace(batch, templates, new_cells, has_values),
+        *replace_cells(batch, templates, answers, pool.first_cells),
+    ]
+    codes, parts = _parts(batch, templates, updates, has_values)
+    doubtful |= answers.doubtful
+    doubtful[batch.objects[np.array([part.doubtful for part in parts])[codes]]] = True
+    for texts in replacements:
+        doubtful[texts.doubtful] = True
+    if sum(texts.nbytes for texts in pool.arrays) > _MAX_BYTES:
+        doubtful[:] = True  # in one piece it may be more than Arrow's texts can hold
+    return Content(codes, parts, answers, pool, replacements, doubtful)
+
+
+def _pool(batch: Batch, answers: Answers) -> Pool:
+    """Return the keys, the two sides of rows and the cells of current rows."""
+    arrays = [batch.keys, batch.old_values, batch.new_values]
+    first_old = len(batch.keys)
+    count = first_old + 2 * len(batch.ids)
+    first_cells = []
+    for group in answers.groups:
+        first_cells.append(count)
+        arrays += group.columns
+        count += len(group.owners) * len(group.columns)
+    return Pool(arrays, first_old, first_old + len(batch.ids), first_cells)
+
+
+def _parts(batch: Batch, templates: Templates, updates: Flags, has_values: Flags) -> tuple[Ints, list[Part]]:
+    """Return the parts of rows, and which of them each row adds."""
+    has_old, has_new = (flags(pc.is_valid(side)) for side in (batch.old_values, batch.new_values))
+    is_same = flags(pc.equal(batch.old_values, batch.new_values)) & updates
+    is_same |= _equal_values(batch, templates, has_old & has_new & updates & ~is_same)
+    facts = (batch.kinds << 3) | ((has_old & updates) << 2) | ((has_new & has_values) << 1) | is_same
+    codes, first = number(batch.pairs << 7 | facts)
+    parts = [
+        templates.part(batch.named[pair], Fact(fact >> 3, bool(fact & 4), bool(fact & 2), bool(fact & 1)))
+        for pair, fact in zip(batch.pairs[first].tolist(), facts[first].tolist(), strict=True)
+    ]
+    return codes, parts
+
+
+def _replace(batch: Batch, templates: Templates, cells: Cells, in_event: Flags) -> list[Replacements]:
+    """Return the texts of one side that events hold otherwise; those outside events are not looked at."""
+    texts = cells if in_event.all() else cells.take(np.flatnonzero(in_event))
+    replacements = [escape(texts, templates.limit)]
+    columns = [templates.column(*named) for named in batch.named]
+    if any(columns):
+        for column, at in zip(columns, places(batch.pairs, len(columns)), strict=True):
+            if column is not None:
+                replacements.append(column.replace(cells.take(at[in_event[at]])))
+    return replacements
+
+
+def _equal_values(batch: Batch, templates: Templates, differ: Flags) -> Flags:
+    """Return the rows whose sides differ as texts, and mean the same."""
+    are_equal = np.zeros(len(differ), np.bool_)
+    columns = [templates.column(*named) for named in batch.named]
+    if not any(columns):
+        return are_equal
+    for column, rows in zip(columns, places(batch.pairs, len(columns)), strict=True):
+        if column is None or column.treatment is Treatment.INT:
+            continue
+        at = rows[differ[rows]]
+        sides = (side.take(pa.array(at)).to_pylist() for side in (batch.old_values, batch.new_values))
+        are_equal[at] = list(map(column.are_equal, *sides))
+    return are_equal

@@ -13,9 +13,8 @@ from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidValue, MalformedKey
 from eventlog.core.formats import Object, Row
 from eventlog.files import csv, jsonlines
-from eventlog.original import export
-from eventlog.original.translate import translate
-from eventlog.original.write import write
+from eventlog.netiq import export
+from eventlog.netiq.translate import as_toml, translate
 from eventlog.sql.dialects import DIALECTS
 from eventlog.xds import answers, split
 
@@ -104,7 +103,7 @@ def check_query_back_key(data: bytes) -> None:
 def check_import_config(data: bytes) -> None:
     """Check that the output for an export is TOML."""
     with suppress(EventlogError):
-        tomllib.loads(write("driver.xml", translate(export.read("driver.xml", data))))
+        tomllib.loads(as_toml("driver.xml", translate(export.read("driver.xml", data))))
 
 
 CHECKS: dict[str, Callable[[bytes], None]] = {

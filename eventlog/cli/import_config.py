@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from eventlog.cli.terminal import print_line, put
-from eventlog.original import export, translate, write
+from eventlog.netiq import export, translate
 
 
 @click.command(short_help="Translate the original driver's exported configuration")
@@ -27,7 +27,7 @@ def import_config(file: Path, output: Path) -> None:
     with file.open("rb") as opened:
         data = opened.read(export.LARGEST + 1)
     translation = translate.translate(export.read(file.name, data))
-    text = write.write(file.name, translation)
+    text = translate.as_toml(file.name, translation)
     if str(output) == "-":
         put(text)
     else:

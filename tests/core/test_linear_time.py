@@ -22,7 +22,7 @@ from eventlog.gbase.declared_types import read_declared
 from eventlog.gbase.hex_dump import read_dump
 from eventlog.gbase.schema import read_schema
 from eventlog.linter import types as linter
-from eventlog.original import export, jdbc, lookup, secrets
+from eventlog.netiq import export, jdbc, parameters
 from eventlog.qlik import mask, sequence, sqltypes
 from eventlog.qlik.headertimes import read_header_time
 from eventlog.sql.dialects import DIALECTS
@@ -188,9 +188,9 @@ TEXTS: dict[str, Read] = {
     "header time since 1970": lambda text: read_header_time(text, "epoch-millis"),
     "record_id": entry.read_record_id,
     "event_time": entry.read_event_time,
-    "display name": lambda text: lookup.find("", text),
-    "tag": lookup.find,
-    "secret": secrets.looks_secret,
+    "display name": lambda text: parameters.find("", text),
+    "tag": parameters.find,
+    "secret": export.looks_secret,
     "JDBC URL": lambda text: jdbc.read_jdbc(text, "me"),
     "column": meta_identifiers.read_name,
     "page": redaction.visible,

@@ -17,8 +17,7 @@ import click
 
 from eventlog.cli import COMMANDS, cli
 from eventlog.cli.options import help_with_all_settings
-from eventlog.original.parameters import PARAMETERS, Parameter
-from eventlog.original.unneeded import UNNEEDED, Unneeded
+from eventlog.netiq.parameters import PARAMETERS, UNNEEDED, Parameter, Unneeded
 from eventlog.xds.documents import indent
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +30,7 @@ ROOMS = {
     "publisher": "Publisher",
     "sql": "Log and database",
     "operate": "Care of a log",
-    "original": "Settings of the original",
+    "netiq": "Settings of the original",
     "sinks": "Sinks",
     "web": "Status page and receiver",
     "xds": "Documents",

@@ -16,8 +16,8 @@ import yaml  # type: ignore[import-untyped]
 from eventlog.cli import COMMANDS, cli
 from eventlog.cli.log_options import ALL
 from eventlog.core.settings import declared
-from eventlog.original import export, translate, write
-from eventlog.original.parameters import PARAMETERS
+from eventlog.netiq import export, translate
+from eventlog.netiq.parameters import PARAMETERS
 from eventlog.publisher.config import read_config
 from eventlog.publisher.metrics import METRICS
 from tests.people.generated import GENERATED, ROOT, SOURCES, context_of, filled_in
@@ -120,6 +120,6 @@ def test_every_command_can_be_loaded() -> None:
 def test_imported_settings_can_be_used(tmp_path: Path) -> None:
     data = (EXAMPLES / "driver.xml").read_bytes()
     found = translate.translate(export.read("driver.xml", data))
-    (tmp_path / "eventlog.toml").write_text(write.write("driver.xml", found))
+    (tmp_path / "eventlog.toml").write_text(translate.as_toml("driver.xml", found))
     config = read_config((settings for _, settings in ALL), {}, {}, tmp_path / "eventlog.toml")
     assert config.values["polling_interval"] == 30

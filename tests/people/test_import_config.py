@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from eventlog.cli import cli
 from eventlog.cli.log_options import ALL
-from eventlog.original import export, translate, write
-from eventlog.original.jdbc import JdbcAddress, read_jdbc
-from eventlog.original.lookup import find
-from eventlog.original.parameters import PARAMETERS
-from eventlog.original.unneeded import UNNEEDED
+from eventlog.netiq import export, translate
+from eventlog.netiq.jdbc import JdbcAddress, read_jdbc
+from eventlog.netiq.parameters import PARAMETERS, UNNEEDED, find
 from eventlog.publisher.config import Config, read_config
 
 pytestmark = pytest.mark.quick
@@ -347,7 +345,7 @@ def test_what_is_no_export_is_said_so(text: str, reason: str) -> None:
 def config_of(found: translate.Translation, folder: Path) -> Config:
     """Return the settings as `eventlog run` reads them."""
     file = folder / "eventlog.toml"
-    file.write_text(write.write("driver.xml", found), "utf-8")
+    file.write_text(translate.as_toml("driver.xml", found), "utf-8")
     return read_config((settings for _, settings in ALL), {}, {}, file)
 
 
@@ -365,7 +363,7 @@ def test_whatever_stands_there_becomes_settings_that_can_be_used(
 ) -> None:
     reported = tuple(export.StatedParameter(tag, value, value) for tag, value in pairs)
     found = translate.translate(export.Export(reported))
-    written = tomllib.loads(write.write("a\nb = 1", found))
+    written = tomllib.loads(translate.as_toml("a\nb = 1", found))
     assert written == found.settings
     config = config_of(found, tmp_path_factory.getbasetemp())
     assert {name.replace("-", "_") for name in written} == config.values.keys()

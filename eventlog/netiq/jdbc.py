@@ -19,24 +19,24 @@ def read_jdbc(server: str, user: str) -> JdbcAddress | None:
     """Return the SQLAlchemy URL of a JDBC URL; None for a database that eventlog does not publish from."""
     for pattern, form in _FORMS:
         if match := pattern.fullmatch(server.strip()):
-            found = match.groupdict()
-            who = user or found.get("user") or ""
-            port = f":{found['port']}" if found.get("port") else ""
+            fields = match.groupdict()
+            who = user or fields.get("user") or ""
+            port = f":{fields['port']}" if fields.get("port") else ""
             url = form.format(
                 who=f"{quote(who, safe='')}@" if who else "",
-                host=found.get("host") or "localhost",
+                host=fields.get("host") or "localhost",
                 port=port,
-                name=quote(found["name"], safe=""),
+                name=quote(fields["name"], safe=""),
             )
-            return JdbcAddress(url, tuple(_left_out(found)))
+            return JdbcAddress(url, tuple(_left_out(fields)))
     return None
 
 
-def _left_out(found: dict[str, str | None]) -> Iterator[str]:
+def _left_out(fields: dict[str, str | None]) -> Iterator[str]:
     """Return the names of the properties, and a note if a password was among them."""
-    if found.get("word"):
+    if fields.get("word"):
         yield "password"
-    for part in re.split("[?&;]", found.get("rest") or ""):
+    for part in re.split("[?&;]", fields.get("properties") or ""):
         if name := part.partition("=")[0]:
             yield name
 
@@ -45,24 +45,27 @@ _HOST = r"(?P<host>[\w.-]+|\[[\da-fA-F:]+\])(?::(?P<port>\d{1,5}))?"
 _WHO = r"(?:(?P<user>[^/:@\s]*)[/:](?P<word>[^@\s]*)@)?"
 _ORACLE_WHO = r"(?:(?P<user>[^/@\s]+)/(?P<word>[^@\s]*))?"
 _NAME = r"(?P<name>[\w.$#-]+)"
-_REST = r"(?P<rest>[?;].*)?"
+_PROPERTIES = r"(?P<properties>[?;].*)?"
 _FORMS = tuple(
     (re.compile(pattern, re.ASCII), form)
     for pattern, form in (
         (
-            rf"jdbc:oracle:(?:thin|oci8?):{_ORACLE_WHO}@(?:tcps?:)?//{_HOST}/{_NAME}{_REST}",
+            rf"jdbc:oracle:(?:thin|oci8?):{_ORACLE_WHO}@(?:tcps?:)?//{_HOST}/{_NAME}{_PROPERTIES}",
             "oracle+oracledb://{who}{host}{port}/?service_name={name}",
         ),
         (
-            rf"jdbc:oracle:(?:thin|oci8?):{_ORACLE_WHO}@{_HOST}/{_NAME}{_REST}",
+            rf"jdbc:oracle:(?:thin|oci8?):{_ORACLE_WHO}@{_HOST}/{_NAME}{_PROPERTIES}",
             "oracle+oracledb://{who}{host}{port}/?service_name={name}",
         ),
         (
-            rf"jdbc:oracle:(?:thin|oci8?):{_ORACLE_WHO}@{_HOST}:{_NAME}{_REST}",
+            rf"jdbc:oracle:(?:thin|oci8?):{_ORACLE_WHO}@{_HOST}:{_NAME}{_PROPERTIES}",
             "oracle+oracledb://{who}{host}{port}/{name}",
         ),
-        (rf"jdbc:postgresql:(?://{_HOST}/)?{_NAME}{_REST}", "postgresql+psycopg://{who}{host}{port}/{name}"),
-        (rf"jdbc:mariadb://{_WHO}{_HOST}/{_NAME}{_REST}", "mariadb+pymysql://{who}{host}{port}/{name}"),
-        (rf"jdbc:mysql://{_WHO}{_HOST}/{_NAME}{_REST}", "mysql+pymysql://{who}{host}{port}/{name}"),
+        (
+            rf"jdbc:postgresql:(?://{_HOST}/)?{_NAME}{_PROPERTIES}",
+            "postgresql+psycopg://{who}{host}{port}/{name}",
+        ),
+        (rf"jdbc:mariadb://{_WHO}{_HOST}/{_NAME}{_PROPERTIES}", "mariadb+pymysql://{who}{host}{port}/{name}"),
+        (rf"jdbc:mysql://{_WHO}{_HOST}/{_NAME}{_PROPERTIES}", "mysql+pymysql://{who}{host}{port}/{name}"),
     )
 )

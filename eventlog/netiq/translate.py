@@ -8,12 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from eventlog.core.errors import EventlogError
-from eventlog.original.export import Export, StatedParameter
-from eventlog.original.jdbc import JdbcAddress, read_jdbc
-from eventlog.original.lookup import find
-from eventlog.original.parameters import PARAMETERS, Parameter, Setting
-from eventlog.original.secrets import looks_secret
-from eventlog.original.unneeded import Unneeded
+from eventlog.netiq.export import Export, StatedParameter, looks_secret
+from eventlog.netiq.jdbc import JdbcAddress, read_jdbc
+from eventlog.netiq.parameters import PARAMETERS, Parameter, Setting, Unneeded, find
 from eventlog.publisher.config import statements
 from eventlog.publisher.settings import naming_log
 from eventlog.sql.dialects import DIALECTS, check_log_name
@@ -56,8 +53,8 @@ class Translation(NamedTuple):
 def translate(export: Export) -> Translation:
     """Return the counterpart of each parameter, or the reason why it has none."""
     draft = _Draft()
-    for said in export.parameters:
-        draft.take(said)
+    for parameter in export.parameters:
+        draft.add(parameter)
     for rule in _RULES:
         rule(draft)
     address = read_jdbc(export.server, export.user)
@@ -78,19 +75,21 @@ class _Draft:
         self.without: list[LeftOut] = []
         self.doubtful: set[str] = set()  # tags of what is there, and could not be read
 
-    def take(self, said: StatedParameter) -> None:
+    def add(self, parameter: StatedParameter) -> None:
         """One parameter: a line, a reason, or nothing where it has no value."""
-        known = None if _is_foreign(said) else find(said.tag, said.display)
+        counterpart = None if _is_foreign(parameter) else find(parameter.tag, parameter.display)
         try:
-            reason = self._reason(said, known)
-            if reason is None and isinstance(known, Parameter) and said.value:
-                value = known.read(said.value)
+            reason = self._reason(parameter, counterpart)
+            if reason is None and isinstance(counterpart, Parameter) and parameter.value:
+                value = counterpart.read(parameter.value)
                 if value is not None:
-                    self.lines[known.tag] = SettingLine(known.ours or known.tag, value, _note(known))
+                    self.lines[counterpart.tag] = SettingLine(
+                        counterpart.ours or counterpart.tag, value, _note(counterpart)
+                    )
         except EventlogError as fault:
             reason = str(fault)
         if reason is not None:
-            self._refuse(said, known, reason)
+            self._refuse(parameter, counterpart, reason)
 
     def leave_out(self, tag: str, reason: str) -> None:
         """Take a line back, if it is there."""
@@ -106,42 +105,50 @@ class _Draft:
     def assumed(self) -> Iterator[SettingLine]:
         """Return the original's defaults for missing parameters."""
         names = {line.name for line in self.lines.values()}
-        for known in PARAMETERS:
-            if known.default != "none" and not known.ours and known.tag not in names | self.doubtful:
-                value = known.read(known.default)
+        for counterpart in PARAMETERS:
+            if (
+                counterpart.default != "none"
+                and not counterpart.ours
+                and counterpart.tag not in names | self.doubtful
+            ):
+                value = counterpart.read(counterpart.default)
                 assert value is not None
-                yield SettingLine(known.tag, value)
+                yield SettingLine(counterpart.tag, value)
 
-    def _reason(self, said: StatedParameter, known: Parameter | Unneeded | None) -> str | None:
-        if _is_secret(said):
+    def _reason(self, parameter: StatedParameter, counterpart: Parameter | Unneeded | None) -> str | None:
+        if _is_secret(parameter):
             return "it may hold a secret, which is not carried over; set it in the environment"
-        if known is None:
-            return "of the Subscriber channel, which is not ours" if _is_foreign(said) else "no counterpart"
-        if said.unless:
-            return f"not in force: its group is not set to {quoted(said.unless)}"
-        if isinstance(known, Unneeded):
-            return known.reason
-        if known.tag in self.lines:
+        if counterpart is None:
+            return (
+                "of the Subscriber channel, which is not ours" if _is_foreign(parameter) else "no counterpart"
+            )
+        if parameter.unless:
+            return f"not in force: its group is not set to {quoted(parameter.unless)}"
+        if isinstance(counterpart, Unneeded):
+            return counterpart.reason
+        if counterpart.tag in self.lines:
             return "given more than once; the first holds"
-        if re.search(r"~[\w.-]+~", said.value):
+        if re.search(r"~[\w.-]+~", parameter.value):
             return "it refers to a global configuration value that is not in the file: fill it in"
         return None
 
-    def _refuse(self, said: StatedParameter, known: Parameter | Unneeded | None, reason: str) -> None:
-        shown = isinstance(known, Parameter) or (known is not None and known.shown)
-        value = said.value if shown and not _is_secret(said) else None
-        self.without.append(LeftOut(said.tag or said.display, reason, value))
-        if isinstance(known, Parameter) and not said.unless:
-            self.doubtful |= {known.tag} - self.lines.keys()
+    def _refuse(
+        self, parameter: StatedParameter, counterpart: Parameter | Unneeded | None, reason: str
+    ) -> None:
+        shown = isinstance(counterpart, Parameter) or (counterpart is not None and counterpart.shown)
+        value = parameter.value if shown and not _is_secret(parameter) else None
+        self.without.append(LeftOut(parameter.tag or parameter.display, reason, value))
+        if isinstance(counterpart, Parameter) and not parameter.unless:
+            self.doubtful |= {counterpart.tag} - self.lines.keys()
 
 
-def _is_foreign(said: StatedParameter) -> bool:
+def _is_foreign(parameter: StatedParameter) -> bool:
     """Return whether a parameter belongs to the Subscriber channel, which has some of the same names."""
-    return said.channel == "subscriber" or "subscriber" in said.display.lower()
+    return parameter.channel == "subscriber" or "subscriber" in parameter.display.lower()
 
 
-def _is_secret(said: StatedParameter) -> bool:
-    return said.secret or looks_secret(said.value)
+def _is_secret(parameter: StatedParameter) -> bool:
+    return parameter.secret or looks_secret(parameter.value)
 
 
 def _scope(draft: _Draft) -> None:
@@ -196,8 +203,12 @@ def _children(draft: _Draft) -> None:
 def _statements(draft: _Draft) -> None:
     """Add a warning if a statement after a cycle names the log."""
     text, log = draft.value("post-poll-stmt"), str(draft.value("log-table") or "eventlog")
-    found = statements(None if text is None else str(text))
-    named = {one for dialect in DIALECTS.values() for one in naming_log(found, log_named(dialect, log))}
+    post_poll_statements = statements(None if text is None else str(text))
+    named = {
+        statement
+        for dialect in DIALECTS.values()
+        for statement in naming_log(post_poll_statements, log_named(dialect, log))
+    }
     if named:
         note = "it names the log, and may delete rows that are not published yet"
         draft.lines["post-poll-stmt"] = draft.lines["post-poll-stmt"]._replace(note=note)
@@ -283,8 +294,8 @@ _RULES: tuple[Callable[[_Draft], None], ...] = (
 )
 
 
-def _note(known: Parameter) -> str:
-    return f"{known.display[0]}{f'; {known.note}' if known.note else ''}"
+def _note(parameter: Parameter) -> str:
+    return f"{parameter.display[0]}{f'; {parameter.note}' if parameter.note else ''}"
 
 
 _NO_LOG = "no database that eventlog publishes from; set url or EVENTLOG_URL"
@@ -305,6 +316,37 @@ def _of_address(server: str, address: JdbcAddress | None, nowhere: str) -> Itera
         yield LeftOut(
             name, reason if not looks_secret(name) else "a secret; set EVENTLOG_URL in the environment"
         )
+
+
+def as_toml(source: str, translation: Translation) -> str:
+    """Return the text of eventlog.toml; parameters that were not translated are comments at its end."""
+    return "\n".join([*_toml_lines(source, translation), ""])
+
+
+def _toml_lines(source: str, translation: Translation) -> Iterator[str]:
+    yield f"# The parameters of {plain(source)}, carried over by `eventlog import-config`."
+    yield ""
+    if translation.url:
+        yield "# The password belongs into the environment: EVENTLOG_URL is the same with user:password@."
+        yield f"url = {quoted(translation.url)}"
+        yield ""
+    for name, value, note in translation.lines:
+        yield f"# {plain(note)}"
+        yield f"{name} = {_toml_value(value)}"
+    if translation.assumed:
+        yield ""
+        yield "# These are not in the export; they are the original's defaults."
+        yield from (f"{name} = {_toml_value(value)}" for name, value, _ in translation.assumed)
+    if translation.without:
+        yield ""
+        yield "# Not carried over:"
+        yield from (f"#   {without}" for without in translation.without)
+
+
+def _toml_value(value: Setting) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else quoted(value)
 
 
 def quoted(text: str) -> str:

@@ -5,6 +5,7 @@ The file is hostile input: no document type, no entity, no network, bounded size
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,12 +13,15 @@ from lxml import etree
 
 from eventlog.core.errors import EventlogError, InvalidDocument
 from eventlog.core.xmlparser import parse
-from eventlog.original.secrets import looks_secret
 
 LARGEST = 64 << 20  # bytes; an export holds every policy of the driver too
 
 _OPTIONS = ("driver-options", "subscriber-options", "publisher-options")
 _SERVERS = ("server", "auth-server", "shim-auth-server", "DirXML-ShimAuthServer")
+_SECRET_WORDS = re.compile(
+    r"pass(?:word|wd|phrase)|pwd|secret|token|credential|bearer|identified\s+by|(?:api|private)[-_. ]?key",
+    re.IGNORECASE,
+)
 _USERS = ("user", "auth-id", "shim-auth-id", "DirXML-ShimAuthID")
 
 
@@ -45,12 +49,12 @@ class Export(NamedTuple):
 def read(name: str, data: bytes) -> Export:
     """Return everything that the file contains about parameters, in its order."""
     root = _parse(name, data)
-    said = tuple(_parameters(root))
+    parameters = tuple(_parameters(root))
     server, user = _first(root, _SERVERS), _first(root, _USERS)
-    if not said and not server:
+    if not parameters and not server:
         raise NotAnExport(name, "it holds no definition and no driver, publisher or subscriber options")
-    named = {parameter.tag: parameter for parameter in said if parameter.tag}
-    return Export(tuple(_resolve(parameter, named) for parameter in said), server, user)
+    named = {parameter.tag: parameter for parameter in parameters if parameter.tag}
+    return Export(tuple(_resolve(parameter, named) for parameter in parameters), server, user)
 
 
 def _parse(name: str, data: bytes) -> etree._Element:
@@ -121,17 +125,22 @@ def _is_secret(element: etree._Element) -> bool:
     return element.get("is-sensitive", "").lower() in ("1", "yes", "true") or any(map(looks_secret, texts))
 
 
-def _resolve(said: StatedParameter, all_said: dict[str, StatedParameter]) -> StatedParameter:
+def _resolve(parameter: StatedParameter, parameters: dict[str, StatedParameter]) -> StatedParameter:
     """Return a value that is the name of another: ~name~ of a global configuration value."""
-    named = all_said.get(said.value[1:-1])
-    if named is None or said.value != f"~{named.tag}~" or named.value.startswith("~"):
-        return said
-    return said._replace(value=named.value, secret=said.secret or named.secret)
+    named = parameters.get(parameter.value[1:-1])
+    if named is None or parameter.value != f"~{named.tag}~" or named.value.startswith("~"):
+        return parameter
+    return parameter._replace(value=named.value, secret=parameter.secret or named.secret)
 
 
 def _first(root: etree._Element, names: tuple[str, ...]) -> str:
-    return next((_text(found) for found in root.iter(*names) if _text(found)), "")
+    return next((_text(element) for element in root.iter(*names) if _text(element)), "")
 
 
 def _text(element: etree._Element | None) -> str:
     return "" if element is None else "".join(map(str, element.itertext())).strip()
+
+
+def looks_secret(text: str) -> bool:
+    """Return whether a name or a value looks like a password or a token."""
+    return _SECRET_WORDS.search(text) is not None

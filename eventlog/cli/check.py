@@ -16,7 +16,7 @@ from eventlog.cli.terminal import Shade, print_line, print_sentence, show
 from eventlog.core import tablesfile
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
-from eventlog.operate.comparing import compared
+from eventlog.operate.comparing import comparing_findings
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.open_log import opened, place_of, read_tables
 from eventlog.publisher.published import among
@@ -90,7 +90,7 @@ def check(
         ]
     with opened(settings) as store:
         findings += _failed(store)
-        findings += compared(store, settings, read_tables(store.engine, store.log, settings))
+        findings += comparing_findings(store, settings, read_tables(store.engine, store.log, settings))
     for statement in naming_log(post_poll_statements, log):
         print_sentence(why_warned(statement))
     faults = [finding for finding in findings if finding.fault]

@@ -18,7 +18,7 @@ from eventlog.core.errors import Misuse
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.files.writing import opened
-from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_beside
+from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_of
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.waits import Waits
@@ -58,7 +58,7 @@ def deliver(
     with tempfile.TemporaryDirectory() as folder:
         source = _rereadable(file, Path(folder))
         sink = open_sink(config.build(SessionSettings).sink, config.values)
-        answers = AnswerMemory(memory) if memory else memory_beside(Path(source))
+        answers = AnswerMemory(memory) if memory else memory_of(Path(source))
         delivery = FileDelivery(
             sink,
             answers,

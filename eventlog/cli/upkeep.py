@@ -127,13 +127,13 @@ def skip(
     """Give rows with N, E or F, with all rows of their events, the letter W without publishing them."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         done = run_skip(store, ids, reason)
-    wanted_count = len({*ids, *done.others})
+    wanted_count = len({*ids, *done.further_rows})
     if done.rows < wanted_count:
         print_sentence(f"{done.rows} of {wanted_count} rows are skipped")
     else:
         print_sentence(f"{quantity(wanted_count, 'row is', 'rows are')} skipped")
-    if done.others:
-        print_sentence(f"of the same events: {', '.join(map(str, done.others))}")
+    if done.further_rows:
+        print_sentence(f"of the same events: {', '.join(map(str, done.further_rows))}")
     if done.rows < wanted_count:
         sys.exit(1)
 

@@ -39,13 +39,13 @@ class BacklogFailed(EventlogError):
     """Spark did not fold the backlog; its output: {0}"""
 
 
-def show_backlog(teller: Narrator, folder: Path, rows: int = ROWS) -> None:
+def show_backlog(narrator: Narrator, folder: Path, rows: int = ROWS) -> None:
     """Let Spark fold a backlog, and show its output; without Spark, show how to get it."""
     if not _has_spark():
         click.echo()
         output.paragraph(HOW)
         return
-    teller.section("A backlog on Spark", f"{rows:,} unpublished rows, folded on all processors at once.")
+    narrator.section("A backlog on Spark", f"{rows:,} unpublished rows, folded on all processors at once.")
     _make_up(folder, rows)
     output.code(" ".join(("eventlog", *COMMAND)))
     command = [sys.executable, "-m", "eventlog", *COMMAND]
@@ -72,14 +72,14 @@ def _make_up(folder: Path, rows: int) -> None:
     (folder / "tables.toml").write_text(TABLES, encoding="utf-8")
 
 
-def _log(chance: random.Random, rows: int) -> Iterator[tuple[object, ...]]:
+def _log(generator: random.Random, rows: int) -> Iterator[tuple[object, ...]]:
     """Write a log in which fields change, rows are read back, and some are deleted."""
     for number in range(1, rows + 1):
-        who = chance.randrange(1, PEOPLE + 1)
-        kind = chance.choice((1, 2, 2, 3, 4, 5, 6, 6, 8))
-        field = chance.choice(("fname", "lname")) if kind in (1, 2, 3, 8) else None
-        old, new = (f"O{number}", f"N{number}") if kind in (1, 2, 3) else (None, None)
-        yield number, kind, "usr", f"idu={who}", field, old, new
+        person = generator.randrange(1, PEOPLE + 1)
+        kind = generator.choice((1, 2, 2, 3, 4, 5, 6, 6, 8))
+        field = generator.choice(("fname", "lname")) if kind in (1, 2, 3, 8) else None
+        old_value, new_value = (f"O{number}", f"N{number}") if kind in (1, 2, 3) else (None, None)
+        yield number, kind, "usr", f"idu={person}", field, old_value, new_value
 
 
 def _write(path: Path, rows: tuple[tuple[object, ...], ...]) -> None:

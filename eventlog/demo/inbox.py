@@ -33,10 +33,10 @@ class Inbox:
     def events(self, after: int) -> Iterator[str]:
         """Return the events of the documents after that one."""
         for number in range(after + 1, self.total + 1):
-            kept = self._archive.document(number)
-            for found in split([kept.body]) if kept else ():
-                if not isinstance(found, Broken):
-                    yield etree.tostring(found.element, encoding="unicode", with_tail=False)
+            document = self._archive.document(number)
+            for part in split([document.body]) if document else ():
+                if not isinstance(part, Broken):
+                    yield etree.tostring(part.element, encoding="unicode", with_tail=False)
 
     def arrivals(self, after: int) -> tuple[int, int]:
         """Return how many events came in later documents, and how many different ones."""
@@ -58,14 +58,14 @@ class Inbox:
 def inbox(folder: Path) -> Iterator[Inbox]:
     """An inbox whose page is open while the block runs."""
     archive = Archive(folder / "received.sqlite")
-    made = Inbox(archive)
-    thread = threading.Thread(target=made.server.serve_forever, args=(0.1,), daemon=True)
+    receiver = Inbox(archive)
+    thread = threading.Thread(target=receiver.server.serve_forever, args=(0.1,), daemon=True)
     thread.start()
     try:
-        yield made
+        yield receiver
     finally:
-        made.server.shutdown()
-        made.server.server_close()
+        receiver.server.shutdown()
+        receiver.server.server_close()
         archive.close()
 
 

@@ -65,13 +65,13 @@ def note(text: str) -> None:
         click.secho(f"  {line}", dim=True)
 
 
-def rows(headings: Sequence[str], found: Iterable[Sequence[object]]) -> None:
+def rows(headings: Sequence[str], records: Iterable[Sequence[object]]) -> None:
     """Write the rows of the log in columns that the terminal has room for; the second is their status."""
-    values = [["" if value is None else visible(str(value)) for value in row] for row in found]
+    values = [["" if value is None else visible(str(value)) for value in row] for row in records]
     parts = [heading.rpartition("_") for heading in headings]
     heads = [[first + line for first, line, _ in parts], [last for *_, last in parts]]
-    for most in range(_LONGEST, _SHORTEST, -1):
-        cells = [[_cut(value, most) for value in row] for row in values]
+    for longest in range(_LONGEST, _SHORTEST, -1):
+        cells = [[_cut(value, longest) for value in row] for row in values]
         widths = [max(map(len, column)) for column in zip(*heads, *cells, strict=True)]
         if sum(widths) + 2 * len(widths) <= _columns():
             break
@@ -92,8 +92,8 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _columns() -> int:

@@ -34,8 +34,8 @@ _REASON = f"select reason from {LOG}_failed"  # noqa: S608
 class Play:
     """The story of the demo, shown while it happens."""
 
-    def __init__(self, teller: Narrator, engine: Engine, inbox: Inbox, publishing: Publishing) -> None:
-        self._teller = teller
+    def __init__(self, narrator: Narrator, engine: Engine, inbox: Inbox, publishing: Publishing) -> None:
+        self._narrator = narrator
         self._engine = engine
         self._inbox = inbox
         self._publishing = publishing
@@ -45,7 +45,7 @@ class Play:
 
     def open(self) -> None:
         """Show what is there at the beginning."""
-        self._teller.section(
+        self._narrator.section(
             "A database, an event log, a publisher, a receiver",
             "A PostgreSQL in a folder of its own, which goes away at the end. hr, an application's user, "
             "changes people and has no right on the log: triggers write it.",
@@ -59,7 +59,7 @@ class Play:
     def steps(self) -> None:
         """The event types, one after the other."""
         for step in story.STEPS:
-            self._teller.section(step.title, step.text)
+            self._narrator.section(step.title, step.text)
             if step.choice is not None:
                 self._track(step.choice)
             output.code(step.sql)
@@ -69,7 +69,7 @@ class Play:
 
     def crash(self) -> None:
         """Kill the publisher in mid-flight, start another, count what came."""
-        self._teller.section(
+        self._narrator.section(
             "A publisher is killed",
             f"{story.CROWD:,} people are hired. As document {story.DEADLY} comes to the receiver, before "
             "it is answered, the publisher is killed with signal 9.",
@@ -84,9 +84,9 @@ class Play:
         output.code(" ".join(self._publishing.command))
         self._publishing.start()
         self._publishing.settle()
-        came, different = self._inbox.arrivals(before)
-        output.note(f"{different:,} of {story.CROWD:,} events have come: nothing is lost")
-        output.note(f"{came - different:,} were sent again under the same event-ids: {story.AGAIN}")
+        arrived, distinct = self._inbox.arrivals(before)
+        output.note(f"{distinct:,} of {story.CROWD:,} events have come: nothing is lost")
+        output.note(f"{arrived - distinct:,} were sent again under the same event-ids: {story.REPEATED}")
 
     def _install(self) -> Log:
         for sql in (story.TABLES, story.USERS):
@@ -111,44 +111,44 @@ class Play:
     def _show(self) -> None:
         """The rows that were logged, and the events that came."""
         with self._engine.connect() as connection:
-            found = [tuple(row) for row in connection.exec_driver_sql(_ROWS, (self._rows,))]
+            rows = [tuple(row) for row in connection.exec_driver_sql(_ROWS, (self._rows,))]
             reasons = connection.exec_driver_sql(_REASON).scalars().all()
-        output.rows(_SHOWN.split(", "), found)
+        output.rows(_SHOWN.split(", "), rows)
         for reason in reasons:
             output.note(f"E: {reason}")
         for event in self._inbox.events(self._documents):
             output.event(event)
-        self._rows, self._documents = int(found[-1][0]), self._inbox.total
+        self._rows, self._documents = int(rows[-1][0]), self._inbox.total
 
 
 def play(*, keep: bool, fast: bool, spark: bool) -> None:
     """Show the whole story; with `keep`, leave database and receiver running until a signal."""
     programs()  # a missing program is reported first
-    teller = Narrator(fast=fast)
+    narrator = Narrator(fast=fast)
     with (
-        tempfile.TemporaryDirectory(prefix="eventlog-demo-") as made,
-        _scene(Path(made), teller) as (play, url),
+        tempfile.TemporaryDirectory(prefix="eventlog-demo-") as folder,
+        _scene(Path(folder), narrator) as (play, url),
     ):
         play.open()
         play.steps()
         play.crash()
         if spark:
-            show_backlog(teller, Path(made))
-        _what_next(teller)
+            show_backlog(narrator, Path(folder))
+        _what_next(narrator)
         if keep:
             _keep(url)
         else:
-            teller.pause("The receiver's page stays until you press a key")
+            narrator.pause("The receiver's page stays until you press a key")
 
 
 @contextmanager
-def _scene(folder: Path, teller: Narrator) -> Iterator[tuple[Play, str]]:
+def _scene(folder: Path, narrator: Narrator) -> Iterator[tuple[Play, str]]:
     """Start everything, and yield the URL of the database."""
     with embedded_postgres(settings=FAST) as server, inbox(folder) as receiver:
         engine = connect(server.url, keep_open=2)
         publishing = Publishing(folder, server.url, receiver.server.url, engine)
         try:
-            play = Play(teller, engine, receiver, publishing)
+            play = Play(narrator, engine, receiver, publishing)
             publishing.start()
             yield play, server.url
         finally:
@@ -156,8 +156,8 @@ def _scene(folder: Path, teller: Narrator) -> Iterator[tuple[Play, str]]:
             engine.dispose()
 
 
-def _what_next(teller: Narrator) -> None:
-    teller.section("What next", "Each command explains more with --help.")
+def _what_next(narrator: Narrator) -> None:
+    narrator.section("What next", "Each command explains more with --help.")
     width = max(len(command) for command, _ in story.NEXT)
     for command, purpose in story.NEXT:
         output.code(f"{command.ljust(width)}  # {purpose}")

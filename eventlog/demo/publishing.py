@@ -17,7 +17,7 @@ from eventlog.demo.child_process import end_child, start_child
 LOG = "indirect.eventlog"
 _NEW = f"select count(*) from {LOG} where status = 'N'"  # noqa: S608 (a name of ours)
 _PATIENCE = 120.0  # seconds
-_SAID = 10  # last lines that are shown when it fails
+_LAST_LINES = 10  # last lines that are shown when it fails
 
 
 class PublisherFailed(EventlogError):
@@ -40,13 +40,13 @@ class Publishing:
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        with self._said.open("ab") as said:
+        with self._output_file.open("ab") as output:
             self._process = start_child(
                 [sys.executable, "-m", *self.command],
                 cwd=self._folder,
                 env=environment(self._place),
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
             )
 
     def kill(self) -> None:
@@ -60,7 +60,7 @@ class Publishing:
             try:
                 self._process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
-                raise PublisherFailed(last_words(self._said)) from None
+                raise PublisherFailed(last_words(self._output_file)) from None
             end_child(self._process)
             self._process = None
 
@@ -74,9 +74,9 @@ class Publishing:
         """Wait until no row of the log is new."""
         until = time.monotonic() + _PATIENCE
         while self.new():
-            gone = self._process is None or self._process.poll() is not None
-            if gone or time.monotonic() > until:
-                raise PublisherFailed(last_words(self._said))
+            has_ended = self._process is None or self._process.poll() is not None
+            if has_ended or time.monotonic() > until:
+                raise PublisherFailed(last_words(self._output_file))
             time.sleep(0.02)
 
     def new(self) -> int:
@@ -85,19 +85,19 @@ class Publishing:
             return int(connection.exec_driver_sql(_NEW).scalar_one())
 
     @property
-    def _said(self) -> Path:
+    def _output_file(self) -> Path:
         return self._folder / "publisher.log"
 
 
-def environment(given: Mapping[str, str]) -> dict[str, str]:
+def environment(settings: Mapping[str, str]) -> dict[str, str]:
     """Return an environment that has these settings of ours and no others; our packages are where this
     process has them.
     """
-    rest = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
     paths = os.pathsep.join(str(Path(path).resolve()) for path in sys.path if path)
-    return {**rest, **given, "PYTHONPATH": paths}
+    return {**inherited, **settings, "PYTHONPATH": paths}
 
 
 def last_words(log: Path) -> str:
     """Return the end of a process's output."""
-    return "\n".join(log.read_text("utf-8", "replace").splitlines()[-_SAID:])
+    return "\n".join(log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:])

@@ -28,7 +28,7 @@ RECEIVERS = (
     "Who wants these documents? An identity manager: they are what NetIQ Identity Manager's JDBC driver "
     "sends to its engine. Any program that takes XML by HTTP can have them too."
 )
-AGAIN = (
+REPEATED = (
     "the receiver had them, but the publisher died before it recorded the answer. A receiver recognises "
     "them by these event-ids and changes nothing twice."
 )

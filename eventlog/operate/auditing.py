@@ -58,64 +58,64 @@ def audit(store: Store, config: Config, tables: Tables) -> Iterator[Audited]:
         name = str(table)
         with snapshot(store.engine) as moment:
             connection = moment.connection
-            known = ReceiverState(connection, store.queries)
-            bases, now = known.counted(), known.mark()
+            receiver_state = ReceiverState(connection, store.queries)
+            bases, now = receiver_state.counted(), receiver_state.mark()
             mark = bases[name].mark if name in bases else None
             if name in bases and mark is None:
                 raise OthersState(name)
-            fresh = mark is None or mark.purged != now.purged
-            explained = set() if fresh or mark is None else _explained(known, tables, table, mark)
-            logged, missed = _order(table), _order(table)
-            base = Base() if fresh else bases[name]
+            is_first = mark is None or mark.purged != now.purged
+            explained = set() if is_first or mark is None else _explained(receiver_state, tables, table, mark)
+            logged, missed = _empty_order(table), _empty_order(table)
+            base = Base() if is_first else bases[name]
             source = readable[table]
             moment.add(source)
-            found = poll(connection, store.queries, "" if fresh else name, source, base.objects)
-            differ = _sort(logged, missed, table, found, explained, silent=fresh)
-        before = now._replace(purged=_UNFINISHED) if fresh or mark is None else mark
+            polled_changes = poll(connection, store.queries, "" if is_first else name, source, base.objects)
+            missed_count = _separate(logged, missed, table, polled_changes, explained, is_silent=is_first)
+        before = now._replace(purged=_UNFINISHED) if is_first or mark is None else mark
         base = base._replace(mark=before)
-        if fresh:
+        if is_first:
             _begin(store, name, base)
         # whatever ends us, the mark is that of what the state holds by then
-        base = _take(store, logged, name, base)
-        base = _take(store, missed, name, base._replace(mark=now))
+        base = _log_steps(store, logged, name, base)
+        base = _log_steps(store, missed, name, base._replace(mark=now))
         with store.upkeep() as upkeep:
             upkeep.known().put(name, base)
-        yield Audited(table, None if fresh else differ)
+        yield Audited(table, None if is_first else missed_count)
 
 
-def _explained(known: ReceiverState, tables: Tables, table: Table, mark: Mark) -> set[str]:
+def _explained(receiver_state: ReceiverState, tables: Tables, table: Table, mark: Mark) -> set[str]:
     """Yield the keys of the table's objects that the log mentions since then."""
-    own = tables.name_of(table)
-    named = (object_of(tables, *row) for row in known.named(mark))
-    return {key for name, key in named if name == own}
+    table_name = tables.name_of(table)
+    named = (object_of(tables, *row) for row in receiver_state.named(mark))
+    return {key for name, key in named if name == table_name}
 
 
-def _order(table: Table) -> Order[StateStep]:
+def _empty_order(table: Table) -> Order[StateStep]:
     return Order([table], _MEMORY // 2)
 
 
-def _sort(
+def _separate(
     steps: Order[StateStep],
     missed: Order[StateStep],
     table: Table,
-    found: Iterable[PolledChange],
+    polled_changes: Iterable[PolledChange],
     explained: set[str],
     *,
-    silent: bool,
+    is_silent: bool,
 ) -> int:
     """Divide differences into those that the log explains and those that were missed. Return the number of
     the missed ones.
     """
-    differ = 0
-    for one in found:
-        phase = Phase.GONE if one.texts is None else Phase.CHANGED if one.known else Phase.NEW
-        step = current_row_step(str(table), table, one, keep=dump_nothing)
-        if silent or one.renewed or one.key in explained:
-            steps.add(phase, table, one.key, step)
+    missed_count = 0
+    for change in polled_changes:
+        phase = Phase.GONE if change.texts is None else Phase.CHANGED if change.known else Phase.NEW
+        step = current_row_step(str(table), table, change, keep=dump_nothing)
+        if is_silent or change.renewed or change.key in explained:
+            steps.add(phase, table, change.key, step)
             continue
-        differ += 1
-        missed.add(phase, table, one.key, step._replace(rows=_ROWS[phase]))
-    return differ
+        missed_count += 1
+        missed.add(phase, table, change.key, step._replace(rows=_ROWS[phase]))
+    return missed_count
 
 
 def _begin(store: Store, name: str, base: Base) -> None:
@@ -124,7 +124,7 @@ def _begin(store: Store, name: str, base: Base) -> None:
         upkeep.known().begin(name, base)
 
 
-def _take(store: Store, order: Order[StateStep], name: str, base: Base) -> Base:
+def _log_steps(store: Store, order: Order[StateStep], name: str, base: Base) -> Base:
     """Log what was missed and let the state be as it is now, some objects at a time. Return its base then."""
     bases = {name: base}
     for chunk in in_chunks(step for *_, step in order):

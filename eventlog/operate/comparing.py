@@ -17,7 +17,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.schema.migrate import has_companion
 
 
-def compared(store: Store, config: Config, tables: Tables) -> Iterator[Finding]:
+def comparing_findings(store: Store, config: Config, tables: Tables) -> Iterator[Finding]:
     """Return the findings; where triggers fill the log, only the tables that are halted."""
     for name, reason in tables.halted().items():
         yield Finding(name, reason, "correct the list; the other tables are published")
@@ -25,11 +25,11 @@ def compared(store: Store, config: Config, tables: Tables) -> Iterator[Finding]:
         return
     from eventlog.compare.polling import why_here  # Arrow takes a while to load
 
-    yield from _state(store)
+    yield from _state_findings(store)
     reported = {str(table) for table in tables if table.halted or not table.key}
-    for gone in _gone(store, config, tables):
-        reported.add(gone.where)
-        yield gone
+    for finding in _dropped_tables(store, config, tables):
+        reported.add(finding.where)
+        yield finding
     for name, reason in read_log_status(store, counted=False).cycle.get("unread", {}).items():
         if name in reported:
             continue
@@ -45,7 +45,7 @@ def compared(store: Store, config: Config, tables: Tables) -> Iterator[Finding]:
             yield Finding(str(table), f"{why}: {cost}", remedy, fault=False, shown=True)
 
 
-def _gone(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[Finding]:
+def _dropped_tables(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[Finding]:
     """Return a finding for each table that is gone and whose objects the receiver keeps."""
     if config.build(ComparingSettings).on_dropped_table == "delete":
         return
@@ -58,7 +58,7 @@ def _gone(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[Fin
         yield Finding(str(table), words, remedy)
 
 
-def _state(store: Store) -> Iterator[Finding]:
+def _state_findings(store: Store) -> Iterator[Finding]:
     """Yield what is wrong with the state of the receiver."""
     with store.engine.connect() as connection:
         there = has_companion(connection, store.log, "known")

@@ -48,11 +48,13 @@ class AnswerMemory:
 
     def keep(self, levels: Iterable[tuple[str, str]]) -> None:
         """Put answers on record."""
-        found = dict(levels)
+        level_by_event = dict(levels)
         with naming(self._path):
-            write_all(self._file, "".join(json.dumps(pair) + "\n" for pair in found.items()).encode())
+            write_all(
+                self._file, "".join(json.dumps(pair) + "\n" for pair in level_by_event.items()).encode()
+            )
             os.fsync(self._file)
-        self.done.update(found)
+        self.done.update(level_by_event)
 
     def close(self) -> None:
         os.close(self._file)
@@ -66,7 +68,7 @@ class FileDelivery:
         sink: Sink,
         memory: AnswerMemory,
         waits: Waits,
-        tell: Callable[[str], None],
+        print_line: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
         max_event: int = MAX_EVENT,
     ) -> None:
@@ -75,7 +77,7 @@ class FileDelivery:
         self._sink = sink
         self._memory = memory
         self._waits = waits
-        self._tell = tell
+        self._print = print_line
         self._max_event = max_event
         self._sleep = sleep
         self._reported: set[str] = set()
@@ -83,11 +85,11 @@ class FileDelivery:
     def run(self, chunks: Chunks) -> None:
         """Deliver, again and again, until everything is answered; or until the receiver answers fatal."""
         rounds = 0
-        while self._go_through(chunks()) and not self.fatal:
+        while self._send_all(chunks()) and not self.fatal:
             rounds += 1
             self._sleep(self._waits.after(rounds).total_seconds())
 
-    def _go_through(self, chunks: Iterable[bytes]) -> bool:
+    def _send_all(self, chunks: Iterable[bytes]) -> bool:
         """Return one pass; whether anything waits. What waits holds back the later events of its object."""
         waiting: set[str] = set()
         for number, items in _documents(split(chunks, self._max_event), self._refuse):
@@ -97,15 +99,15 @@ class FileDelivery:
 
     def _deliver(self, number: int, items: Sequence[Item], waiting: set[str]) -> bool:
         """Send a document, in halves where it is too large; whether the next may be sent."""
-        left = [i for i in items if i.event_id not in self._memory.done and i.association not in waiting]
-        if not left:
+        unsent = [i for i in items if i.event_id not in self._memory.done and i.association not in waiting]
+        if not unsent:
             return True
-        document = OutgoingDocument(_name(number, left), left)
+        document = OutgoingDocument(_name(number, unsent), unsent)
         reply = Reply() if self._sink.knows(document.name) else next(self._sink.deliver([document]))
         if reply.divide:
-            middle = len(left) // 2
-            return all(self._deliver(number, half, waiting) for half in (left[:middle], left[middle:]))
-        waiting |= self._take(left, reply)
+            middle = len(unsent) // 2
+            return all(self._deliver(number, half, waiting) for half in (unsent[:middle], unsent[middle:]))
+        waiting |= self._record_reply(unsent, reply)
         if self.fatal:
             return False
         if not reply.arrived or reply.wait is not None:
@@ -113,10 +115,10 @@ class FileDelivery:
             return False
         return True
 
-    def _take(self, items: list[Item], reply: Reply) -> set[str]:
+    def _record_reply(self, items: list[Item], reply: Reply) -> set[str]:
         """Note the answer; the objects that wait."""
         if reply.fault is not None:
-            self._tell(f"no answer: {reply.fault}")
+            self._print(f"no answer: {reply.fault}")
         statuses = [Status(Level.RETRY, None, reply.fault)] if reply.fault is not None else reply.statuses
         answer = match((item.event_id for item in items), statuses)
         settled = {e: s for e, s in answer.statuses.items() if s.level is not Level.RETRY}
@@ -124,7 +126,7 @@ class FileDelivery:
         for event_id, status in settled.items():
             self.levels[status.level.name.lower()] += 1
             if status.level >= Level.ERROR:
-                self._tell(f"{event_id}: {status.level.name.lower()}: {status.text}")
+                self._print(f"{event_id}: {status.level.name.lower()}: {status.text}")
             self.fatal = self.fatal or status.level is Level.FATAL
         return {item.association for item in items if item.event_id not in settled}
 
@@ -132,10 +134,10 @@ class FileDelivery:
         if broken.where not in self._reported:
             self._reported.add(broken.where)
             self.levels["refused"] += 1
-            self._tell(f"{broken.where}: {broken.reason}")
+            self._print(f"{broken.where}: {broken.reason}")
 
 
-def memory_beside(file: Path) -> AnswerMemory:
+def memory_of(file: Path) -> AnswerMemory:
     """Return the memory of a file's delivery."""
     try:
         return AnswerMemory(file.with_name(file.name + ".delivered"))
@@ -150,11 +152,11 @@ def _documents(
 ) -> Iterator[tuple[int, list[Item]]]:
     """Yield the events of each document, by the documents' numbers; no object twice in one."""
     number = 0
-    for _, group in groupby(_whole(elements, refuse), key=lambda found: found.where.partition(",")[0]):
+    for _, group in groupby(_readable(elements, refuse), key=lambda element: element.where.partition(",")[0]):
         batch: list[Item] = []
-        for found in group:
-            item = _item(found)
-            if any(item.association == other.association for other in batch):
+        for element in group:
+            item = _item(element)
+            if any(item.association == earlier_item.association for earlier_item in batch):
                 number += 1
                 yield number, batch
                 batch = []
@@ -164,12 +166,12 @@ def _documents(
             yield number, batch
 
 
-def _whole(elements: Iterable[Element | Broken], refuse: Callable[[Broken], None]) -> Iterator[Element]:
-    for found in elements:
-        if isinstance(found, Broken):
-            refuse(found)
+def _readable(elements: Iterable[Element | Broken], refuse: Callable[[Broken], None]) -> Iterator[Element]:
+    for element in elements:
+        if isinstance(element, Broken):
+            refuse(element)
         else:
-            yield found
+            yield element
 
 
 def _name(number: int, items: Iterable[Item]) -> str:
@@ -178,13 +180,13 @@ def _name(number: int, items: Iterable[Item]) -> str:
     return f"{number:09d}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
 
-def _item(found: Element) -> Item:
+def _item(part: Element) -> Item:
     """Return an event; one without an event-id or an object gets its place as one."""
-    element = found.element
+    element = part.element
     name = element.get("event-id")
     if name is None:
-        name = found.where
+        name = part.where
         element.set("event-id", name)
-    association = (element.findtext("association") or "").strip() or f"({found.where})"
+    association = (element.findtext("association") or "").strip() or f"({part.where})"
     text = etree.tostring(element, encoding="unicode", with_tail=False)
     return Item(name, text.replace("\r", "&#13;").replace("\n", "&#10;"), association)

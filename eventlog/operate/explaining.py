@@ -53,11 +53,11 @@ def explain_store(
         for row in _every_pending(snapshot) if everything and key is None else cells:
             entry, outcome = judge.of_cells(row)
             if is_meant(entry.table_name, entry.table_key):
-                yield _found(entry), outcome
+                yield _placed(entry), outcome
     if key is None and not everything:
         for entry, outcome in judge.next_cycle():
             if is_meant(entry.table_name, entry.table_key):
-                yield _found(entry), outcome
+                yield _placed(entry), outcome
 
 
 def summarise(config: Config, store: Store, limit: int | None = None) -> list[str]:
@@ -68,26 +68,26 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
     with store.snapshot() as snapshot:
         fates = snapshot.fates(PickUpFilter(choice.limit, user, rules.handle_future_events))
     waiting = _waiting(store).values()
-    tellers: Mapping[str, Callable[[Fates], str]] = {
-        "held": lambda of: _tell_held(of, waiting),
-        "loopback": lambda of: _tell_loopback(of, rules),
+    sentences: Mapping[str, Callable[[Fates], str]] = {
+        "held": lambda of: _held_sentence(of, waiting),
+        "loopback": lambda of: _loopback_sentence(of, rules),
         "future": lambda of: f"{_rows(of.rows)} future: the first is due at {of.first}",
     }
-    lines = [tell(fates[fate]) for fate, tell in tellers.items() if fate in fates]
-    if "free" in fates and (beyond := fates["free"].rows - choice.limit) > 0:
-        rows = quantity(beyond, "row is", "rows or fewer are")
+    lines = [sentence(fates[fate]) for fate, sentence in sentences.items() if fate in fates]
+    if "free" in fates and (excess := fates["free"].rows - choice.limit) > 0:
+        rows = quantity(excess, "row is", "rows or fewer are")
         lines.append(f"{rows} beyond the next cycle: query-limit is {choice.limit}")
     return lines
 
 
-def _tell_held(held: Fates, waiting: Iterable[WaitingEvent]) -> str:
-    first = min(waiting, key=lambda one: one.next_at, default=None)
+def _held_sentence(fates: Fates, waiting: Iterable[WaitingEvent]) -> str:
+    first = min(waiting, key=lambda event: event.next_at, default=None)
     until = "" if first is None else f": the first until {first.event_id} is sent again at {first.next_at}"
-    return f"{_rows(held.rows)} held{until}"
+    return f"{_rows(fates.rows)} held{until}"
 
 
-def _tell_loopback(loopback: Fates, rules: Rules) -> str:
-    return f"{_rows(loopback.rows, f' of {rules.driver_user}')} loopback: finished without being sent"
+def _loopback_sentence(fates: Fates, rules: Rules) -> str:
+    return f"{_rows(fates.rows, f' of {rules.driver_user}')} loopback: finished without being sent"
 
 
 def _rows(number: int, whose: str = "") -> str:
@@ -147,8 +147,11 @@ class _Judge:
         if rules.handle_future_events and entry.event_time > self._now:
             return Outcome(Fate.FUTURE, f"due at {entry.event_time}, it is {self._now}")
         if name in self._waiting:
-            held = self._waiting[name]
-            return Outcome(Fate.HELD, f"{held.event_id} goes again at {held.next_at}: {held.reason}")
+            waiting_event = self._waiting[name]
+            return Outcome(
+                Fate.HELD,
+                f"{waiting_event.event_id} goes again at {waiting_event.next_at}: {waiting_event.reason}",
+            )
         if name in self._objects:
             return Outcome(Fate.BEYOND, "its object is cut by query-limit")
         return Outcome(Fate.BEYOND, "query-limit, or what completes inserts, is reached before it")
@@ -165,19 +168,19 @@ def _understood_part(row: Cells) -> Entry:
     """Return a row that cannot be understood, for people: event type 0 where it is none."""
     number, status, event_type, _, _, name, key, *_ = row
     kind = read_integer(event_type)
-    known = kind if isinstance(kind, int) else 0
+    type_number = kind if isinstance(kind, int) else 0
     return Entry(
-        int(number or 0), cell_as_text(status), known, "", None, cell_as_text(name), cell_as_text(key)
+        int(number or 0), cell_as_text(status), type_number, "", None, cell_as_text(name), cell_as_text(key)
     )
 
 
-def _found(entry: Entry) -> PlacedEntry:
+def _placed(entry: Entry) -> PlacedEntry:
     return PlacedEntry(entry, f"record_id {entry.record_id}", b"")
 
 
 def _waiting(store: Store) -> dict[ObjectName, WaitingEvent]:
     """Return the events that wait for a retry, by their objects."""
-    return {one.object: one for one in store.waiting(_EVER, _MOST_WAITING)}
+    return {event.object: event for event in store.waiting(_EVER, _MOST_WAITING)}
 
 
 def _every_pending(snapshot: Snapshot) -> Iterator[Cells]:

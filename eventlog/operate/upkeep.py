@@ -33,7 +33,7 @@ class Skipped(NamedTuple):
     """The result of a skip."""
 
     rows: int
-    others: tuple[int, ...]  # that were not named, and are of the same events
+    further_rows: tuple[int, ...]  # that were not named, and are of the same events
 
 
 def failures(store: Store, which: Which) -> Iterator[FailedRow]:
@@ -60,8 +60,8 @@ def skip(store: Store, ids: Sequence[int], reason: str) -> Skipped:
     """Give rows up, each with its whole event, and keep why."""
     with store.upkeep() as upkeep:
         failed = (row.record_id for row in upkeep.together(ids))
-        whole = {*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}
-        return Skipped(upkeep.skip(sorted(whole), reason), tuple(sorted(whole - set(ids))))
+        event_rows = {*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}
+        return Skipped(upkeep.skip(sorted(event_rows), reason), tuple(sorted(event_rows - set(ids))))
 
 
 def resume_tables(store: Store, names: Sequence[str], who: str) -> list[str]:
@@ -89,28 +89,28 @@ class Purge:
     before: datetime  # in UTC
     letters: Sequence[Letter] = HANDLED
     chunk: int = PAGE
-    rest: float = 0.0  # seconds between two chunks
+    pause: float = 0.0  # seconds between two chunks
 
 
-def purge(store: Store, wanted: Purge) -> int:
+def purge(store: Store, selection: Purge) -> int:
     """Delete handled rows from before a time, in chunks. Return their number.
 
     A notice exists from the first chunk on, even if the process is killed.
     """
-    meant = f"rows of {', '.join(wanted.letters)} from before {wanted.before}"
+    description = f"rows of {', '.join(selection.letters)} from before {selection.before}"
     deleted, after = 0, 0
     while True:
         with store.upkeep() as upkeep:
-            rows, behind = upkeep.purge(wanted.before, wanted.letters, after, wanted.chunk)
+            rows, last_id = upkeep.purge(selection.before, selection.letters, after, selection.chunk)
             if rows and not deleted:
-                upkeep.note("purge", f"{meant} are being deleted")
+                upkeep.note("purge", f"{description} are being deleted")
         deleted += rows
-        if behind is None:
+        if last_id is None:
             break
-        after = behind
-        time.sleep(wanted.rest)
+        after = last_id
+        time.sleep(selection.pause)
     with store.upkeep() as upkeep:
-        upkeep.note("purge", f"{deleted} {meant}")
+        upkeep.note("purge", f"{deleted} {description}")
     return deleted
 
 
@@ -126,9 +126,9 @@ def read_age(text: str, now: datetime) -> datetime:
     """Return the time that was so long ago (30d, 12h) or that is named (2025-03-23 10:00:00), in UTC."""
     match = _AGE.fullmatch(text.strip())
     if match is not None:
-        given: dict[str, Any] = {_UNITS[match[2]]: int(match[1])}
+        span: dict[str, Any] = {_UNITS[match[2]]: int(match[1])}
         try:
-            return now - timedelta(**given)
+            return now - timedelta(**span)
         except OverflowError:
             raise Misuse(f"{text!r} is not an age such as 30d") from None
     try:

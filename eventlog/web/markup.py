@@ -47,8 +47,8 @@ def link(text: Node, path: str, query: dict[str, str] | None = None, **attribute
 
 def address(path: str, query: dict[str, str]) -> str:
     """Return the path with those of the query's values that are not empty."""
-    kept = urlencode({name: value for name, value in query.items() if value}, errors="surrogatepass")
-    return f"{path}?{kept}" if kept else path
+    encoded = urlencode({name: value for name, value in query.items() if value}, errors="surrogatepass")
+    return f"{path}?{encoded}" if encoded else path
 
 
 def _attribute(pair: tuple[str, Attribute]) -> str:

@@ -73,12 +73,12 @@ class BadFields(ValueError):
     """An error in the fields of a query or a form; its text is the reason."""
 
 
-def read_fields(text: str, most: int = FIELDS) -> dict[str, str]:
+def read_fields(text: str, max_fields: int = FIELDS) -> dict[str, str]:
     """Return the last value of each field of a query or a form. Raise BadFields for too many, and for NUL."""
     try:
-        fields = parse_qs(text, max_num_fields=most)
+        fields = parse_qs(text, max_num_fields=max_fields)
     except ValueError:
-        raise BadFields(f"at most {most} fields are taken") from None
+        raise BadFields(f"at most {max_fields} fields are taken") from None
     if any("\0" in value for values in fields.values() for value in values):
         raise BadFields("a field holds no character U+0000")
     return {name: values[-1] for name, values in fields.items()}
@@ -139,14 +139,14 @@ class PageServer(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         visitor = str(client_address[0])
         with self._lock:
-            own = sum(other == visitor for other in self._clients.values())
-            if own >= self.share:
-                room = self._make_room(visitor)
+            connections = sum(address == visitor for address in self._clients.values())
+            if connections >= self.share:
+                has_room = self._make_room(visitor)
             else:
-                room = len(self._clients) < CLIENTS or self._make_room()
-            if room:
+                has_room = len(self._clients) < CLIENTS or self._make_room()
+            if has_room:
                 self._clients[request] = visitor
-        if room:
+        if has_room:
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
@@ -171,7 +171,7 @@ class PageServer(ThreadingHTTPServer):
             client.shutdown(socket.SHUT_RDWR)
         return True
 
-    def expect(self, client: TimedSocket) -> None:
+    def await_request(self, client: TimedSocket) -> None:
         """A client is about to ask."""
         with self._lock:
             self._asking.pop(client, None)
@@ -179,22 +179,22 @@ class PageServer(ThreadingHTTPServer):
                 self._asking[client] = None
         client.until = time.monotonic() + PATIENCE
 
-    def asked(self, client: TimedSocket) -> None:
+    def request_arrived(self, client: TimedSocket) -> None:
         """Note that the client's request is here."""
         with self._lock:
             self._asking.pop(client, None)
 
     @contextmanager
-    def room(self, size: int) -> Iterator[bool]:
+    def reserve_body(self, size: int) -> Iterator[bool]:
         """Reserve room for a body while it is needed. Return whether there was room."""
         with self._lock:
-            given = size <= self._room
-            self._room -= size if given else 0
+            fits = size <= self._room
+            self._room -= size if fits else 0
         try:
-            yield given
+            yield fits
         finally:
             with self._lock:
-                self._room += size if given else 0
+                self._room += size if fits else 0
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is no news."""
@@ -212,12 +212,12 @@ def is_loopback(host: str) -> bool:
 class _Head(io.BufferedReader):
     """A reader of requests; the lines of one request are limited together."""
 
-    left = HEAD
+    bytes_left = HEAD
 
     def readline(self, limit: int | None = -1, /) -> bytes:
         line = super().readline(limit)
-        self.left -= len(line)
-        if self.left < 0:
+        self.bytes_left -= len(line)
+        if self.bytes_left < 0:
             raise HTTPException(f"the part before a body has at most {HEAD} bytes")
         return line
 
@@ -237,8 +237,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile = self._head = _Head(self.connection.makefile("rb", buffering=0))
 
     def handle_one_request(self) -> None:
-        self.server.expect(self.connection)
-        self._head.left = HEAD
+        self.server.await_request(self.connection)
+        self._head.bytes_left = HEAD
         super().handle_one_request()
 
     def handle_expect_100(self) -> bool:
@@ -248,9 +248,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._send(refusal)
             return False
-        going_on = super().handle_expect_100()
+        continues = super().handle_expect_100()
         self.wfile.flush()
-        return going_on
+        return continues
 
     def do_GET(self) -> None:
         self._serve()
@@ -270,16 +270,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # its body was not read
             self._send(refusal)
             return
-        with self.server.room(self._length()) as room:
-            reply = self._receive() if room else BUSY
-        if reply is None or not room:
+        with self.server.reserve_body(self._length()) as reserve_body:
+            reply = self._receive() if reserve_body else BUSY
+        if reply is None or not reserve_body:
             self.close_connection = True
         if reply is not None:
             self._send(reply)
 
     def _receive(self) -> HttpReply | None:
         body = self.rfile.read(self._length())
-        self.server.asked(self.connection)
+        self.server.request_arrived(self.connection)
         return self._answer(body) if len(body) == self._length() else None
 
     def _answer(self, body: bytes) -> HttpReply | None:
@@ -316,8 +316,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _length(self) -> int:
         """Return the length of the body; -1 if it is missing, or given twice differently."""
         lengths = {value.strip() for value in self.headers.get_all("Content-Length", ["0"])}
-        given = lengths.pop()
-        return int(given) if not lengths and given.isascii() and given.isdigit() and len(given) < 16 else -1
+        length = lengths.pop()
+        return (
+            int(length) if not lengths and length.isascii() and length.isdigit() and len(length) < 16 else -1
+        )
 
     def _is_of_another_site(self) -> bool:
         """Return whether another site's page sends this.

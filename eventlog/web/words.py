@@ -12,18 +12,18 @@ def count(number: float) -> str:
     return count(round(number)) if abs(number) >= 100 else f"{number:.3g}"
 
 
-def are(number: int, one: str) -> str:
+def are(number: int, noun: str) -> str:
     """Return a number with its noun and verb: 1 row is, 2 rows are."""
-    return f"{count(number)} {one}" + (" is" if number == 1 else "s are")
+    return f"{count(number)} {noun}" + (" is" if number == 1 else "s are")
 
 
 def duration(seconds: float) -> str:
     """Return a time in its two greatest units: 4 min 42 s; below ten seconds with a fraction."""
     if seconds < 10:
         return f"{seconds:.3g} s"
-    rest, words = round(seconds), list[str]()
+    remainder, words = round(seconds), list[str]()
     for size, unit in _UNITS:
-        number, rest = divmod(rest, size)
+        number, remainder = divmod(remainder, size)
         if number or words:
             words.append(f"{count(number)} {unit}" if number else "")
     return " ".join(filter(None, words[:2]))

@@ -96,7 +96,7 @@ def test_who_is_paused_or_stands_by_says_so(watched: Watched) -> None:
 
 
 def test_the_time_since_the_receiver_is_down_is_that_of_the_first_cycle(watched: Watched) -> None:
-    standing = watched.board.standing()
+    standing = watched.board.log_status()
     first = replace(standing, cycle={"down": "refused"}, cycle_at=datetime(2025, 3, 23, 10, 57, 19))
     later = replace(first, cycle_at=datetime(2025, 3, 23, 11, 0))
     assert [watched.board.down_since(s) for s in (first, later, standing)] == [

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.web import server
-from eventlog.web.request_limits import WAITING, Turns
+from eventlog.web.monitor.server import WAITING, Turns
 from eventlog.web.server import CLIENTS, HttpReply, Request
 from tests.receiver.conftest import Client, nds, receiving, served
 

@@ -120,39 +120,41 @@ class Board:
     def sample(self, now: float) -> None:
         """Note the state; if the database is away, there is a gap."""
         try:
-            standing = read_log_status(self.store, counted=False)
+            log_status = read_log_status(self.store, counted=False)
         except EventlogError:
             return
-        self.down_since(standing)
-        self.samples.append(Sample(now, standing.pending, standing.oldest_age or 0.0, self._process.events))
+        self.down_since(log_status)
+        self.samples.append(
+            Sample(now, log_status.pending, log_status.oldest_age or 0.0, self._process.events)
+        )
 
-    def samples_until(self, standing: LogStatus) -> list[Sample]:
+    def samples_until(self, log_status: LogStatus) -> list[Sample]:
         """Return the samples, with the present state as the last one."""
         samples = list(self.samples)
         at = max(time.monotonic(), samples[-1].at if samples else 0.0)
-        return [*samples, Sample(at, standing.pending, standing.oldest_age or 0.0, self._process.events)]
+        return [*samples, Sample(at, log_status.pending, log_status.oldest_age or 0.0, self._process.events)]
 
     @property
     def leads(self) -> bool:
         return self._process.leads
 
-    def down_since(self, standing: LogStatus) -> str:
+    def down_since(self, log_status: LogStatus) -> str:
         """Return when the receiver first took nothing, in UTC; empty while it takes documents."""
-        if not standing.cycle.get("down"):
+        if not log_status.cycle.get("down"):
             self._down_since = ""
         elif not self._down_since:
-            self._down_since = f"{standing.cycle_at or standing.now}"[:19]
+            self._down_since = f"{log_status.cycle_at or log_status.now}"[:19]
         return self._down_since
 
     def rates(self) -> list[float]:
         """Return events a second between samples."""
-        found = list(self.samples)
+        samples = list(self.samples)
         return [
-            max(later.events - earlier.events, 0) / max(later.at - earlier.at, 0.001)
-            for earlier, later in pairwise(found)
+            max(sample.events - previous.events, 0) / max(sample.at - previous.at, 0.001)
+            for previous, sample in pairwise(samples)
         ]
 
-    def standing(self) -> LogStatus:
+    def log_status(self) -> LogStatus:
         """Return the state of the log, without the rows by status and table."""
         return read_log_status(self.store, counted=False)
 
@@ -168,10 +170,10 @@ class Board:
                 self._counted_until = ended + SHARE * (ended - begun)
             return self._counted
 
-    def failed(self, standing: LogStatus) -> int:
+    def failed(self, log_status: LogStatus) -> int:
         """Return how many rows have E or F: those with a reason are counted now, the others now and then."""
         counts = self.counts()
-        return max(standing.failed, sum(sum(counts.get(letter, {}).values()) for letter in "EF"))
+        return max(log_status.failed, sum(sum(counts.get(letter, {}).values()) for letter in "EF"))
 
     def failures(self, which: Which = ALL, upto: int = MAX_RECORD_ID) -> list[FailedRow]:
         """Return a page of the rows with E or F, newest first, and one more if there are more."""
@@ -205,10 +207,10 @@ class Board:
         """Return the fates of rows, whatever their status."""
         with self.store.snapshot() as snapshot:
             objects = {(str(cells[5]), str(cells[6])) for cells in snapshot.rows(ids)}
-        wanted = set(ids)
+        record_ids = set(ids)
         with self._explaining:
-            found = (pair for name, key in sorted(objects) for pair in self._explain(name, key))
-            return [pair for pair in found if pair[0].entry.record_id in wanted]
+            explained = (pair for name, key in sorted(objects) for pair in self._explain(name, key))
+            return [pair for pair in explained if pair[0].entry.record_id in record_ids]
 
     def explain(self, table: str | None = None, key: str | None = None) -> list[tuple[PlacedEntry, Outcome]]:
         """Return the outcomes of the first rows of an object, or of the rows that go next.
@@ -239,10 +241,10 @@ class Board:
 
     def _allow(self, token: str) -> None:
         """Raise NotAllowed if the token is wrong."""
-        wanted = self.config.build(MonitorSettings).monitor_token
-        if not wanted:
+        monitor_token = self.config.build(MonitorSettings).monitor_token
+        if not monitor_token:
             raise NotAllowed("no monitor-token is set, so nothing can be changed here")
-        if not hmac.compare_digest(token.encode(), wanted.encode()):
+        if not hmac.compare_digest(token.encode(), monitor_token.encode()):
             raise NotAllowed("that is not the monitor-token")
 
     @property

@@ -109,13 +109,13 @@ def _line(failed: FailedRow) -> Sequence[Node]:
 
 def _values(failed: FailedRow, cells: Mapping[int, Cells]) -> Sequence[Node]:
     """Return a row of the log as it is; its cells are absent if it has gone meanwhile."""
-    _, _, _, _, user, _, _, _, old, new = cells.get(failed.record_id, (None,) * 10)
+    _, _, _, _, user, _, _, _, old_value, new_value = cells.get(failed.record_id, (None,) * 10)
     return (
         failed.record_id,
         level(LETTERS.get(failed.status, failed.status)),
         type_name(failed.event_type),
         clipped(failed.column_name or "", NAME),
-        *(None if cell is None else clipped(f"{cell}", LONGEST) for cell in (old, new)),
+        *(None if cell is None else clipped(f"{cell}", LONGEST) for cell in (old_value, new_value)),
         clipped(f"{user or ''}", NAME),
     )
 

@@ -46,8 +46,11 @@ def linked_object(name: str | None, key: str | None) -> Node:
 
 def type_name(number: object) -> Node:
     """Return an event type with its name."""
-    known = EVENT_TYPES.get(number) if isinstance(number, int) else None
-    return [clipped(f"{number}", NAME), tag("span", f" {known.name}", class_="quiet") if known else None]
+    event_type = EVENT_TYPES.get(number) if isinstance(number, int) else None
+    return [
+        clipped(f"{number}", NAME),
+        tag("span", f" {event_type.name}", class_="quiet") if event_type else None,
+    ]
 
 
 def outcomes(caption: str, rows: Rows, skipped: Mapping[int, str] | None = None) -> Markup:
@@ -69,14 +72,14 @@ def _outcomes(rows: Rows, skipped: Mapping[int, str]) -> list[Sequence[Node]]:
     for (entry, *_), outcome in rows:
         if len(shown) == PAGE * 4:
             break
-        gone = entry.status == "W" and entry.record_id in skipped
+        is_skipped = entry.status == "W" and entry.record_id in skipped
         shown.append(
             (
                 entry.record_id,
                 type_name(entry.event_type),
                 linked_object(entry.table_name, entry.table_key),
                 clipped(entry.column_name or "", NAME),
-                _skipped(skipped[entry.record_id]) if gone else _outcome(outcome),
+                _skipped(skipped[entry.record_id]) if is_skipped else _outcome(outcome),
                 outcome.event_id,
             )
         )

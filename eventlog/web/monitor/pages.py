@@ -17,22 +17,22 @@ NOTHING = "The log is empty. Each change of a tracked table adds rows; eventlog 
 
 def status(board: Board) -> str:
     """Return the page of the whole: a word, four figures, their course, and details in small print."""
-    standing = board.standing()
-    failed = board.failed(standing)
-    samples = board.samples_until(standing)
-    seen = samples[-1].at - samples[0].at
+    log_status = board.log_status()
+    failed = board.failed(log_status)
+    samples = board.samples_until(log_status)
+    seconds = samples[-1].at - samples[0].at
     charts = [
-        chart("Pending rows", [float(sample.pending) for sample in samples], count, seen),
-        chart("Age of the oldest", [sample.oldest for sample in samples], duration, seen),
-        chart("Events a second", board.rates(), count, seen),
+        chart("Pending rows", [float(sample.pending) for sample in samples], count, seconds),
+        chart("Age of the oldest", [sample.oldest for sample in samples], duration, seconds),
+        chart("Events a second", board.rates(), count, seconds),
     ]
     columns = (PageColumn("Status", "short"), "Table", PageColumn("Rows", "number"))
     content: list[Node] = [
-        _state(board, standing, failed),
-        facts(_figures(board, standing, failed), "figures"),
+        _state(board, log_status, failed),
+        facts(_figures(board, log_status, failed), "figures"),
         tag("div", charts, class_="pair"),
         table("Rows of the log", columns, _counts(board.counts()), NOTHING),
-        facts(_facts(standing), "small"),
+        facts(_facts(log_status), "small"),
     ]
     return framed("Status", live("status", *content), here="/")
 
@@ -47,17 +47,19 @@ def coming(board: Board) -> str:
         action="/object",
         class_="look filter",
     )
-    others = [tag("p", sentence) for sentence in board.left_out()]
-    return framed("Next", look, *others, outcomes("What the next cycle does", board.explain()), here="/next")
+    left_out = [tag("p", sentence) for sentence in board.left_out()]
+    return framed(
+        "Next", look, *left_out, outcomes("What the next cycle does", board.explain()), here="/next"
+    )
 
 
 def explained(board: Board, name: str, key: str) -> str:
     """Return the page of an object: what becomes of each of its rows, and why."""
     rows = board.explain(name or None, key)
     content = [outcomes("Rows of this object", rows, board.skipped())]
-    more = f"These are the first {LOOKED_AT} rows; eventlog explain --key shows all."
+    hint = f"These are the first {LOOKED_AT} rows; eventlog explain --key shows all."
     if rows[LOOKED_AT:]:
-        content.append(tag("p", more, class_="quiet"))
+        content.append(tag("p", hint, class_="quiet"))
     return framed(f"{name} {key}".strip(), *content)
 
 
@@ -76,30 +78,30 @@ def fault(sentence: str) -> str:
     return framed("Not now", live("fault", tag("p", sentence, class_="notice")))
 
 
-def _state(board: Board, standing: LogStatus, failed: int) -> Markup:
+def _state(board: Board, log_status: LogStatus, failed: int) -> Markup:
     """Return how the whole is, in a word and a colour: never green if a row has failed or a table stopped."""
-    word, why, kind = _word(board, standing)
+    word, why, kind = _word(board, log_status)
     faults: list[Node] = []
     if failed:
         faults += ["; ", link(_rows_failed(failed), "/errors")]
-    if unread := standing.cycle.get("unread"):
+    if unread := log_status.cycle.get("unread"):
         faults += ["; ", f"{are(len(unread), 'table')} not published"]
     return state(word, [why, *faults], "error" if faults and kind in ("success", "retry") else kind)
 
 
-def _word(board: Board, standing: LogStatus) -> tuple[str, str, str]:
-    down = standing.cycle.get("down")
-    if standing.paused:
-        return "Paused", f"by {standing.paused}", "warning"
+def _word(board: Board, log_status: LogStatus) -> tuple[str, str, str]:
+    down = log_status.cycle.get("down")
+    if log_status.paused:
+        return "Paused", f"by {log_status.paused}", "warning"
     if not board.leads:
-        return "On standby", f"{standing.leader or 'no publisher'} leads this log", "quiet"
+        return "On standby", f"{log_status.leader or 'no publisher'} leads this log", "quiet"
     if down:
-        return "Receiver down", f"since {board.down_since(standing)} UTC: {down}", "error"
-    if standing.pending and standing.cycle.get("events"):
-        return "Publishing", f"{are(standing.pending, 'row')} pending", "success"
-    if standing.waiting:
-        return "Waiting", f"{are(standing.waiting, 'event')} waiting for a retry", "retry"
-    nothing = "looking for work" if standing.pending else "every row that may go is published"
+        return "Receiver down", f"since {board.down_since(log_status)} UTC: {down}", "error"
+    if log_status.pending and log_status.cycle.get("events"):
+        return "Publishing", f"{are(log_status.pending, 'row')} pending", "success"
+    if log_status.waiting:
+        return "Waiting", f"{are(log_status.waiting, 'event')} waiting for a retry", "retry"
+    nothing = "looking for work" if log_status.pending else "every row that may go is published"
     return "Idle", nothing, "success"
 
 
@@ -107,36 +109,36 @@ def _rows_failed(failed: int) -> str:
     return f"{count(failed)} row{'' if failed == 1 else 's'} failed"
 
 
-def _figures(board: Board, standing: LogStatus, failed: int) -> Iterable[tuple[str, Node]]:
-    yield "Pending", count(standing.pending)
-    yield "Oldest", "none" if standing.oldest_age is None else duration(standing.oldest_age)
+def _figures(board: Board, log_status: LogStatus, failed: int) -> Iterable[tuple[str, Node]]:
+    yield "Pending", count(log_status.pending)
+    yield "Oldest", "none" if log_status.oldest_age is None else duration(log_status.oldest_age)
     yield "Errors", link(count(failed), "/errors", class_="error") if failed else "0"
-    yield "Receiver", _receiver(board, standing)
+    yield "Receiver", _receiver(board, log_status)
 
 
-def _receiver(board: Board, standing: LogStatus) -> Node:
-    if standing.cycle.get("down"):
-        return [tag("span", "down", class_="error"), _small(f"since {board.down_since(standing)} UTC")]
-    return "takes documents" if standing.cycle else "not asked yet"
+def _receiver(board: Board, log_status: LogStatus) -> Node:
+    if log_status.cycle.get("down"):
+        return [tag("span", "down", class_="error"), _small(f"since {board.down_since(log_status)} UTC")]
+    return "takes documents" if log_status.cycle else "not asked yet"
 
 
 def _small(text: str) -> Markup:
     return tag("span", text, class_="under quiet")
 
 
-def _facts(standing: LogStatus) -> Iterable[tuple[str, Node]]:
-    cycle = standing.cycle
+def _facts(log_status: LogStatus) -> Iterable[tuple[str, Node]]:
+    cycle = log_status.cycle
     for name, why in cycle.get("unread", {}).items():
         yield "Not published", clipped(f"{name}: {why}", 400)
-    yield "Waiting for a retry", count(standing.waiting)
-    yield "Next retry (UTC)", f"{standing.next_retry or 'none'}"[:19]
+    yield "Waiting for a retry", count(log_status.waiting)
+    yield "Next retry (UTC)", f"{log_status.next_retry or 'none'}"[:19]
     parts = ", ".join(f"{count(cycle.get(name, 0))} {name}" for name in ("rows", "events", "refused"))
     yield "Last cycle", f"{parts} in {duration(cycle.get('seconds', 0))}" if cycle else "none yet"
-    if standing.cycle_at is not None:
-        yield "At (UTC)", f"{standing.cycle_at}"[:19]
-    yield "Leader", standing.leader or "none yet"
-    yield "Leads since (UTC)", f"{standing.leader_since or 'no leader yet'}"[:19]
-    yield "Holds the lock", str(standing.holder or "no session, as far as this user may see")
+    if log_status.cycle_at is not None:
+        yield "At (UTC)", f"{log_status.cycle_at}"[:19]
+    yield "Leader", log_status.leader or "none yet"
+    yield "Leads since (UTC)", f"{log_status.leader_since or 'no leader yet'}"[:19]
+    yield "Holds the lock", str(log_status.holder or "no session, as far as this user may see")
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[tuple[Node, Node, Node]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -12,8 +13,11 @@ from eventlog.publisher.metrics import CONTENT_TYPE
 from eventlog.publisher.monitor import Monitor
 from eventlog.web.monitor import MonitorSettings, desk
 from eventlog.web.monitor.board import EVERY, Board
-from eventlog.web.request_limits import Turns
-from eventlog.web.server import CLIENTS, PLAIN, HttpReply, PageServer, Request, asset
+from eventlog.web.server import BUSY, CLIENTS, PLAIN, Answerer, HttpReply, PageServer, Request, asset
+
+TOGETHER = 4  # pages that are made at a time
+WAITING = 3  # requests of one visitor that wait for their turn
+PATIENCE = 10.0  # seconds
 
 
 def _health(good: bool, word: str) -> HttpReply:
@@ -25,6 +29,43 @@ PAGES: dict[str, Callable[[Monitor], HttpReply]] = {
     "/healthz": lambda monitor: _health(monitor.healthy(), "alive"),
     "/readyz": lambda monitor: _health(monitor.ready and monitor.healthy(), "ready"),
 }
+
+
+class Turns:
+    """Makes one page at a time for each visitor, and a few for all of them."""
+
+    def __init__(self, answer: Answerer) -> None:
+        self._answer = answer
+        self._changed = threading.Condition()
+        self._working: set[str] = set()  # visitors
+        self._waiting: Counter[str] = Counter()
+
+    def answer(self, request: Request) -> HttpReply | None:
+        """Return the page in its turn, or a refusal if its visitor asks for too many at once."""
+        visitor = request.visitor
+        if not self._begin(visitor):
+            return BUSY
+        try:
+            return self._answer(request)
+        finally:
+            with self._changed:
+                self._working.discard(visitor)
+                self._changed.notify_all()
+
+    def _begin(self, visitor: str) -> bool:
+        """Wait for the turn of a visitor. Return False if too many wait, or for too long."""
+        with self._changed:
+            if self._waiting[visitor] >= WAITING:
+                return False
+            self._waiting[visitor] += 1
+            free = self._changed.wait_for(lambda: self._is_free(visitor), PATIENCE)
+            self._waiting -= Counter((visitor,))  # drops those that are zero
+            if free:
+                self._working.add(visitor)
+            return free
+
+    def _is_free(self, visitor: str) -> bool:
+        return visitor not in self._working and len(self._working) < TOGETHER
 
 
 @contextmanager

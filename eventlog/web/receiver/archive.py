@@ -43,7 +43,7 @@ class EventLine(NamedTuple):
     fault: str
 
 
-class KeptDocument(NamedTuple):
+class StoredDocument(NamedTuple):
     """A document with all that is known of it."""
 
     id: int
@@ -98,9 +98,9 @@ class Archive:
             self._file.executemany("insert into event values (?, ?, ?, ?, ?, ?, ?)", rows)
             self._file.execute("delete from document where id <= ?", (number - self._keep,))
 
-    def document(self, number: int) -> KeptDocument | None:
-        found = self._rows("select * from document where id = ?", number)
-        return KeptDocument(*found[0]) if found else None
+    def document(self, number: int) -> StoredDocument | None:
+        rows = self._rows("select * from document where id = ?", number)
+        return StoredDocument(*rows[0]) if rows else None
 
     def events(self, number: int) -> list[EventLine]:
         """Return the events of a document, in its order."""
@@ -111,17 +111,17 @@ class Archive:
         order = "event.document desc, event.part desc"
         return self._lines("event.association = ?", order, association, limit=limit)[::-1]
 
-    def lines(self, wanted: Filter, cursor: ListPlace | None = None) -> list[EventLine]:
+    def lines(self, event_filter: Filter, cursor: ListPlace | None = None) -> list[EventLine]:
         """Return a page of events, newest first, and one more where there are more on that way."""
-        conditions, values = _conditions(wanted)
+        conditions, values = _conditions(event_filter)
         order = "event.document desc, event.part desc"
         if cursor is not None:
             older = cursor.way == "before"
             conditions.append(f"(event.document, event.part) {'<' if older else '>'} (?, ?)")
             values += [cursor.document, cursor.part]
             order = order if older else order.replace(" desc", "")
-        found = self._lines(" and ".join(conditions) or "true", order, *values, limit=PAGE + 1)
-        return found if cursor is None or cursor.way == "before" else found[::-1]
+        lines = self._lines(" and ".join(conditions) or "true", order, *values, limit=PAGE + 1)
+        return lines if cursor is None or cursor.way == "before" else lines[::-1]
 
     def choices(self, column: Literal["class", "operation", "level"]) -> list[str]:
         """Return the values that a filter can have: a walk over an index, one step for each value."""
@@ -143,8 +143,8 @@ class Archive:
     def arrivals(self, after: int) -> tuple[int, int]:
         """Return how many events came in later documents, and how many different ones."""
         sql = "select count(*), count(distinct event_id) from event where document > ?"
-        ((came, different),) = self._rows(sql, after)
-        return int(came), int(different)
+        ((events, distinct_events),) = self._rows(sql, after)
+        return int(events), int(distinct_events)
 
     def _lines(self, condition: str, order: str, *values: object, limit: int) -> list[EventLine]:
         sql = f"""
@@ -162,15 +162,19 @@ def _columns(event: ReceivedEvent) -> tuple[str | None, ...]:
     return event.operation, event.class_name, event.key, event.association, event.event_id
 
 
-def _conditions(wanted: Filter) -> tuple[list[str], list[object]]:
+def _conditions(event_filter: Filter) -> tuple[list[str], list[object]]:
     conditions: list[str] = []
     values: list[object] = []
-    exact = {"class": wanted.class_name, "operation": wanted.operation, "level": wanted.level}
+    exact = {
+        "class": event_filter.class_name,
+        "operation": event_filter.operation,
+        "level": event_filter.level,
+    }
     for column, value in exact.items():
         if value:
             conditions.append(f"{column} = ?")
             values.append(value)
-    if wanted.key:
+    if event_filter.key:
         conditions.append("key >= ? and key < ?")
-        values += [wanted.key, wanted.key + "\U0010ffff"]
+        values += [event_filter.key, event_filter.key + "\U0010ffff"]
     return conditions, values

@@ -56,12 +56,12 @@ class Incoming(NamedTuple):
 def read(body: bytes) -> Incoming:
     """Return the events of a body, and its first fault: hostile input, read within bounds."""
     events: list[ReceivedEvent] = []
-    for found in split([body]):
-        if isinstance(found, Broken):
-            return Incoming(tuple(events), found.reason)
+    for part in split([body]):
+        if isinstance(part, Broken):
+            return Incoming(tuple(events), part.reason)
         if len(events) == MOST_EVENTS:
             return Incoming(tuple(events), f"a document holds at most {MOST_EVENTS} events")
-        events.append(_event(found.element))
+        events.append(_event(part.element))
     if not body.strip():
         return Incoming((), "the body is empty")
     try:

@@ -24,8 +24,8 @@ from eventlog.web.receiver.archive import (
     Archive,
     EventLine,
     Filter,
-    KeptDocument,
     ListPlace,
+    StoredDocument,
 )
 from eventlog.web.receiver.incoming import AttributeStep, ReceivedEvent
 from eventlog.web.words import are, count
@@ -37,16 +37,16 @@ PLACES = (MenuEntry("Documents", "/"),)
 LONGEST_VALUE = 2_000  # characters of a value, and of a text of an answer
 LONGEST_BODY = 200_000  # characters of a document
 MOST_STEPS = 2_000  # attributes of a document
-TAKEN = ("success", "warning")  # what an engine has done after it answered so
+ACCEPTED = ("success", "warning")  # what an engine has done after it answered so
 MOST_EVENTS = 200  # of a document's events, of an object's history, and of an attribute's values
 
 
-def listing(archive: Archive, answered: Level, wanted: Filter, cursor: ListPlace | None) -> str:
+def listing(archive: Archive, answered: Level, event_filter: Filter, cursor: ListPlace | None) -> str:
     """Return the events that fit, newest first."""
-    found = archive.lines(wanted, cursor)
-    more = len(found) > PAGE
+    lines = archive.lines(event_filter, cursor)
+    has_more = len(lines) > PAGE
     newer_way = cursor is not None and cursor.way == "after"
-    shown = found[-PAGE:] if newer_way else found[:PAGE]
+    shown = lines[-PAGE:] if newer_way else lines[:PAGE]
     rows = [
         (
             link(_clock(line.at), f"/document/{line.document}", title=line.at),
@@ -68,28 +68,30 @@ def listing(archive: Archive, answered: Level, wanted: Filter, cursor: ListPlace
     )
     total = archive.total()
     empty = "No document yet that fits. Send one: curl --data-binary @document.xml, to this address."
-    turns = _turns(shown, wanted, older=newer_way or more, newer=more if newer_way else cursor is not None)
+    turns = _turns(
+        shown, event_filter, older=newer_way or has_more, newer=has_more if newer_way else cursor is not None
+    )
     content = [
         tag("p", f"{are(total, 'document')} kept.", role="status"),
         table("Events, newest first", headings, rows, empty),
         turns,
     ]
-    forms = (_filter(archive, wanted), _level_form(answered))
+    forms = (_filter(archive, event_filter), _level_form(answered))
     return _page("Documents", *forms, live("list", *content), here="/")
 
 
-def document(archive: Archive, kept: KeptDocument) -> str:
+def document(archive: Archive, stored: StoredDocument) -> str:
     """Return one document: its events and their attributes, what was answered, and its text."""
-    read = incoming.read(kept.body)
-    lines = archive.events(kept.id)
-    text = incoming.pretty(kept.body)
+    read = incoming.read(stored.body)
+    lines = archive.events(stored.id)
+    text = incoming.pretty(stored.body)
     content: list[Node] = [
         facts(
             [
-                ("Received (UTC)", kept.at),
-                ("Size", f"{count(kept.size)} bytes"),
-                ("Answered", level(kept.level)),
-                ("Text", link("as it came", f"/document/{kept.id}.xml")),
+                ("Received (UTC)", stored.at),
+                ("Size", f"{count(stored.size)} bytes"),
+                ("Answered", level(stored.level)),
+                ("Text", link("as it came", f"/document/{stored.id}.xml")),
             ]
         )
     ]
@@ -107,15 +109,15 @@ def document(archive: Archive, kept: KeptDocument) -> str:
         tag("h2", "Document"),
         tag("pre", clipped(text, LONGEST_BODY), tabindex="0", aria_label="The document"),
         tag("h2", "Answer"),
-        tag("pre", documents.indent(kept.reply), tabindex="0", aria_label="The answer"),
+        tag("pre", documents.indent(stored.reply), tabindex="0", aria_label="The answer"),
         tag(
             "p",
-            _neighbour(archive, kept.id - 1, "Older"),
-            _neighbour(archive, kept.id + 1, "Newer"),
+            _neighbour(archive, stored.id - 1, "Older"),
+            _neighbour(archive, stored.id + 1, "Newer"),
             class_="turn",
         ),
     ]
-    return _page(f"Document {kept.id}", *content)
+    return _page(f"Document {stored.id}", *content)
 
 
 def history(archive: Archive, association: str) -> str:
@@ -132,8 +134,8 @@ def history(archive: Archive, association: str) -> str:
         )
         for line, event in events
     ]
-    left = incoming.replay([event for line, event in events if line.level in TAKEN])
-    state = _state(left) if left is not None else tag("p", "It is deleted.", class_="notice")
+    attributes = incoming.replay([event for line, event in events if line.level in ACCEPTED])
+    state = _state(attributes) if attributes is not None else tag("p", "It is deleted.", class_="notice")
     return _page(
         association or "No object",
         live(
@@ -159,13 +161,13 @@ def _page(title: str, *content: Node, here: str = "") -> str:
     return page(title, *content, product=PRODUCT, places=PLACES, here=here)
 
 
-def _filter(archive: Archive, wanted: Filter) -> Markup:
+def _filter(archive: Archive, event_filter: Filter) -> Markup:
     return tag(
         "form",
-        choice("class", "Class", archive.choices("class"), wanted.class_name),
-        choice("operation", "Operation", archive.choices("operation"), wanted.operation),
-        choice("status", "Status", archive.choices("level"), wanted.level),
-        search("key", "Key begins with", wanted.key),
+        choice("class", "Class", archive.choices("class"), event_filter.class_name),
+        choice("operation", "Operation", archive.choices("operation"), event_filter.operation),
+        choice("status", "Status", archive.choices("level"), event_filter.level),
+        search("key", "Key begins with", event_filter.key),
         tag("button", "Show"),
         class_="filter",
         role="search",
@@ -176,18 +178,18 @@ def _level_form(answered: Level) -> Markup:
     """Return the form that chooses how documents are answered from now on."""
     options = [
         tag("option", name, value=name, selected=name == answered.name.lower())
-        for name in (known.name.lower() for known in Level)
+        for name in (level.name.lower() for level in Level)
     ]
     select = tag("label", tag("span", "Answer by"), tag("select", options, name="level"))
     return tag("form", select, tag("button", "Set"), method="post", action="/answer")
 
 
-def _turns(shown: Sequence[EventLine], wanted: Filter, *, older: bool, newer: bool) -> Markup | None:
+def _turns(shown: Sequence[EventLine], event_filter: Filter, *, older: bool, newer: bool) -> Markup | None:
     query = {
-        "class": wanted.class_name,
-        "operation": wanted.operation,
-        "status": wanted.level,
-        "key": wanted.key,
+        "class": event_filter.class_name,
+        "operation": event_filter.operation,
+        "status": event_filter.level,
+        "key": event_filter.key,
     }
     ways: list[Node] = []
     if newer and shown:
@@ -221,8 +223,8 @@ def _events(archive: Archive, lines: Iterable[EventLine]) -> Iterator[tuple[Even
     number, read = 0, incoming.Incoming(())
     for line in lines:
         if line.document != number:
-            kept = archive.document(line.document)
-            number, read = line.document, incoming.read(kept.body) if kept else incoming.Incoming(())
+            stored = archive.document(line.document)
+            number, read = line.document, incoming.read(stored.body) if stored else incoming.Incoming(())
         if line.part <= len(read.events):
             yield line, read.events[line.part - 1]
 
@@ -247,8 +249,8 @@ def _step(attribute: AttributeStep) -> Node:
     return [f"{attribute.name} {sign} ", clipped(attribute.value, 200)]
 
 
-def _state(left: dict[str, list[str]]) -> Markup:
-    rows = [(name, _values(values)) for name, values in left.items() if values]
+def _state(attributes: dict[str, list[str]]) -> Markup:
+    rows = [(name, _values(values)) for name, values in attributes.items() if values]
     return table(
         "According to these events, as far as they were answered success or warning",
         ("Attribute", "Values"),

@@ -56,16 +56,18 @@ class Receiver:
     def _document(self, path: str) -> HttpReply:
         name = path.removeprefix("/document/")
         number = name.removesuffix(".xml")
-        known = path.startswith("/document/") and number.isascii() and number.isdigit() and len(number) < 16
-        kept = self._archive.document(int(number)) if known else None
-        if kept is None:
+        is_number = (
+            path.startswith("/document/") and number.isascii() and number.isdigit() and len(number) < 16
+        )
+        stored = self._archive.document(int(number)) if is_number else None
+        if stored is None:
             return sorry(
                 HTTPStatus.NOT_FOUND, "there is nothing here; documents are posted to /, and listed there"
             )
         if name.endswith(".xml"):
-            attached = {"Content-Disposition": f'attachment; filename="document-{kept.id}.xml"'}
-            return HttpReply(kept.body, "application/octet-stream", headers=attached)
-        return HttpReply(pages.document(self._archive, kept))
+            attached = {"Content-Disposition": f'attachment; filename="document-{stored.id}.xml"'}
+            return HttpReply(stored.body, "application/octet-stream", headers=attached)
+        return HttpReply(pages.document(self._archive, stored))
 
 
 def _statuses(read: Incoming, level: Level) -> list[Status]:

@@ -58,5 +58,5 @@ def test_the_rest_is_that_of_a_walk(rows: list[tuple[int, int]], picked: int) ->
 
 
 def test_it_has_no_more_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cut_inserts, "MOST_BYTES", 25)
+    monkeypatch.setattr(cut_inserts, "MAX_BYTES", 25)
     assert completed([(1, 1)] * 9, 2) == [2, 3]

@@ -22,7 +22,7 @@ from eventlog.sql.log.picked_columns import Ints
 logger = logging.getLogger("eventlog.publisher")
 
 AHEAD = 1_000  # rows after a pick-up that are looked at; as many as its limit if that is more
-MOST_BYTES = 64 << 20  # of the rows that complete inserts
+MAX_BYTES = 64 << 20  # of the rows that complete inserts
 _CLOSING = range(2, 9)  # event types of a row that ends an insert; others are none
 
 
@@ -61,7 +61,7 @@ def rest_of_inserts(pending: Pending, rows: Outline, picked: int, inserts: Colle
     runs = np.cumsum(is_first | ~is_insert)  # a row that ends an insert begins the next run
     cut = runs[is_insert & (order < picked)]
     ids: list[int] = rows.ids[np.sort(order[is_insert & (order >= picked) & np.isin(runs, cut)])].tolist()
-    rest = ids[: bisect_right(list(accumulate(pending.sizes(ids))), MOST_BYTES)]
+    rest = ids[: bisect_right(list(accumulate(pending.sizes(ids))), MAX_BYTES)]
     goes_on = len(rows.ids) - picked >= max(picked, AHEAD) and len(rows.ids) - 1 in order[np.isin(runs, cut)]
     if goes_on or len(rest) < len(ids):
         last = rest[-1] if rest else int(rows.ids[picked - 1])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from itertools import chain
@@ -57,6 +57,46 @@ class ZeroCharacter(EventlogError):
     """{0}: a text holds the character U+0000, which the database of the log cannot keep"""
 
 
+class PollSteps:
+    """The steps of one poll, in the order in which they are sent."""
+
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        bases: Mapping[str, Base],
+        brake: DeleteBrake,
+        settings: ComparingSettings,
+    ) -> None:
+        self.order: Order[StateStep] = Order(tables, settings.compare_memory << 20)
+        self.unfinished: set[str] = set()  # tables whose objects need further steps, in the next poll
+        self._bases = bases
+        self._brake = brake
+        self._dump = dump if settings.state_values else dump_digests
+
+    def add(
+        self, table: Table, difference: PolledChange, depth: int = 0, circular: Sequence[str] = ()
+    ) -> None:
+        """Add what is to be sent of an object; references in `circular` are set once their targets exist."""
+        name, base = str(table), self._bases[str(table)]
+        other_columns = (column for column in table.data if column.reference != name)
+        set_later = [*circular, *(c.name for c in other_columns if self.order.ranks.circular(table, c))]
+        keep = partial(self._dump, stale=base.stale)
+        phase, step, is_partial = step_of(
+            name, table, difference, set_later, keep=keep, stale=base.stale, unsure=base.unsure
+        )
+        self.order.add(phase, table, difference.key, step, depth)
+        self._brake.add(step)
+        if is_partial:
+            self.unfinished.add(name)
+
+    def add_present(self, table: Table, difference: PolledChange) -> None:
+        """Add an object that the receiver is taken to have as it is; nothing is sent of it."""
+        name = str(table)
+        keep = partial(self._dump, stale=self._bases[name].stale)
+        step = current_row_step(name, table, difference, keep=keep)
+        self.order.add(Phase.NEW, table, difference.key, step)
+
+
 class Comparison:
     """A poller of the published tables, as the leader of one epoch."""
 
@@ -98,15 +138,15 @@ class Comparison:
         dropped = self._dropped(absent, bases, unread)
         if not len(catalogued) and not unread and not dropped:
             raise NothingToCompare
-        taken, late = self._log_differences(tables, dropped, bases, unread)
-        if taken:
-            logger.info("%d objects differ from what the receiver has", taken, extra={"objects": taken})
-        if not late:
+        objects, is_partial = self._log_differences(tables, dropped, bases, unread)
+        if objects:
+            logger.info("%d objects differ from what the receiver has", objects, extra={"objects": objects})
+        if not is_partial:
             self._mark_complete(bases, unread)
         self._log_unread(unread)
         self._begun = True
-        self._due = 0.0 if late else time.monotonic() + self._interval
-        return taken
+        self._due = 0.0 if is_partial else time.monotonic() + self._interval
+        return objects
 
     def _keyed(self, catalogued: Tables, unread: dict[str, str]) -> Tables:
         """Return the tables that can be compared, and name those without a key in `unread`."""
@@ -229,59 +269,45 @@ class Comparison:
     ) -> tuple[int, bool]:
         """Log what differs, in its order. Return how many objects, and whether more of some follows. Nothing
         is logged of a table that cannot be read to its end or that the brake stops; `unread` names it."""
+        steps = self._steps(tables, dropped, bases, unread)
+        read = {str(table) for table in (*tables, *dropped)} - unread.keys()
+        stopped = self._brake.stop(read)
+        unread |= stopped
+        read -= stopped.keys()
+        objects = 0
+        complete_steps = (step for *_, step in steps.order if step.object_table in read)
+        last: list[list[StateStep]] = [[]] if self._brake.passing else []
+        for chunk in chain(in_chunks(complete_steps), last):
+            with self._store.work(self._epoch) as work:
+                if work.latest_redrive != self._redriven:
+                    return objects, True  # what differs from the states of before is not known any more
+                work.known().take(chunk, bases)
+                self._brake.record(work, chunk, read)
+            objects += sum(bool(step.rows) for step in chunk)
+        self._awaited &= unread.keys()
+        return objects, not steps.unfinished.isdisjoint(read)
+
+    def _steps(
+        self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]
+    ) -> PollSteps:
+        """Return what differs as steps, in the order in which they go."""
         if not self._begun and self._settings.startup_option == "future":
             self._awaited = set(map(str, tables))
+        steps = PollSteps([*tables, *dropped], bases, self._brake, self._settings)
         memory = self._settings.compare_memory << 20
-        order: Order[StateStep] = Order([*tables, *dropped], memory)
         kin = {str(table): SelfReferences(table, memory) for table in tables if own_references(table)}
-        dumped = dump if self._settings.state_values else dump_digests
-        late: set[str] = set()
-
-        def add(table: Table, difference: PolledChange, depth: int = 0, circular: Sequence[str] = ()) -> None:
-            name, base = str(table), bases[str(table)]
-            other_columns = (column for column in table.data if column.reference != name)
-            set_later = [*circular, *(c.name for c in other_columns if order.ranks.circular(table, c))]
-            keep = partial(dumped, stale=base.stale)
-            phase, step, has_more_steps = step_of(
-                name, table, difference, set_later, keep=keep, stale=base.stale, unsure=base.unsure
-            )
-            order.add(phase, table, difference.key, step, depth)
-            self._brake.add(step)
-            if has_more_steps:
-                late.add(name)
-
         for table, difference in self._differences(tables, dropped, bases, unread):
             name = str(table)
             if table.withholds_all and difference.texts is not None and difference.known_digest is None:
                 continue  # there is nothing to send of it
             if name in self._awaited:
-                order.add(
-                    Phase.NEW,
-                    table,
-                    difference.key,
-                    current_row_step(name, table, difference, keep=partial(dumped, stale=bases[name].stale)),
-                )
+                steps.add_present(table, difference)
             elif name not in kin or not kin[name].hold(difference):
-                add(table, difference)
+                steps.add(table, difference)
         for name, references in kin.items():
             for difference, depth, circular in references.placed():
-                add(tables.get(name), difference, depth, circular)
-        read = {str(table) for table in (*tables, *dropped)} - unread.keys()
-        stopped = self._brake.stop(read)
-        unread |= stopped
-        read -= stopped.keys()
-        taken = 0
-        complete_steps = (step for *_, step in order if step.object_table in read)
-        last: list[list[StateStep]] = [[]] if self._brake.passing else []
-        for chunk in chain(in_chunks(complete_steps), last):
-            with self._store.work(self._epoch) as work:
-                if work.latest_redrive != self._redriven:
-                    return taken, True  # what differs from the states of before is not known any more
-                work.known().take(chunk, bases)
-                self._brake.record(work, chunk, read)
-            taken += sum(bool(step.rows) for step in chunk)
-        self._awaited &= unread.keys()
-        return taken, not late.isdisjoint(read)
+                steps.add(tables.get(name), difference, depth, circular)
+        return steps
 
     def _differences(
         self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]

@@ -107,7 +107,7 @@ class Publisher:
         for name, fact in ((name, fact) for name, facts in documents for fact in facts):
             self._tally.worsen(fact.run_id, fact.worst)
             if name in out and not fact.has_more_parts:
-                self._tally.settle((fact,))
+                self._tally.record_delivered((fact,))
         reading = self._log.refold_recorded(batches.still_to_go(documents, out))
         self._tally.account(reading)
         drafts = list(_as_remembered(documents, out, reading))

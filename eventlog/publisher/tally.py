@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import Enum, auto
 
 from eventlog.core.entry import Letter
 from eventlog.core.errors import shortened
@@ -53,6 +54,26 @@ class Cycle:
     query_back: float = 0.0  # seconds of it
     delivery: float = 0.0  # likewise
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)  # by operation and level
+
+
+class Outcome(Enum):
+    """The end of an event, or of a part of it, that was answered."""
+
+    FINISHED = auto()
+    HELD = auto()  # it is sent again
+    UNFINISHED = auto()  # its further parts are still to come
+
+
+def settle(answer: Status, worst: Status, *, further_parts: bool) -> tuple[Outcome, Status]:
+    """Return the outcome of an event by its answer and by the worst to its earlier parts, and the worst of
+    both.
+
+    A receiver that wants a part again, or gave up, gets no further parts.
+    """
+    status = answer if answer.level > worst.level else worst
+    if further_parts and answer.level not in (Level.RETRY, Level.FATAL):
+        return Outcome.UNFINISHED, status
+    return (Outcome.HELD if status.level is Level.RETRY else Outcome.FINISHED), status
 
 
 class AnswerTally:
@@ -133,7 +154,7 @@ class AnswerTally:
         if ids:
             self.letters.setdefault(letter, []).extend(ids)
 
-    def settle(self, facts: Iterable[RecordedEvent]) -> None:
+    def record_delivered(self, facts: Iterable[RecordedEvent]) -> None:
         """Note remembered events as delivered."""
         for row, (letter, failure) in letters_of(facts).items():
             self.note_letter(letter, (row,))
@@ -152,7 +173,7 @@ class AnswerTally:
             return self._take_success(draft)
         answer = match((s.event_id for s in draft.sendings), _statuses(reply))
         for sending in draft.sendings:
-            self._settle(sending, answer.statuses[sending.event_id], now)
+            self._record_answer(sending, answer.statuses[sending.event_id], now)
         return answer
 
     def write(self, work: Work, *, delete: bool) -> None:
@@ -170,31 +191,32 @@ class AnswerTally:
         all_good = draft.successes()
         if all_good is None:
             for sending in draft.sendings:
-                self._settle(sending, GOOD, datetime.min)
+                self._record_answer(sending, GOOD, datetime.min)
         else:
             self.note_letter(Letter.SUCCESS, all_good.rows)
             for letter, events in all_good.operations.items():
                 self.levels[_OPERATIONS[letter], "success"] += events
             for sending in all_good.parts:
-                self._settle(sending, GOOD, datetime.min)
+                self._record_answer(sending, GOOD, datetime.min)
         return Answer({})
 
     def clear(self) -> None:
         """Begin anew once a transaction has written it."""
         self.letters, self.failures, self.waiting, self.released, self.spellings = {}, [], [], [], []
 
-    def _settle(self, sending: OutgoingEvent, status: Status, now: datetime) -> None:
-        self.levels[_OPERATIONS[sending.text[1:2]], status.level.name.lower()] += 1
-        if status.level is Level.FATAL:
-            self.fatal = status
-        if sending.parts > 1:
+    def _record_answer(self, sending: OutgoingEvent, answer: Status, now: datetime) -> None:
+        self.levels[_OPERATIONS[sending.text[1:2]], answer.level.name.lower()] += 1
+        if answer.level is Level.FATAL:
+            self.fatal = answer
+        further_parts = sending.part < sending.parts
+        outcome, status = settle(answer, self.worst(sending.run_id), further_parts=further_parts)
+        if outcome is Outcome.UNFINISHED:
             self.worsen(sending.run_id, status)
-            if sending.part < sending.parts and status.level not in (Level.RETRY, Level.FATAL):
-                return
-            status = self._worst.pop(sending.run_id, GOOD)
-            if sending.part < sending.parts:
-                self.blocked.add(sending.object)
-        if status.level is Level.RETRY:
+            return
+        self._worst.pop(sending.run_id, None)
+        if further_parts:
+            self.blocked.add(sending.object)
+        if outcome is Outcome.HELD:
             self._hold(sending, status, now)
         else:
             self._finish(sending, LETTERS[status.level], status)
@@ -222,15 +244,16 @@ class AnswerTally:
 
 
 def letters_of(facts: Iterable[RecordedEvent]) -> dict[int, tuple[Letter, Failure | None]]:
-    """Return the letter of each row that was remembered, and why it failed: the worst answer to the parts
-    that were answered decides.
+    """Return the letter of each row of events that are out, and why it failed: the last part counts as
+    accepted, because its answer is lost.
     """
     letters: dict[int, tuple[Letter, Failure | None]] = {}
     for fact in facts:
-        letter = LETTERS[fact.worst.level]
+        _, status = settle(GOOD, fact.worst, further_parts=False)
+        letter = LETTERS[status.level]
         for row in fact.settles:
             failed = letter in _FAILED
-            failure = Failure(row, fact.run_id, fact.worst.text, None, fact.tries + 1) if failed else None
+            failure = Failure(row, fact.run_id, status.text, None, fact.tries + 1) if failed else None
             letters[row] = letter, failure
     return letters
 

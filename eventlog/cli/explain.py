@@ -254,7 +254,7 @@ COLOURS = {
     Fate.HELD: "yellow",
     Fate.REFUSED: "red",
     Fate.NOT_NEW: "bright_black",
-    Fate.BEYOND: "yellow",
+    Fate.BEYOND_LIMIT: "yellow",
 }
 
 

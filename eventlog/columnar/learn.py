@@ -21,7 +21,7 @@ from eventlog.core.identity import identify, object_of
 from eventlog.core.tables import Column, Table, Tables, plain_name
 from eventlog.core.values import Kind
 from eventlog.fold import Rules
-from eventlog.fold.understand import STEPS, Interpreter, SpelledObject, UnknownName
+from eventlog.fold.understand import STEPS, Interpreter, NamedObject, UnknownName
 from eventlog.xds import skeleton
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import Skeletons, Treatment, treatment
@@ -81,7 +81,7 @@ class NamedTable(NamedTuple):
     """The meaning of rows that spell the name of their table in one way."""
 
     table: Table | None
-    object: SpelledObject | None  # any of its objects, as the plain fold has it; None if all are in doubt
+    object: NamedObject | None  # any of its objects, as the plain fold has it; None if all are in doubt
     plain_pattern: str = ""  # of the keys that are written as they are, and are an object's only such
     lookup_pattern: str | None = None  # of the keys by which the current row is certainly found
     key: tuple[str, ...] = ()  # the key's columns as such a key names them
@@ -255,7 +255,7 @@ def _unknown_name(named: NamedTable, column: str | None) -> UnknownName | None:
     if named.table is None or named.object is None or column is None:
         return None
     attribute = named.object.reader.attributes[column]
-    return None if attribute.known or attribute.silence else (str(named.table), column)
+    return None if attribute.exists or attribute.silence else (str(named.table), column)
 
 
 def _change(named: NamedTable, op: Op, fields: tuple[Field, ...]) -> Change:

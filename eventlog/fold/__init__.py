@@ -1,19 +1,18 @@
 """The meaning of the event log: the rows of one pick-up become events of objects.
 
-understand   who takes part, and what a row says            (event-log, section 4, rule 0)
-lives        what a query-back supersedes in an object's life           (rules 1 to 3)
-runs         consecutive rows become one change, cut where it is long         (rule 4)
-plan         the pick-up as a whole: which current rows it needs, in which order
-             its events leave, and what became of every row          (rules 5 to 8)
-chunks       how many objects of a longer input are folded together
+rules        the settings, the fates of rows, and the rows that take no part
+understand   the meaning of a row                             (event-log, section 4, rule 0)
+runs         what a query-back supersedes in an object's life, and the changes
+             that consecutive rows become, cut where they are long         (rules 1 to 4)
+current      the content of a query-back, from the current row
+plan         the pick-up as a whole: the current rows that it needs, the order in
+             which its events leave, and the outcome of every row          (rules 5 to 8)
 """
 
 from eventlog.core.identity import ObjectName
-from eventlog.fold.chunks import whole_objects
 from eventlog.fold.current import Answer, CurrentRow
-from eventlog.fold.outcome import Fate, Outcome
-from eventlog.fold.plan import Event, Need, Plan, event_id, once, plan, plan_again
-from eventlog.fold.rules import Rules
+from eventlog.fold.plan import Event, Need, Plan, event_id, once, plan, plan_again, whole_objects
+from eventlog.fold.rules import Fate, Outcome, Rules
 from eventlog.fold.understand import QueryKey, query_key
 
 __all__ = [

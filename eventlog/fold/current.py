@@ -7,35 +7,35 @@ from collections.abc import Sequence
 from eventlog.core.change import ABSENT, Field, Side, one_or_many, scalars
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.tables import Column
-from eventlog.fold.understand import Loader, SpelledObject, Step
+from eventlog.fold.understand import Loader, NamedObject, Step
 
 CurrentRow = Sequence[str | None]  # texts in the order of table.data
 Answer = Sequence[CurrentRow] | EventlogError  # no rows: the object is gone; an error: it is unknown
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 
-def current_fields(of: SpelledObject, step: Step, answer: Answer) -> tuple[Field, ...] | None:
+def current_fields(of: NamedObject, step: Step, answer: Answer) -> tuple[Field, ...] | None:
     """Return the fields that a query-back step brings, or None if its object is gone."""
     if isinstance(answer, EventlogError):
         raise answer
     if not answer:
         return None
-    wanted = of.reader.data
+    columns = of.reader.data
     if step.type not in (5, 6):
-        at = next(at for at, (column, _) in enumerate(wanted) if column.name == step.column)
-        answer, wanted = [row[at : at + 1] for row in answer], wanted[at : at + 1]
+        at = next(at for at, (column, _) in enumerate(columns) if column.name == step.column)
+        answer, columns = [row[at : at + 1] for row in answer], columns[at : at + 1]
     if len(answer) == 1:
-        return _fields(wanted, answer[0])
+        return _fields(columns, answer[0])
     if not any(column.multivalued for column in of.table.data):
         raise WrongRow(f"{len(answer)} rows of {of.table} have this key, and no column is multi-valued")
-    cells = zip(wanted, *answer, strict=False)
-    return tuple(Field(own[0].name, ABSENT, _side(own, texts)) for own, *texts in cells)
+    cells = zip(columns, *answer, strict=False)
+    return tuple(Field(column.name, ABSENT, _side(column, load, texts)) for (column, load), *texts in cells)
 
 
-def _fields(wanted: Sequence[tuple[Column, Loader]], texts: CurrentRow) -> tuple[Field, ...]:
+def _fields(columns: Sequence[tuple[Column, Loader]], texts: CurrentRow) -> tuple[Field, ...]:
     """Return the fields of the one row that there is."""
     fields = []
-    for (column, load), text in zip(wanted, texts, strict=True):
+    for (column, load), text in zip(columns, texts, strict=True):
         try:
             fields.append(_new(Field, (column.name, ABSENT, load(text))))
         except EventlogError as fault:
@@ -43,13 +43,12 @@ def _fields(wanted: Sequence[tuple[Column, Loader]], texts: CurrentRow) -> tuple
     return tuple(fields)
 
 
-def _side(own: tuple[Column, Loader], texts: Sequence[str | None]) -> Side:
+def _side(column: Column, load: Loader, texts: Sequence[str | None]) -> Side:
     """Return the values of a column in all the rows, each once."""
-    column, load = own
     try:
-        found = tuple(load(text) for text in dict.fromkeys(texts))
+        loaded = tuple(load(text) for text in dict.fromkeys(texts))
     except EventlogError as fault:
         raise WrongRow(f"column {column.name}: {fault}") from fault
-    if len(found) > 1 and not column.multivalued:
-        raise WrongRow(f"column {column.name} has {len(found)} values, and is not multi-valued")
-    return one_or_many(tuple(scalar for value in found for scalar in scalars(value)))
+    if len(loaded) > 1 and not column.multivalued:
+        raise WrongRow(f"column {column.name} has {len(loaded)} values, and is not multi-valued")
+    return one_or_many(tuple(scalar for value in loaded for scalar in scalars(value)))

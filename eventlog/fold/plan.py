@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from eventlog.core.change import Change, Op
 from eventlog.core.entry import Entry
@@ -14,47 +14,16 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, child_column
 from eventlog.core.tables import Table, Tables
 from eventlog.fold.current import Answer, current_fields
-from eventlog.fold.outcome import Fate, Outcome
-from eventlog.fold.rules import Rules
-from eventlog.fold.runs import Fields, cut, run_fields, runs
-from eventlog.fold.understand import STEPS, Interpreter, QueryKey, SpelledObject, Step, UnknownName
+from eventlog.fold.rules import Fate, Outcome, Rules, why_excluded
+from eventlog.fold.runs import Fields, cut, remaining, run_fields, runs
+from eventlog.fold.understand import STEPS, Interpreter, NamedObject, QueryKey, Step, UnknownName
 
-_ROW_EVENTS = (5, 6)
-_FIELD_EVENTS = (7, 8)
-
-
-def remaining(life: Sequence[Step]) -> Sequence[Step]:
-    """Return the steps of a life that nothing supersedes, in the order of their places."""
-    if len(life) == 1 or all(step.type < 5 for step in life):
-        return life
-    if any(step.type in _ROW_EVENTS for step in life):
-        read = [step for step in life if not step.unread]
-        return sorted((_spokesman(read, _ROW_EVENTS, read[0]), *(step for step in life if step.unread)))
-    return _by_column(life)
-
-
-def _by_column(life: Sequence[Step]) -> list[Step]:
-    columns: dict[str, list[Step]] = {}
-    for step in life:
-        columns.setdefault(step.column, []).append(step)
-    steps = []
-    for rows in columns.values():
-        asking = next((step for step in rows if step.type in _FIELD_EVENTS), None)
-        steps += rows if asking is None else [_spokesman(rows, _FIELD_EVENTS, asking)]
-    return sorted(steps)
-
-
-def _spokesman(rows: Sequence[Step], types: tuple[int, int], first: Step) -> Step:
-    """Return the insert among the query-back rows, else the first update, in the place of `first`."""
-    insert, update = types
-    winner = next((s for s in rows if s.type == insert), None) or next(s for s in rows if s.type == update)
-    swallowed = tuple(step.entry.record_id for step in rows if step is not winner)
-    return winner._replace(place=first.place, swallowed=swallowed)
-
-
-_INSERT, _UPDATE, _SENT = Op.INSERT, Op.UPDATE, Fate.SENT  # looking one up in its enum costs a call
+_CHUNK_ROWS = 5000
+_CHUNK_BYTES = 16 << 20  # of what they hold
+_INSERT, _UPDATE, _SENT = Op.INSERT, Op.UPDATE, Fate.SENT  # a lookup in its enum costs a call
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 Lookup = Callable[[Table, QueryKey], Answer]
+T = TypeVar("T")
 
 
 class Event(NamedTuple):
@@ -77,9 +46,8 @@ class Need(NamedTuple):
 
 
 class _Life(NamedTuple):
-    object: SpelledObject
-    # the object as a row names it, where its rows name it in several ways
-    spelled: Mapping[int, SpelledObject]
+    object: NamedObject
+    object_by_row: Mapping[int, NamedObject]  # by record_id, where rows name it in several ways
     steps: Sequence[Step]
     ended: bool
     plain: bool  # every step has content, and has it without the current row
@@ -93,7 +61,7 @@ def plan(
     rules: Rules,
     *,
     now: str | None = None,
-    held: Container[ObjectName] = (),
+    held_objects: Container[ObjectName] = (),
     answerable: Container[Table] = (),
 ) -> Plan:
     """Plan the events of a pick-up, as far as that is possible without current rows.
@@ -103,20 +71,20 @@ def plan(
     """
     reader = Interpreter(tables, rules, answerable)
     planned = Plan(rules, reader.unknown)
-    spelled: dict[tuple[str, str], list[Entry]] = {}
+    entries_by_name: dict[tuple[str, str], list[Entry]] = {}
     screened = rules.driver_user is not None or rules.handle_future_events
     for entry in sorted(entries, key=_order(rules)):
         name = entry[5:7]
         if screened or entry.status != rules.status:
-            left = _leaves(entry, rules, now)
-            if left is not None:
-                planned.outcomes[entry.record_id] = left
+            outcome = why_excluded(entry, rules, now)
+            if outcome is not None:
+                planned.outcomes[entry.record_id] = outcome
                 continue
-        if name in spelled:
-            spelled[name].append(entry)
+        if name in entries_by_name:
+            entries_by_name[name].append(entry)
         else:
-            spelled[name] = [entry]
-    for rows in planned.identify(reader, spelled.items(), held).values():
+            entries_by_name[name] = [entry]
+    for rows in planned.identify(reader, entries_by_name.items(), held_objects).values():
         planned.add_object(rows, rules.max_changes)
     return planned
 
@@ -134,18 +102,18 @@ def plan_again(
     reader = Interpreter(tables, rules, answerable)
     planned = Plan(rules, reader.unknown)
     for group, max_changes in groups:
-        spelled: dict[tuple[str, str], list[Entry]] = {}
+        entries_by_name: dict[tuple[str, str], list[Entry]] = {}
         for entry in sorted(group, key=_order(rules)):
-            left = _leaves(entry, rules, None)
-            if left is None:
-                spelled.setdefault(entry[5:7], []).append(entry)
+            outcome = why_excluded(entry, rules, None)
+            if outcome is None:
+                entries_by_name.setdefault(entry[5:7], []).append(entry)
             else:
-                planned.outcomes[entry.record_id] = left
-        together: _Rows | None = None
-        for rows in planned.identify(reader, spelled.items(), ()).values():
-            together = rows if together is None else together.joined(rows)
-        if together is not None:
-            planned.add_object(together, max_changes)
+                planned.outcomes[entry.record_id] = outcome
+        event_rows: _ObjectRows | None = None
+        for rows in planned.identify(reader, entries_by_name.items(), ()).values():
+            event_rows = rows if event_rows is None else event_rows.join(rows)
+        if event_rows is not None:
+            planned.add_object(event_rows, max_changes)
     return planned
 
 
@@ -154,8 +122,25 @@ def once(entries: Iterable[Entry]) -> Iterator[Entry | Sequence[Entry]]:
     believed.
     """
     for _, group in groupby(entries, key=itemgetter(0)):
-        first, *others = group
-        yield [first, *others] if others else first
+        first, *repeats = group
+        yield [first, *repeats] if repeats else first
+
+
+def whole_objects(
+    rows: Iterable[T], object_of: Callable[[T], object], size: Callable[[T], int]
+) -> Iterator[list[T]]:
+    """Yield the rows in lists that hold all rows of their objects: some thousands, or fewer that are long."""
+    chunk: list[T] = []
+    chunk_bytes = 0
+    for _, group in groupby(rows, object_of):
+        for row in group:
+            chunk.append(row)
+            chunk_bytes += size(row)
+        if len(chunk) >= _CHUNK_ROWS or chunk_bytes >= _CHUNK_BYTES:
+            yield chunk
+            chunk, chunk_bytes = [], 0
+    if chunk:
+        yield chunk
 
 
 def event_id(log: str, rows: Sequence[int]) -> str:
@@ -166,21 +151,21 @@ def event_id(log: str, rows: Sequence[int]) -> str:
     return f"{log}:{rows[0]}-{rows[-1]}:{digest}"
 
 
-class _Rows:
+class _ObjectRows:
     """The rows of one object, in order where all name it in one way."""
 
-    __slots__ = ("object", "rows", "spelled")
+    __slots__ = ("object", "object_by_row", "rows")
 
-    def __init__(self, of: SpelledObject, rows: list[Entry]) -> None:
+    def __init__(self, of: NamedObject, rows: list[Entry]) -> None:
         self.object = of
         self.rows = rows
-        self.spelled: dict[int, SpelledObject] = {}  # by row, where they name it in several ways
+        self.object_by_row: dict[int, NamedObject] = {}  # by row, where they name it in several ways
 
-    def joined(self, other: _Rows) -> _Rows:
+    def join(self, addition: _ObjectRows) -> _ObjectRows:
         """Return these rows together with rows that name the object in another way."""
-        for one in (self, other) if not self.spelled else (other,):
-            self.spelled |= {entry.record_id: one.object for entry in one.rows} | one.spelled
-        self.rows = self.rows + other.rows
+        for part in (self, addition) if not self.object_by_row else (addition,):
+            self.object_by_row |= {entry.record_id: part.object for entry in part.rows} | part.object_by_row
+        self.rows = self.rows + addition.rows
         return self
 
 
@@ -208,46 +193,47 @@ class Plan:
         events: list[Event] = []
         for life in self._lives:
             if life.plain and life.single:
-                self._tell(events, life, life.steps)
+                self._append_events(events, life, life.steps)
             else:
-                for run in runs(life.steps if life.plain else self._spoken(life, lookup)):
-                    self._tell(events, life, run)
+                for run in runs(life.steps if life.plain else self._steps_with_content(life, lookup)):
+                    self._append_events(events, life, run)
         events.sort(key=itemgetter(2))
         return events
 
     def identify(
         self,
         reader: Interpreter,
-        spelled: Iterable[tuple[tuple[str, str], list[Entry]]],
-        held: Container[ObjectName],
-    ) -> dict[ObjectName, _Rows]:
+        entries_by_name: Iterable[tuple[tuple[str, str], list[Entry]]],
+        held_objects: Container[ObjectName],
+    ) -> dict[ObjectName, _ObjectRows]:
         """Return the rows of each object; those of one that is held, or that cannot be understood, leave."""
-        objects: dict[ObjectName, _Rows] = {}
-        for name, rows in spelled:
+        objects: dict[ObjectName, _ObjectRows] = {}
+        for name, rows in entries_by_name:
             try:
                 of = reader.object(*name)
             except EventlogError as fault:
                 self.outcomes.update((row.record_id, Outcome(Fate.REFUSED, str(fault))) for row in rows)
                 continue
-            if of.name in held:
-                self.outcomes.update((row.record_id, _HELD) for row in rows)
+            if of.name in held_objects:
+                self.outcomes.update((row.record_id, _HELD_OUTCOME) for row in rows)
                 continue
             if of.child:
                 rows = [
                     row._replace(column_name=child_column(of.reader.table, of.child, row.column_name))
                     for row in rows
                 ]
-            known = objects.get(of.name)
-            objects[of.name] = known.joined(_Rows(of, rows)) if known else _Rows(of, rows)
+            object_rows = objects.get(of.name)
+            named_rows = _ObjectRows(of, rows)
+            objects[of.name] = object_rows.join(named_rows) if object_rows else named_rows
         return objects
 
-    def add_object(self, found: _Rows, max_changes: int) -> None:
+    def add_object(self, object_rows: _ObjectRows, max_changes: int) -> None:
         """The lives of one object; a row that cannot be understood leaves, and interrupts nothing."""
-        of, spelled = found.object, found.spelled
+        of, object_by_row = object_rows.object, object_rows.object_by_row
         by_time = self._rules.handle_future_events
         life: list[Step] = []
         plain = True
-        for row in sorted(found.rows, key=_order(self._rules)) if spelled else found.rows:
+        for row in sorted(object_rows.rows, key=_order(self._rules)) if object_by_row else object_rows.rows:
             place = (row.event_time if by_time else "", row.record_id)
             try:
                 step = STEPS[row.event_type](of, row, place)
@@ -255,8 +241,8 @@ class Plan:
                 self.outcomes[row.record_id] = Outcome(Fate.REFUSED, str(fault))
                 continue
             if step.type == 4:
-                steps = (*remaining(life), step)
-                self._lives.append(_Life(of, spelled, steps, True, plain, not life, max_changes))
+                ended = (*remaining(life), step)
+                self._lives.append(_Life(of, object_by_row, ended, True, plain, not life, max_changes))
                 life, plain = [], True
             else:
                 plain = plain and step.type < 4 and not step.silence
@@ -264,10 +250,10 @@ class Plan:
         if life:
             first = life[0].op
             single = all([step.op is first for step in life])  # noqa: C419 - a generator costs more
-            left = life if plain else remaining(life)
-            self._lives.append(_new(_Life, (of, spelled, left, False, plain, single, max_changes)))
+            steps = life if plain else remaining(life)
+            self._lives.append(_new(_Life, (of, object_by_row, steps, False, plain, single, max_changes)))
 
-    def _spoken(self, life: _Life, lookup: Lookup | None) -> Iterator[Step]:
+    def _steps_with_content(self, life: _Life, lookup: Lookup | None) -> Iterator[Step]:
         """Yield the steps that have content; the others get their outcome here."""
         for step in life.steps:
             if step.silence:
@@ -275,11 +261,11 @@ class Plan:
             elif step.type < 5:
                 yield step
             else:
-                spoken = self._query_back(life, step, lookup)
-                if isinstance(spoken, Step):
-                    yield spoken
+                answer = self._query_back(life, step, lookup)
+                if isinstance(answer, Step):
+                    yield answer
                 else:
-                    self._settle(step, spoken)
+                    self._settle(step, answer)
 
     def _query_back(self, life: _Life, step: Step, lookup: Lookup | None) -> Step | Outcome:
         if life.ended:
@@ -296,28 +282,28 @@ class Plan:
             return Outcome(Fate.SAYS_NOTHING, f"{table} has no published column except its key")
         return _new(Step, (*step[:5], fields, *step[6:]))
 
-    def _tell(self, events: list[Event], life: _Life, run: Sequence[Step]) -> None:
+    def _append_events(self, events: list[Event], life: _Life, run: Sequence[Step]) -> None:
         """Add the events of a run: one, or several where it is long."""
-        first, plain, most = run[0], life.plain, life.max_changes
-        of = life.spelled[first.place[1]] if life.spelled else life.object
-        settles = _settled(run)
+        first, is_plain, max_changes = run[0], life.plain, life.max_changes
+        of = life.object_by_row[first.place[1]] if life.object_by_row else life.object
+        settles = _settled_rows(run)
         name = event_id(self._rules.log_name, settles)
         sent = _new(Outcome, (_SENT, "", name, None))
         for step in run:
-            if step.swallowed:
+            if step.superseded:
                 self._settle(step, sent)
             else:
                 self.outcomes[step.entry.record_id] = sent
         op = first.op
-        queried = () if plain else [step.type > 4 for step in run]
-        reads_back = bool(queried) and all(queried)
+        reads_row = () if is_plain else [step.type > 4 for step in run]
+        reads_back = bool(reads_row) and all(reads_row)
         if reads_back and op is _UPDATE and all(step.type in (5, 7) for step in run):
             op = _INSERT  # types 5 and 7 stay inserts, also where they are sent as a modify
         fields = run_fields(run)
         parts: Sequence[Fields] = (fields,)
         # without a query-back or repetition every field is of one row, and brings two values at most
-        if any(queried) or len(fields) != len(run) or len(fields) * 2 > most:
-            parts = cut(fields, first.op, most)
+        if any(reads_row) or len(fields) != len(run) or len(fields) * 2 > max_changes:
+            parts = cut(fields, first.op, max_changes)
         for number, part in enumerate(parts, 1):
             part_id = name if number == 1 else f"{name}.{number}"
             change = (
@@ -342,11 +328,11 @@ class Plan:
         """Set the outcome of a row, and of the rows that it superseded."""
         row = step.entry.record_id
         self.outcomes[row] = outcome
-        if step.swallowed:
+        if step.superseded:
             fate = Fate.REFUSED if outcome.fate is Fate.REFUSED else Fate.SUPERSEDED
             reason = outcome.reason if fate is Fate.REFUSED else _why_superseded(step)
             superseded = Outcome(fate, reason, outcome.event_id, row)
-            self.outcomes.update(dict.fromkeys(step.swallowed, superseded))
+            self.outcomes.update(dict.fromkeys(step.superseded, superseded))
 
 
 def _order(rules: Rules) -> Callable[[Entry], Any]:
@@ -354,27 +340,16 @@ def _order(rules: Rules) -> Callable[[Entry], Any]:
     return itemgetter(3, 0) if rules.handle_future_events else itemgetter(0)
 
 
-_HELD = Outcome(Fate.HELD, "an earlier event of its object waits for a retry")
+_HELD_OUTCOME = Outcome(Fate.HELD, "an earlier event of its object waits for a retry")
 
 
-def _leaves(entry: Entry, rules: Rules, now: str | None) -> Outcome | None:
-    """Return why a row takes no part, whatever its object and content."""
-    if entry.status != rules.status:
-        return Outcome(Fate.NOT_NEW, f"its status is {entry.status}")
-    if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
-        return Outcome(Fate.LOOPBACK, f"done by the driver's own user {rules.driver_user}")
-    if rules.handle_future_events and now is not None and entry.event_time > now:
-        return Outcome(Fate.FUTURE, f"due at {entry.event_time}, it is {now}")
-    return None
-
-
-def _settled(run: Sequence[Step]) -> tuple[int, ...]:
+def _settled_rows(run: Sequence[Step]) -> tuple[int, ...]:
     """Return the rows that a run's event decides, those that were superseded included."""
-    if len(run) == 1 and not run[0].swallowed:
+    if len(run) == 1 and not run[0].superseded:
         return (run[0].entry.record_id,)
     rows = [step.entry.record_id for step in run]
     for step in run:
-        rows += step.swallowed
+        rows += step.superseded
     rows.sort()
     return tuple(rows)
 

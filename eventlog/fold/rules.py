@@ -1,9 +1,12 @@
-"""The settings that change what rows mean."""
+"""The settings that change what rows mean, the fates of rows, and the rows that take no part."""
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from eventlog.core.entry import Entry
 from eventlog.core.errors import InvalidValue
 from eventlog.core.settings import setting
 from eventlog.core.values import check_xml
@@ -51,3 +54,38 @@ class Rules:
         metavar="BYTES",
         within=(1, 2**31 - 1),
     )
+
+
+class Fate(enum.StrEnum):
+    """The fate of a row; each row of a pick-up has exactly one."""
+
+    SENT = "sent"  # its content is in a document
+    SUPERSEDED = "superseded"  # a query-back row replaces it
+    NO_EFFECT = "without effect"  # its object is gone
+    SAYS_NOTHING = "says nothing"  # no value of it may or need leave
+    LOOPBACK = "loopback"  # the driver's own doing
+    FUTURE = "future"  # its time has not come
+    HELD = "held"  # an earlier event of its object waits for a retry
+    REFUSED = "refused"  # it cannot be understood
+    NOT_NEW = "not new"  # its status is not N
+    BEYOND_LIMIT = "beyond the pick-up"  # the limit of the cycle came first
+
+
+class Outcome(NamedTuple):
+    """The outcome of one row: the event that contains or settles it, the row that superseded it, and why."""
+
+    fate: Fate
+    reason: str = ""
+    event_id: str | None = None
+    by: int | None = None
+
+
+def why_excluded(entry: Entry, rules: Rules, now: str | None) -> Outcome | None:
+    """Return why a row takes no part, whatever its object and content."""
+    if entry.status != rules.status:
+        return Outcome(Fate.NOT_NEW, f"its status is {entry.status}")
+    if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
+        return Outcome(Fate.LOOPBACK, f"done by the driver's own user {rules.driver_user}")
+    if rules.handle_future_events and now is not None and entry.event_time > now:
+        return Outcome(Fate.FUTURE, f"due at {entry.event_time}, it is {now}")
+    return None

@@ -1,4 +1,4 @@
-"""Rule 4: what remains of a life becomes changes; consecutive rows of one operation are one change."""
+"""Rules 1 to 4: what query-backs supersede in a life, and the changes that its other rows become."""
 
 from __future__ import annotations
 
@@ -10,6 +10,38 @@ from eventlog.core.change import ABSENT, Field, Op, Scalar, one_or_many, scalars
 from eventlog.fold.understand import Step
 
 Fields = Sequence[Field]
+_ROW_EVENTS = (5, 6)
+_FIELD_EVENTS = (7, 8)
+
+
+def remaining(life: Sequence[Step]) -> Sequence[Step]:
+    """Return the steps of a life that nothing supersedes, in the order of their places."""
+    if len(life) == 1 or all(step.type < 5 for step in life):
+        return life
+    if any(step.type in _ROW_EVENTS for step in life):
+        read = [step for step in life if not step.unread]
+        winner = _winning_query_back(read, _ROW_EVENTS, read[0])
+        return sorted((winner, *(step for step in life if step.unread)))
+    return _by_column(life)
+
+
+def _by_column(life: Sequence[Step]) -> list[Step]:
+    columns: dict[str, list[Step]] = {}
+    for step in life:
+        columns.setdefault(step.column, []).append(step)
+    steps = []
+    for rows in columns.values():
+        asking = next((step for step in rows if step.type in _FIELD_EVENTS), None)
+        steps += rows if asking is None else [_winning_query_back(rows, _FIELD_EVENTS, asking)]
+    return sorted(steps)
+
+
+def _winning_query_back(rows: Sequence[Step], types: tuple[int, int], first: Step) -> Step:
+    """Return the insert among the query-back rows, else the first update, in the place of `first`."""
+    insert, update = types
+    winner = next((s for s in rows if s.type == insert), None) or next(s for s in rows if s.type == update)
+    superseded = tuple(step.entry.record_id for step in rows if step is not winner)
+    return winner._replace(place=first.place, superseded=superseded)
 
 
 def runs(steps: Iterable[Step]) -> Iterator[Sequence[Step]]:
@@ -29,23 +61,24 @@ def run_fields(run: Sequence[Step]) -> Fields:
     fields = run[0].fields if len(run) == 1 else [field for step in run for field in step.fields]
     if run[0].op is not Op.INSERT or len({field.column for field in fields}) == len(fields):
         return fields
-    gathered: dict[str, list[Scalar]] = {}
+    values_by_column: dict[str, list[Scalar]] = {}
     for field in fields:
-        gathered.setdefault(field.column, []).extend(scalars(field.after))
-    return [Field(column, ABSENT, one_or_many(tuple(values))) for column, values in gathered.items()]
+        values_by_column.setdefault(field.column, []).extend(scalars(field.after))
+    return [Field(column, ABSENT, one_or_many(tuple(values))) for column, values in values_by_column.items()]
 
 
-def cut(fields: Fields, op: Op, most: int) -> list[Fields]:
+def cut(fields: Fields, op: Op, max_changes: int) -> list[Fields]:
     """Return the fields in parts of at most so many values removed or added.
 
-    What goes on after a cut only adds the values that are left: before is null in it.
+    A part after a cut only adds values: before is null in it.
     """
-    if 2 * len(fields) <= most and not any([tuple in (type(f.before), type(f.after)) for f in fields]):  # noqa: C419
+    if 2 * len(fields) <= max_changes and not any([tuple in (type(f.before), type(f.after)) for f in fields]):  # noqa: C419
         return [fields]
     pieces = [piece for field in fields for piece in pieces_of(field, op)]
-    if len(pieces) <= most:
+    if len(pieces) <= max_changes:
         return [fields]
-    return [joined(pieces[at : at + most], at == 0 and op is Op.INSERT) for at in range(0, len(pieces), most)]
+    starts = range(0, len(pieces), max_changes)
+    return [joined(pieces[at : at + max_changes], at == 0 and op is Op.INSERT) for at in starts]
 
 
 class Piece(NamedTuple):

@@ -41,7 +41,7 @@ class Step(NamedTuple):
     column: str = ""
     fields: tuple[Field, ...] = ()  # its content; that of a query-back comes from the current row
     silence: str = ""  # why it has no content
-    swallowed: tuple[int, ...] = ()
+    superseded: tuple[int, ...] = ()
     unread: bool = False  # it is of a column that a query-back of its row does not read
 
 
@@ -51,12 +51,12 @@ class Attribute(NamedTuple):
     name: str
     load: Loader
     silence: str  # why its values do not leave: it is of the key, or withheld
-    known: bool
+    exists: bool
     unread: bool = False  # its values may leave, and a query-back of the row does not contain them
 
 
-class SpelledObject:
-    """One object of the pick-up, as the rows of one spelling name it."""
+class NamedObject:
+    """One object of the pick-up, by one of its names."""
 
     __slots__ = ("_pairs", "_query_key", "child", "key", "name", "reader", "table_key")
 
@@ -88,9 +88,9 @@ class SpelledObject:
             raise UnknownTable(self.name[0])
         if not self.reader.answerable:
             raise WrongRow(f"table {table} may not be queried back: no current rows are at hand for it")
-        names, found = zip(*self.key, strict=True)
-        if names == table.key and all(map(_is_in_range, table.key_columns, found)):
-            return found
+        names, key_values = zip(*self.key, strict=True)
+        if names == table.key and all(map(_is_in_range, table.key_columns, key_values)):
+            return key_values
         return query_key(table, self._pairs)
 
 
@@ -116,8 +116,8 @@ class TableReader:
         self.lower = lower  # its rows write plain names, which its catalogue keeps in capitals
         self._closed = closed  # nothing leaves that is none of its columns
         self.answerable = answerable
-        self.schema = self.spelled(table.schema) if table and table.schema else None
-        self.name = self.spelled(table.name) if table else values.check_xml(name)
+        self.schema = self.written_name(table.schema) if table and table.schema else None
+        self.name = self.written_name(table.name) if table else values.check_xml(name)
         limit = table.max_value if table and table.max_value is not None else rules.max_value
         self._limit = limit
         all_key = table is not None and not table.beside_key
@@ -125,7 +125,7 @@ class TableReader:
         self.query_ops = {5: inserts, 6: Op.UPDATE, 7: inserts, 8: Op.UPDATE}
         self.attributes = _Attributes(self._attribute)
 
-    def spelled(self, name: str) -> str:
+    def written_name(self, name: str) -> str:
         """Return an identifier as documents have it."""
         return plain_name(name) if self.lower else name
 
@@ -161,20 +161,20 @@ class TableReader:
         if column is None or self.table is None:
             if self._closed:
                 silence = f"{self.name} has publish or withhold, and no column {name!r}"
-                return Attribute(name, _load_nothing, silence, known=False)
+                return Attribute(name, _load_nothing, silence, exists=False)
             if self.table is not None:
-                self._lacks(name)
+                self._note_unknown(name)
             elif name in self._key:
-                return Attribute(name, self._loader(None), f"column {name} is of the key", known=False)
-            return Attribute(values.check_xml(name), self._loader(None), "", known=False, unread=True)
+                return Attribute(name, self._loader(None), f"column {name} is of the key", exists=False)
+            return Attribute(values.check_xml(name), self._loader(None), "", exists=False, unread=True)
         if column.name in self.table.key:
             silence = f"column {column.name} is of the key"
-            return Attribute(column.name, self._loader(column), silence, known=True)
+            return Attribute(column.name, self._loader(column), silence, exists=True)
         if not column.leaves:
-            return Attribute(column.name, _load_nothing, f"column {column.name} is withheld", known=True)
-        return Attribute(column.name, self._loader(column), "", known=True, unread=column.unread != "")
+            return Attribute(column.name, _load_nothing, f"column {column.name} is withheld", exists=True)
+        return Attribute(column.name, self._loader(column), "", exists=True, unread=column.unread != "")
 
-    def _lacks(self, name: str) -> None:
+    def _note_unknown(self, name: str) -> None:
         """Note a column that the table lacks; raise UnknownColumn if its rows are refused."""
         if self.refuses:
             raise UnknownColumn(self.table, name)
@@ -193,8 +193,8 @@ class _Attributes(dict[str | None, Attribute]):
         self._make = make
 
     def __missing__(self, name: str | None) -> Attribute:
-        made = self[name] = self._make(name)
-        return made
+        attribute = self[name] = self._make(name)
+        return attribute
 
 
 class Interpreter:
@@ -208,28 +208,28 @@ class Interpreter:
         self._as_logged = rules.association == "as-logged"
         self.unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
 
-    def object(self, table_name: str, table_key: str) -> SpelledObject:
+    def object(self, table_name: str, table_key: str) -> NamedObject:
         """Return the object that a row names; raise EventlogError if none of its rows can be understood."""
         identified = identify(self._tables, table_name, table_key)
         lower = not self._as_logged and self._tables.writes_plain(table_name)
         key = tuple([column for column, _ in identified.pairs]) if identified.table is None else ()
-        known = identified.name[0], lower, key
-        reader = self._readers.get(known) or self._reader(identified, *known)
+        reader_key = identified.name[0], lower, key
+        reader = self._readers.get(reader_key) or self._reader(identified, *reader_key)
         if self._as_logged or identified.table is None:
             plain = identified.child == "" and table_key == identified.name[1]
-            return SpelledObject(
+            return NamedObject(
                 reader, identified, table_key, identified.pairs if plain else tablekey.read(table_key)
             )
         if not lower:
-            return SpelledObject(reader, identified, identified.name[1], identified.pairs)
+            return NamedObject(reader, identified, identified.name[1], identified.pairs)
         pairs = tuple((plain_name(name), text) for name, text in identified.pairs)
-        return SpelledObject(reader, identified, tablekey.write(pairs), pairs)
+        return NamedObject(reader, identified, tablekey.write(pairs), pairs)
 
     def _reader(self, identified: Identified, name: str, lower: bool, key: Sequence[str]) -> TableReader:
         table = identified.table
         if table is None and self._rules.unknown_tables == "error":
             raise UnknownTable(name)
-        made = self._readers[name, lower, key] = TableReader(
+        reader = self._readers[name, lower, key] = TableReader(
             table,
             name,
             self._rules,
@@ -239,7 +239,7 @@ class Interpreter:
             answerable=table is not None and table in self._answerable,
             lower=lower,
         )
-        return made
+        return reader
 
 
 def query_key(table: Table, pairs: Pairs) -> QueryKey:
@@ -267,21 +267,17 @@ def _query_value(column: Column, text: str) -> Value:
     return value if column.number is None else values.read_number(column.number, text)
 
 
-_INSERT, _UPDATE, _DELETE = (
-    Op.INSERT,
-    Op.UPDATE,
-    Op.DELETE,
-)  # looking one up costs a call
+_INSERT, _UPDATE, _DELETE = Op.INSERT, Op.UPDATE, Op.DELETE  # a lookup in the enum costs a call
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 
-def _insert_field(of: SpelledObject, entry: Entry, place: Place) -> Step:
+def _insert_field(of: NamedObject, entry: Entry, place: Place) -> Step:
     name, load, silence, _, unread = of.reader.attributes[entry.column_name]
     fields = (_new(Field, (name, ABSENT, load(entry.new_value))),)
     return _new(Step, (place, entry, 1, _INSERT, name, fields, silence, (), unread))
 
 
-def _update_field(of: SpelledObject, entry: Entry, place: Place) -> Step:
+def _update_field(of: NamedObject, entry: Entry, place: Place) -> Step:
     name, load, silence, _, unread = of.reader.attributes[entry.column_name]
     before, after = load(entry.old_value), load(entry.new_value)
     if before == after:
@@ -290,33 +286,33 @@ def _update_field(of: SpelledObject, entry: Entry, place: Place) -> Step:
     return _new(Step, (place, entry, 2, _UPDATE, name, fields, silence, (), unread))
 
 
-def _replace_field(of: SpelledObject, entry: Entry, place: Place) -> Step:
+def _replace_field(of: NamedObject, entry: Entry, place: Place) -> Step:
     name, load, silence, _, unread = of.reader.attributes[entry.column_name]
     fields = (_new(Field, (name, ABSENT, load(entry.new_value))),)
     return _new(Step, (place, entry, 3, _UPDATE, name, fields, silence, (), unread))
 
 
-def _delete_row(of: SpelledObject, entry: Entry, place: Place) -> Step:
+def _delete_row(of: NamedObject, entry: Entry, place: Place) -> Step:
     return _new(Step, (place, entry, 4, _DELETE, "", (), "", (), False))
 
 
-def _query_row(of: SpelledObject, entry: Entry, place: Place) -> Step:
+def _query_row(of: NamedObject, entry: Entry, place: Place) -> Step:
     of.query_key()
     number = entry.event_type
     return _new(Step, (place, entry, number, of.reader.query_ops[number], "", (), "", (), False))
 
 
-def _query_field(of: SpelledObject, entry: Entry, place: Place) -> Step:
+def _query_field(of: NamedObject, entry: Entry, place: Place) -> Step:
     of.query_key()
-    name, _, silence, known, _ = of.reader.attributes[entry.column_name]
-    if not known:
+    name, _, silence, exists, _ = of.reader.attributes[entry.column_name]
+    if not exists:
         return _query_nothing(of, entry, place, silence or f"table {of.table} has no column {name!r}")
     if unread := of.table.columns[name].unread:
         raise WrongRow(f"column {name} {unread}: no query-back has its value")
     return Step(place, entry, entry.event_type, of.reader.query_ops[entry.event_type], name, (), silence)
 
 
-def _query_nothing(of: SpelledObject, entry: Entry, place: Place, silence: str) -> Step:
+def _query_nothing(of: NamedObject, entry: Entry, place: Place, silence: str) -> Step:
     """Return a step without content that supersedes no rows with values of its column."""
     if of.reader.refuses:
         raise UnknownColumn(of.reader.table, entry.column_name)
@@ -325,7 +321,7 @@ def _query_nothing(of: SpelledObject, entry: Entry, place: Place, silence: str) 
 
 
 # The content of a row, by its event type; an EventlogError is why it cannot be understood.
-STEPS: dict[int, Callable[[SpelledObject, Entry, Place], Step]] = {
+STEPS: dict[int, Callable[[NamedObject, Entry, Place], Step]] = {
     1: _insert_field,
     2: _update_field,
     3: _replace_field,

@@ -153,8 +153,8 @@ class _Judge:
                 f"{waiting_event.event_id} goes again at {waiting_event.next_at}: {waiting_event.reason}",
             )
         if name in self._objects:
-            return Outcome(Fate.BEYOND, "its object is cut by query-limit")
-        return Outcome(Fate.BEYOND, "query-limit, or what completes inserts, is reached before it")
+            return Outcome(Fate.BEYOND_LIMIT, "its object is cut by query-limit")
+        return Outcome(Fate.BEYOND_LIMIT, "query-limit, or what completes inserts, is reached before it")
 
 
 def _unread(snapshot: Snapshot, reading: FoldedPickUp) -> Iterator[Entry]:

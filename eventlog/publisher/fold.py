@@ -167,7 +167,7 @@ class PickUpFolder:
         """Add the events of rows that were read one by one."""
         entries, held_objects = list(_entries(cells, reading, self._bound)), snapshot.held()
         planned = plan(
-            entries, self.tables, self._rules, now=now, held=held_objects, answerable=self._readable
+            entries, self.tables, self._rules, now=now, held_objects=held_objects, answerable=self._readable
         )
         self._fill(reading, entries, planned, CurrentRows(snapshot, self._readable, thorough, allowance))
         reading.spellings = [

@@ -155,7 +155,7 @@ def test_what_is_held_is_held_under_every_spelling(
     entries = entries_of(drawn)
     random.shuffle(entries)
     held = {("usr", tablekey.write((("site", site), ("idu", idu)))) for site, idu in users_held}
-    planned = plan(entries, TABLES, Rules(), held=held)
+    planned = plan(entries, TABLES, Rules(), held_objects=held)
     assert not held & {event.object for event in planned.events()}
     for entry in entries:
         is_held = object_of(TABLES, *entry[5:7]) in held

@@ -190,7 +190,8 @@ def values_of(event: Event) -> list[tuple[str, str, object]]:
 
 
 def outcomes_of(*entries: Entry, rules: Rules | None = None, now: str | None = None) -> list[Outcome]:
-    planned = plan(entries, TABLES, rules or Rules(), now=now, held=[("t", "k=9")], answerable=[TABLE])
+    held = [("t", "k=9")]
+    planned = plan(entries, TABLES, rules or Rules(), now=now, held_objects=held, answerable=[TABLE])
     planned.events(lookup_in({"k=1": dict.fromkeys(DATA)}))
     return [planned.outcomes[entry.record_id] for entry in entries]
 

@@ -25,10 +25,10 @@ from eventlog.demo.embedded import embedded_postgres
 from eventlog.jobs.report import Report
 from eventlog.sequence.delivery import Delivery, by_transaction
 from eventlog.sql.connect import connect
-from eventlog.targets.tables.copying import copy_columns
+from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database
-from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.table_writer import TableWriter
+from eventlog.targets.tables.stage import copy_columns
+from eventlog.targets.tables.writer import TableWriter
 
 CHANGES = 200_000
 OF_ONE = 10  # changes of a transaction

@@ -11,12 +11,11 @@ from eventlog.jobs.filters import publishing
 from eventlog.jobs.job import Job, load_current
 from eventlog.jobs.report import Report
 from eventlog.sql.connect import connect
+from eventlog.targets.tables.apply_progress import read_state
+from eventlog.targets.tables.apply_settings import ApplySettings, SourceSchema
 from eventlog.targets.tables.database import Database
-from eventlog.targets.tables.progress import read_state
-from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.source_schema import SourceSchema
-from eventlog.targets.tables.table_writer import TableWriter
-from eventlog.targets.tables.tally import Tally
+from eventlog.targets.tables.outcomes import Tally
+from eventlog.targets.tables.writer import TableWriter
 from eventlog.transfer.given import complete_options
 from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
 from eventlog.transfer.opening import open_from_state, open_once, reader_from_state

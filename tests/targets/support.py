@@ -15,10 +15,10 @@ from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.jobs.report import Report
 from eventlog.sequence.delivery import by_transaction
+from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database
-from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.table_writer import TableWriter
-from eventlog.targets.tables.tally import Tally
+from eventlog.targets.tables.outcomes import Tally
+from eventlog.targets.tables.writer import TableWriter
 
 TABLES = tablesfile.read("""\
 [tables.usr]

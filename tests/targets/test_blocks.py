@@ -16,10 +16,8 @@ from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.mariadb import MARIADB
 from eventlog.sql.oracle import ORACLE
 from eventlog.sql.postgresql import POSTGRESQL
-from eventlog.targets.tables.blocks import acts_of, blocks_of
-from eventlog.targets.tables.cell_columns import to_column
-from eventlog.targets.tables.cells import to_cell
-from eventlog.targets.tables.table_target import Act, TableTarget
+from eventlog.targets.tables.cells import to_cell, to_column
+from eventlog.targets.tables.table import RowChange, TableTarget, blocks_of, row_changes_of
 
 pytestmark = pytest.mark.quick
 
@@ -129,15 +127,21 @@ def test_changes_together_do_what_each_does(reported: list[Change], dialect: Dia
     object.__setattr__(target, "lenient", lenient)
     met = 0
     for block in blocks_of(reported):
-        for number, change, act in zip(block.numbers, block.changes, acts_of(target, block), strict=True):
+        for number, change, row_change in zip(
+            block.numbers, block.changes, row_changes_of(target, block), strict=True
+        ):
             assert reported[number] is change
             met += 1
-            if act is None:
+            if row_change is None:
                 continue
             (expected,) = target.steps(change)
-            assert isinstance(expected, Act)
-            assert [*act[:2], act.key, list(act.cells)] == [*expected[:2], expected.key, list(expected.cells)]
-            assert list(map(type, act.cells)) == list(map(type, expected.cells))
+            assert isinstance(expected, RowChange)
+            assert [*row_change[:2], row_change.key, list(row_change.cells)] == [
+                *expected[:2],
+                expected.key,
+                list(expected.cells),
+            ]
+            assert list(map(type, row_change.cells)) == list(map(type, expected.cells))
     assert met == len(reported)
 
 
@@ -147,7 +151,11 @@ def test_plain_changes_go_together() -> None:
     (insert, *_) = blocks = blocks_of([*reported, *reported])
     assert len(blocks) == 4
     assert len(insert.changes) == 2
-    assert all(act is not None for block in blocks for act in acts_of(goal_at(POSTGRESQL), block))
+    assert all(
+        row_change is not None
+        for block in blocks
+        for row_change in row_changes_of(goal_at(POSTGRESQL), block)
+    )
 
 
 def test_a_refused_change_costs_no_other_one() -> None:
@@ -156,7 +164,7 @@ def test_a_refused_change_costs_no_other_one() -> None:
     ]
     target = goal_at(POSTGRESQL)
     (block,) = blocks_of(reported)
-    acts = acts_of(target, block)
-    assert [act is None for act in acts] == [n > 4 for n in range(9)]
+    row_changes = row_changes_of(target, block)
+    assert [row_change is None for row_change in row_changes] == [n > 4 for n in range(9)]
     with pytest.raises(EventlogError, match="longer than"):
         target.steps(reported[5])

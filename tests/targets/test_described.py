@@ -11,7 +11,7 @@ import pytest
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
 from eventlog.sql.connect import connect
-from eventlog.targets.tables.source_schema import SourceSchema
+from eventlog.targets.tables.apply_settings import SourceSchema
 from tests.commands import Shell
 from tests.databases import Database
 from tests.targets.support import rows

@@ -14,10 +14,10 @@ from eventlog.core.change import Change, Op
 from eventlog.core.errors import Refused
 from eventlog.sequence.delivery import Delivery
 from eventlog.sql.connect import connect
+from eventlog.targets.tables.apply_progress import LateChanges
+from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database
-from eventlog.targets.tables.late_changes import LateChanges
-from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.table_writer import TableWriter
+from eventlog.targets.tables.writer import TableWriter
 from tests.commands import Done, Shell
 from tests.databases import Database as Placed
 from tests.targets.model import changed

@@ -18,8 +18,8 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.core.change import Op
 from eventlog.sql.connect import DatabaseFailed, connect
 from eventlog.targets.tables import database as applying
+from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database, Group
-from eventlog.targets.tables.settings import ApplySettings
 from tests.commands import environment
 from tests.databases import Database as Placed
 from tests.targets.model import changed

@@ -11,7 +11,7 @@ from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
 from eventlog.jobs.job import Job
 from eventlog.jobs.report import Report
-from eventlog.targets.tables.settings import ApplySettings
+from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.transfer.apply import apply_to_database
 from tests.databases import Database
 

@@ -15,11 +15,11 @@ from eventlog.core.change import ABSENT, Change, Field, Op, Undecoded
 from eventlog.core.tables import Tables
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.queries import unbound
+from eventlog.targets.tables.apply_progress import NoState, OtherInput
+from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database, Group
-from eventlog.targets.tables.errors import OtherApply
-from eventlog.targets.tables.progress import NoState, OtherInput
-from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.table_writer import MOST_CHARACTERS
+from eventlog.targets.tables.outcomes import OtherApply
+from eventlog.targets.tables.writer import MOST_CHARACTERS
 from tests.databases import Database as Postgres
 from tests.targets.model import changed
 from tests.targets.support import TABLES, apply, places, rows, run

@@ -56,10 +56,13 @@ EXPECTED = [("insert", "usr", {"idu": n}, f"Jack{n}") for n in (1, 2)]
 def test_a_topic_takes_messages_and_gives_each_once(tmp_path: Path, brokers: str) -> None:
     (tmp_path / "in.jsonl").write_text(LINES)
     name = own_name("usr.changes")
-    given = {"kafka": name, "kafka_group": name, "kafka_brokers": brokers, "kafka_options": "log_level=0"}
-    assert run("changes", "qlik-message", (str(tmp_path / "in.jsonl"),), tmp_path / "none", given=given) == []
+    options = {"kafka": name, "kafka_group": name, "kafka_brokers": brokers, "kafka_options": "log_level=0"}
+    assert (
+        run("changes", "qlik-message", (str(tmp_path / "in.jsonl"),), tmp_path / "none", options=options)
+        == []
+    )
     for expected in (EXPECTED, []):  # the offsets of the first run were kept, for its output was out
-        assert run("qlik-message", "changes", ("-",), tmp_path / "out.jsonl", given=given) == []
+        assert run("qlik-message", "changes", ("-",), tmp_path / "out.jsonl", options=options) == []
         found = facts(tmp_path / "out.jsonl")
         assert sorted(found, key=repr) == expected  # without a key, messages may be in any partition
 
@@ -133,8 +136,8 @@ def test_a_stream_goes_on_where_its_state_file_left_it(tmp_path: Path) -> None:
 
 def test_a_schema_registry_is_asked_for_by_its_flag(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(LINES)
-    given = {"encoding": "avro", "framing": "confluent", "schema_registry": "http://127.0.0.1:1"}
+    options = {"encoding": "avro", "framing": "confluent", "schema_registry": "http://127.0.0.1:1"}
     inputs, out = (str(tmp_path / "in.jsonl"),), tmp_path / "out.bin"
-    refused = run("changes", "qlik-message", inputs, out, given=given, output_container="messages")
+    refused = run("changes", "qlik-message", inputs, out, options=options, output_container="messages")
     assert len(refused) == 2
     assert "schema registry: /subjects/indirect.usr-value/versions" in refused[0].reason

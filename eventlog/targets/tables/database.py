@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.core.change import Change, Op
+from eventlog.core.change import Change
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
@@ -22,64 +21,12 @@ from eventlog.sql.connect import DatabaseFailed, dialect_at
 from eventlog.sql.error_causes import blames_other_transaction, blames_row
 from eventlog.sql.queries import unbound
 from eventlog.sql.relation import qualified
-from eventlog.targets.tables.blocks import NEW, Block, acts_of, blocks_of
-from eventlog.targets.tables.catalogue import OWN_TABLES, TargetTables
-from eventlog.targets.tables.errors import OtherApply, TooManyDeletes, refuse
-from eventlog.targets.tables.rows import RowSteps
-from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.source_schema import SourceSchema
-from eventlog.targets.tables.staging import Collision
-from eventlog.targets.tables.table_target import Act, Emptied, RowAction, RowKey, Step, TableTarget
-from eventlog.targets.tables.tally import StepsResult, Tally
-
-
-class DeletedRows:
-    """The rows that one look at the source deletes, table by table."""
-
-    def __init__(self, limit: DeleteLimit, count_rows: Callable[[TableTarget], int]) -> None:
-        self._limit = limit
-        self._count_rows = count_rows
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin a look at the source."""
-        self._deleted = Counter[str]()  # by the table's name
-        self._rows: dict[str, int] = {}  # before these deletes, as far as they were counted
-
-    def count(self, steps: Iterable[Step]) -> Mapping[TableTarget, int]:
-        """Return how many rows of each table some steps delete; raise TooManyDeletes beyond the limit."""
-        if self._limit.is_unlimited:
-            return {}
-        numbers = self._numbers(steps)
-        for target, number in numbers.items():
-            deletes = self._deleted[target.name] + number
-            if deletes > self._limit.most(0) and deletes > self._limit.most(self._rows_of(target)):
-                raise TooManyDeletes(target, deletes, self._limit)
-        return numbers
-
-    def add(self, numbers: Mapping[TableTarget, int]) -> None:
-        """Add the counts of steps that are done."""
-        for target, number in numbers.items():
-            self._deleted[target.name] += number
-
-    def _numbers(self, steps: Iterable[Step]) -> dict[TableTarget, int]:
-        """Return how many rows of each table are gone after steps; a row that is written again is not."""
-        deleted_keys: dict[TableTarget, set[RowKey]] = {}
-        emptied: dict[TableTarget, int] = {}
-        for step in steps:
-            if isinstance(step, Emptied):
-                emptied[step.target] = self._count_rows(step.target)
-            elif not isinstance(step, Act) or step.action is RowAction.WRITE:
-                deleted_keys.get(step.target, set()).discard(step.key)
-            elif step.action is RowAction.DELETE and step.change.op is Op.DELETE:
-                deleted_keys.setdefault(step.target, set()).add(step.key)
-        return {target: len(keys) for target, keys in deleted_keys.items()} | emptied
-
-    def _rows_of(self, target: TableTarget) -> int:
-        if target.name not in self._rows:
-            self._rows[target.name] = self._count_rows(target) + self._deleted[target.name]
-        return self._rows[target.name]
-
+from eventlog.targets.tables.apply_settings import ApplySettings, SourceSchema
+from eventlog.targets.tables.outcomes import OtherApply, StepsResult, Tally, refuse
+from eventlog.targets.tables.row_steps import DeletedRows, RowSteps
+from eventlog.targets.tables.schema import OWN_TABLES, TargetTables
+from eventlog.targets.tables.stage import Collision
+from eventlog.targets.tables.table import NEW, Block, RowChange, Step, TableTarget, blocks_of, row_changes_of
 
 LOGGER = logging.getLogger(__name__)
 PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)  # seconds before a group that met another transaction is done again
@@ -240,7 +187,7 @@ class Database:
 
     def _steps(self, blocks: Sequence[Block], result: StepsResult) -> Iterator[Step]:
         """Yield what changes do, in their order; refuse each change that is impossible by itself."""
-        change_steps: list[Act | tuple[Step, ...]] = [()] * sum(len(block.changes) for block in blocks)
+        change_steps: list[RowChange | tuple[Step, ...]] = [()] * sum(len(block.changes) for block in blocks)
         refused: dict[int, Refused] = {}
         for block in blocks:
             try:
@@ -251,14 +198,16 @@ class Database:
             if target is None:
                 result.tally.ignored += len(block.changes)
                 continue
-            for at, change, act in zip(block.numbers, block.changes, acts_of(target, block), strict=True):
+            for at, change, row_change in zip(
+                block.numbers, block.changes, row_changes_of(target, block), strict=True
+            ):
                 try:
-                    change_steps[at] = target.steps(change) if act is None else act
+                    change_steps[at] = target.steps(change) if row_change is None else row_change
                 except EventlogError as fault:
                     refused[at] = refuse(change, fault)
         result.refused.extend(refused[at] for at in sorted(refused))
         for change_step in change_steps:
-            if isinstance(change_step, Act):
+            if isinstance(change_step, RowChange):
                 yield change_step
             else:
                 yield from change_step

@@ -1,25 +1,27 @@
-"""The statements that make tables and columns of a target, as changes need them."""
+"""The statements that make tables and columns of a target, as changes need them.
+
+A column that no source described has a type that follows the kinds of its values; texts make texts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy.engine import Dialect as SqlDialect
 
-from eventlog.core.change import Change, Op
+from eventlog.core.change import ABSENT, Change, Field, Op, Value
+from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Tables
-from eventlog.qlik.sqltypes import spec_of
-from eventlog.qlik.types import Spec
+from eventlog.qlik.sqltypes import spec_of, spec_of_value
+from eventlog.qlik.types import NON_FINITE, Spec
 from eventlog.sources.sql_cells import SQL_TYPES
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.relation import qualified
-from eventlog.targets.tables.blocks import Block
-from eventlog.targets.tables.errors import NoKnownKey, TooManyColumns
-from eventlog.targets.tables.settings import ApplySettings, Named
-from eventlog.targets.tables.source_schema import SourceSchema
-from eventlog.targets.tables.table_target import TableTarget
-from eventlog.targets.tables.type_guesses import guessed, values_of
+from eventlog.targets.tables.apply_settings import ApplySettings, SourceSchema, SourceTable
+from eventlog.targets.tables.outcomes import NoKnownKey, TooManyColumns
+from eventlog.targets.tables.table import Block, TableTarget
 
 _LONGEST_KEY = 250  # characters of a text in a key that no source declared
 _UNBOUNDED = frozenset(("STRING", "WSTRING", "CLOB", "NCLOB", "BYTES"))
@@ -43,7 +45,7 @@ class Definitions:
         self._described = described
         self._settings = settings
 
-    def check(self, named: Named, names: Iterable[str], column_count: int) -> None:
+    def check(self, source_table: SourceTable, names: Iterable[str], column_count: int) -> None:
         """Raise an EventlogError if a table of so many columns cannot have further ones of these names."""
         capacity = self._dialect.capacity
         new_names = {capacity.same(self._dialect.fold(name)) for name in names}
@@ -51,18 +53,20 @@ class Definitions:
             capacity.check_column(self._dialect.fold(name))
         room = capacity.columns - _STAGED
         if column_count + len(new_names) > room:
-            raise TooManyColumns(named[1], column_count + len(new_names), capacity.title, room)
+            raise TooManyColumns(source_table[1], column_count + len(new_names), capacity.title, room)
 
-    def table(self, named: Named, place: tuple[str, str], blocks: Sequence[Block]) -> tuple[str, str]:
+    def table(
+        self, source_table: SourceTable, place: tuple[str, str], blocks: Sequence[Block]
+    ) -> tuple[str, str]:
         """Return the statement that makes the table of changes, and the columns that follow their values.
 
         NoKnownKey if no source describes the columns of the key.
         """
         changes = [change for block in blocks for change in block.changes]
-        specs = self._specs(named)
-        key = self.key(named, changes)
+        specs = self._specs(source_table)
+        key = self.key(source_table, changes)
         if not key:
-            raise NoKnownKey(named[1])
+            raise NoKnownKey(source_table[1])
         names = self._distinct([*specs, *key, *(name for block in blocks for name in needed_columns(block))])
         types = {name: self._type(name, specs, changes, keyed=name in key) for name in names}
         columns = [
@@ -82,20 +86,20 @@ class Definitions:
         return statement, _undescribed(specs, types)
 
     def column(
-        self, named: Named, target: TableTarget, name: str, changes: Sequence[Change]
+        self, source_table: SourceTable, target: TableTarget, name: str, changes: Sequence[Change]
     ) -> tuple[str, str]:
         """Return the statement that adds a column, and its type if that follows the values of changes."""
-        specs = self._specs(named)
+        specs = self._specs(source_table)
         type_text = self._type(name, specs, changes, keyed=False)
         column = f"{self._quoted(name)} {type_text}"
         statement = templates.statement(self._dialect, "apply_add_column", table=target.name, column=column)
         return statement, _undescribed(specs, {name: type_text})
 
-    def key(self, named: Named, changes: Iterable[Change]) -> tuple[str, ...]:
+    def key(self, source_table: SourceTable, changes: Iterable[Change]) -> tuple[str, ...]:
         """Return the key of a table that is made: as it was chosen, else as its source has it."""
-        source = self._tables.of(*named)
-        key = tuple(self._settings.key_of(named)) or (source.key if source is not None else ())
-        key = key or tuple(self._described.key(named))
+        source = self._tables.of(*source_table)
+        key = tuple(self._settings.key_of(source_table)) or (source.key if source is not None else ())
+        key = key or tuple(self._described.key(source_table))
         return key or next((tuple(name for name, _ in change.key) for change in changes if change.key), ())
 
     def _distinct(self, names: Iterable[str]) -> list[str]:
@@ -108,13 +112,13 @@ class Definitions:
     def _quoted(self, name: str) -> str:
         return self._dialect.quote(self._dialect.fold(name))
 
-    def _specs(self, named: Named) -> Mapping[str, Spec]:
+    def _specs(self, source_table: SourceTable) -> Mapping[str, Spec]:
         """Return the types of a table's columns: as the tables file has them, else as the source describes
         them."""
-        source = self._tables.of(*named)
+        source = self._tables.of(*source_table)
         if source is not None and source.columns:
             return {name: spec_of(column) for name, column in source.columns.items()}
-        return self._described.columns(named)
+        return self._described.columns(source_table)
 
     def _type(self, name: str, specs: Mapping[str, Spec], changes: Sequence[Change], *, keyed: bool) -> str:
         """Return the type of a column in the target's words."""
@@ -139,3 +143,67 @@ def _undescribed(specs: Mapping[str, Spec], types: Mapping[str, str]) -> str:
 
 def _shortened(name: str, max_bytes: int) -> str:
     return name.encode()[:max_bytes].decode(errors="ignore")
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TEXT = Spec("CLOB")
+_WIDER = {frozenset(("INT8", "NUMERIC")): "NUMERIC", frozenset(("INT8", "REAL8")): "REAL8"}
+
+
+def values_of(name: str, changes: Iterable[Change]) -> Iterator[Value]:
+    """Return the values that changes give a column."""
+    for change in changes:
+        fields = [*change.fields, *(Field(column, ABSENT, value) for column, value in change.key)]
+        for field in fields:
+            if field.column == name:
+                yield from (side for side in field[1:] if side is not ABSENT)
+
+
+def guessed(values: Iterable[Value], digits: int = 38) -> Spec:
+    """Return the data type that holds values of a column that no source described.
+
+    Integers of more digits count for nothing: the changes that have them are refused.
+    """
+    spec: Spec | None = None
+    for value in values:
+        try:
+            if value is None or (spec is not None and spec.name == "REAL8" and value in NON_FINITE):
+                continue
+            guess = _spec_of(value)
+        except NotExpressible:  # the change that has it will be refused
+            continue
+        if guess.precision > digits:
+            continue
+        spec = guess if spec is None else _joined(spec, guess)
+        if spec.name == "CLOB":
+            break
+    return spec or _TEXT
+
+
+def _spec_of(value: Value) -> Spec:
+    """Return the data type of one value."""
+    if not isinstance(value, str):
+        return spec_of_value(value)
+    if not value.isascii() and not value.isprintable() and _SURROGATE.search(value):
+        raise NotExpressible("it is no text in UTF-8")
+    return _TEXT
+
+
+def _joined(first_spec: Spec, second_spec: Spec) -> Spec:
+    """Return the data type that holds the values of both."""
+    if first_spec.name == second_spec.name:
+        return max(first_spec, second_spec, key=lambda candidate: candidate.precision)
+    wider = _WIDER.get(frozenset((first_spec.name, second_spec.name)))
+    if wider is None:
+        return _TEXT
+    return (
+        Spec(wider, 0, max(first_spec.precision, second_spec.precision, 19))
+        if wider == "NUMERIC"
+        else Spec("REAL8", 14)
+    )
+
+
+def guessed_types(table: str, guesses: str) -> str:
+    """Return the sentence that reports columns with types that follow their values."""
+    first = f"{table} takes columns with types that follow their first values"
+    return f"{first}: {guesses} (a tables file states others)"

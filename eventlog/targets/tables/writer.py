@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.sequence.delivery import Delivery
+from eventlog.targets.tables.apply_progress import ApplyProgress, LateChanges, progress_of
+from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database, Group
-from eventlog.targets.tables.errors import Late, Reload, refuse
-from eventlog.targets.tables.late_changes import LateChanges
-from eventlog.targets.tables.progress import ApplyProgress, progress_of
-from eventlog.targets.tables.settings import ApplySettings
-from eventlog.targets.tables.tally import Tally
+from eventlog.targets.tables.outcomes import Late, Reload, Tally, refuse
 
 SECONDS = 1.0  # that a transaction of the target waits for others of the source
 MOST_CHARACTERS = 16 << 20  # of the values after which it waits for no more
@@ -103,7 +101,7 @@ class TableWriter:
         if self._late_changes is not None:
             self._late_changes.note(new)
         if not loaded or self._settings.reload == "replace":
-            return [*(Change(Op.TRUNCATE, *named) for named in begun), *new]
+            return [*(Change(Op.TRUNCATE, *source_table) for source_table in begun), *new]
         for change in new:
             if change.op is Op.SNAPSHOT:
                 self._refuse([change], Reload(change.table))
@@ -127,7 +125,7 @@ class TableWriter:
 
     def _unmarked(self, changes: list[Change]) -> tuple[list[Change], list[str]]:
         """Return the changes whose marks the target does not have, and these marks."""
-        named: dict[str, Change] = {}
+        change_by_mark: dict[str, Change] = {}
         for change in changes:
             try:
                 marks = self._progress.marks([change])
@@ -136,13 +134,13 @@ class TableWriter:
                 continue
             if not marks:
                 return changes, []
-            if marks[0] in named:
+            if marks[0] in change_by_mark:
                 self.tally.skipped += 1
-            named.setdefault(marks[0], change)
-        applied_marks = self._tables.marked(list(named)) if named else set()
+            change_by_mark.setdefault(marks[0], change)
+        applied_marks = self._tables.marked(list(change_by_mark)) if change_by_mark else set()
         self.tally.skipped += len(applied_marks)
-        return [c for name, c in named.items() if name not in applied_marks], [
-            n for n in named if n not in applied_marks
+        return [c for name, c in change_by_mark.items() if name not in applied_marks], [
+            n for n in change_by_mark if n not in applied_marks
         ]
 
 

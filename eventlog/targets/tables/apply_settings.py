@@ -1,4 +1,4 @@
-"""What can be chosen about how changes become tables."""
+"""The choices about how changes become tables, and the description of tables by their source."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from eventlog.core.delete_limit import UNLIMITED, DeleteLimit
 from eventlog.core.settings import setting
+from eventlog.qlik.structure import Structure
+from eventlog.qlik.types import Spec
 
-Named = tuple[str | None, str]  # a table of the source, with its schema
+SourceTable = tuple[str | None, str]  # a table of the source, with its schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,9 @@ class ApplySettings:
     # the columns of keys that no source describes, by table; "" is for all tables
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    def key_of(self, named: Named) -> Sequence[str]:
+    def key_of(self, source_table: SourceTable) -> Sequence[str]:
         """Return the key that was chosen for a table; empty if there is none."""
-        schema, name = named
+        schema, name = source_table
         keys = dict(self.keys)
         return next((keys[key_name] for key_name in (f"{schema}.{name}", name, "") if key_name in keys), ())
 
@@ -55,3 +57,34 @@ def read_key(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the table, "" for all tables, and the columns of `TABLE=COLUMN,...`."""
     table, _, columns = text.rpartition("=")
     return table.strip(), tuple(name.strip() for name in columns.split(",") if name.strip())
+
+
+_MAX_TABLES = 10_000  # tables that are remembered
+
+
+class SourceSchema:
+    """The columns and keys that a source described, by table; the last description counts."""
+
+    def __init__(self) -> None:
+        self._columns: dict[SourceTable, dict[str, Spec]] = {}
+        self._keys: dict[SourceTable, tuple[str, ...]] = {}
+
+    def add_description(self, structure: Structure) -> None:
+        """Note the description of a table by its source."""
+        source_table = structure.schema, structure.table
+        if len(self._columns) >= _MAX_TABLES and source_table not in self._columns:
+            oldest = next(iter(self._columns))
+            del self._columns[oldest]
+            self._keys.pop(oldest, None)
+        specs = {column.name: column.spec for column in structure.columns if column.spec is not None}
+        self._columns[source_table] = self._columns.get(source_table, {}) | specs
+        if structure.key:
+            self._keys[source_table] = tuple(structure.columns[place].name for place in structure.key)
+
+    def columns(self, source_table: SourceTable) -> dict[str, Spec]:
+        """Return the columns of a table that have a described type."""
+        return self._columns.get(source_table, {})
+
+    def key(self, source_table: SourceTable) -> Sequence[str]:
+        """Return the key of a table; empty if no source described it."""
+        return self._keys.get(source_table, ())

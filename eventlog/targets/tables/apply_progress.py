@@ -2,18 +2,21 @@
 
 There are three ways. A source with states goes on from its own. Names of events are noted one by one, because
 they have no order. Changes are counted for other inputs, which only grow.
+
+`LateChanges` has the rows that later changes have changed, so that a late change leaves them alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from eventlog.core.change import Change, Op
+from eventlog.core.change import Change, Key, Op
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.neutral import dumps
+from eventlog.targets.tables.apply_settings import SourceTable
 
 
 class OtherInput(EventlogError):
@@ -33,15 +36,12 @@ class Unnamed(EventlogError):
     """it has no event-id, so a repeat would not be noticed"""
 
 
-Named = tuple[str | None, str]
-
-
 class Unapplied(NamedTuple):
     """The part of a transaction that was not applied before."""
 
     changes: Sequence[Change]
-    loaded: tuple[Named, ...] = ()  # tables with rows of a full load that came after changes
-    begun: tuple[Named, ...] = ()  # those of them whose load begins here
+    loaded: tuple[SourceTable, ...] = ()  # tables with rows of a full load that came after changes
+    begun: tuple[SourceTable, ...] = ()  # those of them whose load begins here
 
 
 class ApplyProgress(Protocol):
@@ -68,17 +68,17 @@ class FullLoads:
 
     def note(self, changes: Sequence[Change]) -> Unapplied:
         """Return all of the changes, with the tables that they load anew."""
-        loaded, begun = dict[Named, None](), dict[Named, None]()
+        loaded, begun = dict[SourceTable, None](), dict[SourceTable, None]()
         for change in changes:
-            named = change.schema, change.table
+            source_table = change.schema, change.table
             if change.op is not Op.SNAPSHOT or (change.position is not None and not self._placed):
-                self._changed.add(named)
-                self._loading.discard(named)
-            elif named in self._changed:
-                loaded[named] = None
-                if named not in self._loading:
-                    begun[named] = None
-                    self._loading.add(named)
+                self._changed.add(source_table)
+                self._loading.discard(source_table)
+            elif source_table in self._changed:
+                loaded[source_table] = None
+                if source_table not in self._loading:
+                    begun[source_table] = None
+                    self._loading.add(source_table)
         return Unapplied(changes, tuple(loaded), tuple(begun))
 
     def dump(self) -> dict[str, Any]:
@@ -212,3 +212,52 @@ def _name(change: Change) -> str:
 
 
 _LONGEST = 150
+
+
+_MAX_ROWS = 1_000_000  # rows that are remembered
+
+
+class LateChanges:
+    """The rows that a run changed, each with the last position at which it did."""
+
+    def __init__(self, max_rows: int = _MAX_ROWS) -> None:
+        self._max_rows = max_rows
+        self._rows: dict[tuple[SourceTable, Key], str] = {}
+        self._tables: dict[SourceTable, str] = {}  # tables in which any row may have changed
+        self._newest: dict[SourceTable, str] = {}  # of any row
+        self._forgotten = ""  # to which position rows are no longer remembered
+
+    def note(self, changes: Iterable[Change]) -> None:
+        """Note that these changes are applied."""
+        for change in changes:
+            source_table, position = (change.schema, change.table), change.position or ""
+            self._newest[source_table] = max(position, self._newest.get(source_table, ""))
+            if change.op is Op.TRUNCATE or not change.key:
+                self._tables[source_table] = max(position, self._tables.get(source_table, ""))
+                continue
+            for key in {change.key, change.key_before}:
+                row = source_table, key
+                self._rows[row] = max(position, self._rows.get(row, ""))
+        if len(self._rows) + len(self._tables) > self._max_rows:
+            positions = (*self._rows.values(), *self._tables.values())
+            self._forgotten = max(self._forgotten, *positions)
+            self._rows.clear()
+            self._tables.clear()
+
+    def allow(self, changes: Iterable[Change]) -> bool:
+        """Return whether no row of late changes was changed by what follows them."""
+        return self.overtaking(changes) is None
+
+    def overtaking(self, changes: Iterable[Change]) -> str | None:
+        """Return where a row of late changes was changed, or may have been, by what follows them."""
+        return next((at for at in map(self._overtaking, changes) if at is not None), None)
+
+    def _overtaking(self, change: Change) -> str | None:
+        source_table, position = (change.schema, change.table), change.position or ""
+        if change.op is Op.TRUNCATE or not change.key:
+            return self._newest.get(source_table, self._forgotten)
+        if position <= self._forgotten:
+            return self._forgotten
+        rows = ((source_table, key) for key in (change.key, change.key_before))
+        last = max(self._tables.get(source_table, ""), *(self._rows.get(row, "") for row in rows))
+        return last if last > position else None

@@ -1,19 +1,26 @@
-"""A table of the target as changes see it: which cells a change gives its row, and by which key."""
+"""A table of the target as changes see it: which cells a change gives its row, and by which key.
+
+`TableTarget.steps` reads one change. `row_changes_of` reads a block, the changes of one table with the same
+columns, column by column, with the same result. It leaves changes that need a closer look to `steps`: a key
+that changes or is missing, an unusual value, a column that the table lacks.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import repeat
+from operator import itemgetter
+from types import NoneType
+from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Absent, Change, Op, Side, Value
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.core.tables import Table
-from eventlog.targets.tables.cell_columns import ToColumn
-from eventlog.targets.tables.cells import Cell, Cells, ToCell
-from eventlog.targets.tables.errors import NoColumn, NoKnownKey
+from eventlog.targets.tables.cells import Cell, Cells, ToCell, ToColumn
+from eventlog.targets.tables.outcomes import NoColumn, NoKnownKey
 
 RowKey = tuple[Cell, ...]
 
@@ -28,7 +35,7 @@ class RowAction(enum.Enum):
     __hash__ = object.__hash__  # an Enum's own is written in Python
 
 
-class Act(NamedTuple):
+class RowChange(NamedTuple):
     """The effect of one change on one row."""
 
     action: RowAction
@@ -38,14 +45,14 @@ class Act(NamedTuple):
     change: Change
 
 
-class Emptied(NamedTuple):
+class Truncation(NamedTuple):
     """Every row of a table is gone."""
 
     target: TableTarget
     change: Change
 
 
-class Moved(NamedTuple):
+class KeyChange(NamedTuple):
     """A row takes another key and keeps the values that the change does not supply."""
 
     target: TableTarget
@@ -55,7 +62,7 @@ class Moved(NamedTuple):
     change: Change
 
 
-Step = Act | Emptied | Moved
+Step = RowChange | Truncation | KeyChange
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,27 +119,27 @@ class TableTarget:
     def steps(self, change: Change) -> tuple[Step, ...]:
         """Return what a change does, step by step; raise an EventlogError if it is impossible."""
         if change.op is Op.TRUNCATE:
-            return (Emptied(self, change),)
+            return (Truncation(self, change),)
         if change.raw is not None:
             raise NotExpressible("its row images could not be decoded")
         layout = self.layout_of(tuple([field[0] for field in change.fields]))
         key = self._key_of(change, layout)
         if change.op is Op.DELETE:
-            return (Act(RowAction.DELETE, self, key, (), change),)
+            return (RowChange(RowAction.DELETE, self, key, (), change),)
         if layout.unknown and not self.lenient:
             raise NoColumn(str(self), ", ".join(layout.unknown))
         cells = self._cells(change, layout)
         for place, cell in zip(self.key, key, strict=True):
             cells[place] = cell
         if change.op is not Op.UPDATE:
-            return (Act(RowAction.WRITE, self, key, cells, change),)
+            return (RowChange(RowAction.WRITE, self, key, cells, change),)
         complete = ABSENT not in cells or all(cells[place] is not ABSENT for place in self.complete_places)
         key_before = self._old_key(key, change, layout)
         if key_before == key:
-            return (Act(RowAction.WRITE if complete else RowAction.UPDATE, self, key, cells, change),)
+            return (RowChange(RowAction.WRITE if complete else RowAction.UPDATE, self, key, cells, change),)
         if not complete:
-            return (Moved(self, key_before, key, cells, change),)
-        return Act(RowAction.DELETE, self, key_before, (), change), Act(
+            return (KeyChange(self, key_before, key, cells, change),)
+        return RowChange(RowAction.DELETE, self, key_before, (), change), RowChange(
             RowAction.WRITE, self, key, cells, change
         )
 
@@ -226,3 +233,166 @@ class FieldLayout(NamedTuple):
 
 
 _LAYOUTS = 1_000  # that are kept, whatever changes hold
+
+
+NEW = frozenset((Op.INSERT, Op.SNAPSHOT))  # changes that make a row
+_NO_VALUE = frozenset((NoneType, Absent))
+
+
+class Block(NamedTuple):
+    """A block of changes of one kind, of one table, with the same columns."""
+
+    op: Op
+    key_names: tuple[str, ...]
+    names: tuple[str, ...]
+    numbers: list[int]  # of the changes, among all
+    changes: list[Change]
+
+
+def blocks_of(changes: Iterable[Change]) -> list[Block]:
+    """Return changes as blocks, in the order of the first change of each."""
+    blocks: dict[tuple[Any, ...], Block] = {}
+    shape: tuple[Any, ...] = ()
+    for number, change in enumerate(changes):
+        op, schema, table, key, fields = change[:5]
+        change_shape = op, schema, table, tuple(map(_FIRST, key)), tuple(map(_FIRST, fields))
+        if change_shape != shape:
+            shape = change_shape
+            block = blocks.get(shape) or blocks.setdefault(shape, Block(op, *shape[3:], [], []))
+            add_number, add = block.numbers.append, block.changes.append
+        add_number(number)
+        add(change)
+    return list(blocks.values())
+
+
+_FIRST, _BEFORE, _AFTER = itemgetter(0), itemgetter(1), itemgetter(2)
+
+
+def row_changes_of(target: TableTarget, block: Block) -> Sequence[RowChange | None]:
+    """Return what each change of a block does; None for those that `TableTarget.steps` handles."""
+    return (
+        _Reading(target, block).row_changes()
+        if can_read_by_column(target, block)
+        else [None] * len(block.changes)
+    )
+
+
+def new_rows(target: TableTarget, block: Block) -> Sequence[Cells] | None:
+    """Return the columns of the rows that a block makes; None unless each of its changes makes a
+    whole one.
+    """
+    if block.op not in NEW or not can_read_by_column(target, block):
+        return None
+    reading = _Reading(target, block)
+    columns = reading.columns(reading.keys())
+    complete_places = all(Absent not in set(map(type, cells)) for cells in columns)
+    return columns if complete_places and not reading.row_wise else None
+
+
+def can_read_by_column(target: TableTarget, block: Block) -> bool:
+    """Return whether the changes of a block can be read by column."""
+    layout = target.layout_of(block.names)
+    places = [place for place, to_cell in layout.entries if to_cell is not None]
+    if block.op is Op.TRUNCATE or not (target.to_columns and target.key) or len(set(places)) < len(places):
+        return False
+    return not layout.unknown or target.lenient or block.op is Op.DELETE
+
+
+class _Reading:
+    """One block on its way to row_changes."""
+
+    def __init__(self, target: TableTarget, block: Block) -> None:
+        self._goal = target
+        self._block = block
+        self._layout = target.layout_of(block.names)
+        self._fields = list(zip(*[change.fields for change in block.changes], strict=True))
+        self.row_wise = {n for n, change in enumerate(block.changes) if change.raw is not None}
+
+    def row_changes(self) -> Sequence[RowChange | None]:
+        """Return what each change does."""
+        block, target = self._block, self._goal
+        keys = self.keys()
+        actions: Iterable[RowAction] = repeat(RowAction.DELETE)
+        rows: Iterable[Cells] = repeat(())
+        if block.op is not Op.DELETE:
+            columns = self.columns(keys)
+            rows = zip(*columns, strict=True)
+            actions = self._actions(columns, keys)
+        act_fields = zip(actions, repeat(target), zip(*keys.values(), strict=True), rows, block.changes)
+        row_changes: list[RowChange | None] = list(map(RowChange._make, act_fields))
+        for number in self.row_wise:
+            row_changes[number] = None
+        return row_changes
+
+    def keys(self) -> dict[int, Cells]:
+        """Return the columns of the key, by their places."""
+        return {place: self._key_column(place) for place in self._goal.key}
+
+    def columns(self, keys: dict[int, Cells]) -> Sequence[Cells]:
+        """Return the columns of the rows."""
+        supplied = self._supplied() | keys
+        absent_cells = [ABSENT] * len(self._block.changes)
+        return [supplied.get(place, absent_cells) for place in range(len(self._goal.columns))]
+
+    def _cells(self, place: int, values: Sequence[Side]) -> Cells:
+        """Return the cells of a column; changes whose value it refuses are others' to answer."""
+        plain = self._goal.to_columns[place](values)
+        if plain is not None:
+            return plain
+        to_cell = self._goal.to_cells[place]
+        cells: list[Cell | Absent] = []
+        for number, value in enumerate(values):
+            try:
+                cells.append(value if isinstance(value, Absent) else to_cell(value))
+            except EventlogError:
+                self.row_wise.add(number)
+                cells.append(None)
+        return cells
+
+    def _key_column(self, place: int) -> Cells:
+        """Return the cells of a column of the key, from the changes' keys or else from their fields."""
+        block = self._block
+        numbers_by_place = {at: number for number, at in enumerate(self._goal.key_places(block.key_names))}
+        number = numbers_by_place.get(place)
+        if number is not None:
+            values = [change.key[number][1] for change in block.changes]
+        else:
+            field = next((n for n, at in self._layout.keyed if at == place), None)
+            if field is None:
+                self.row_wise.update(range(len(block.changes)))
+                return [None] * len(block.changes)
+            values = [before if after is ABSENT else after for _, before, after in self._fields[field]]
+        cells = self._cells(place, values)
+        if not _NO_VALUE.isdisjoint(map(type, cells)):
+            self.row_wise.update(n for n, cell in enumerate(cells) if cell is None or cell is ABSENT)
+        return cells
+
+    def _supplied(self) -> dict[int, Cells]:
+        """Return the cells that fields supply, by their places."""
+        return {
+            place: self._cells(place, list(map(_AFTER, fields)))
+            for (place, to_cell), fields in zip(self._layout.entries, self._fields, strict=True)
+            if to_cell is not None
+        }
+
+    def _actions(self, columns: Sequence[Cells], keys: dict[int, Cells]) -> Iterable[RowAction]:
+        if self._block.op is not Op.UPDATE:
+            return repeat(RowAction.WRITE)
+        self._exclude_key_changes(keys)
+        sparse = [cells for n in self._goal.complete_places if Absent in set(map(type, cells := columns[n]))]
+        if not sparse:
+            return repeat(RowAction.WRITE)
+        return [
+            RowAction.UPDATE if ABSENT in cells else RowAction.WRITE for cells in zip(*sparse, strict=True)
+        ]
+
+    def _exclude_key_changes(self, keys: dict[int, Cells]) -> None:
+        """Leave changes of a key to `TableTarget.steps`."""
+        for number, place in self._layout.keyed:
+            befores = list(map(_BEFORE, self._fields[number]))
+            if set(map(type, befores)) <= _NO_VALUE:
+                continue
+            cells_before = self._cells(place, befores)
+            for n, (cell, key) in enumerate(zip(cells_before, keys[place], strict=True)):
+                if cell != key and cell is not ABSENT and befores[n] is not None:
+                    self.row_wise.add(n)

@@ -18,15 +18,11 @@ from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.error_causes import blames_definition
 from eventlog.sql.relation import qualified
-from eventlog.targets.tables.blocks import Block
-from eventlog.targets.tables.cell_columns import to_column
-from eventlog.targets.tables.cells import to_cell
-from eventlog.targets.tables.definitions import Definitions, needed_columns
-from eventlog.targets.tables.errors import NoKnownKey, NoTable, NotMade, NotTable, OwnTable, TwoSchemas
-from eventlog.targets.tables.settings import ApplySettings, Named
-from eventlog.targets.tables.source_schema import SourceSchema
-from eventlog.targets.tables.table_target import TableTarget
-from eventlog.targets.tables.type_guesses import guessed_types
+from eventlog.targets.tables.apply_settings import ApplySettings, SourceSchema, SourceTable
+from eventlog.targets.tables.cells import to_cell, to_column
+from eventlog.targets.tables.definitions import Definitions, guessed_types, needed_columns
+from eventlog.targets.tables.outcomes import NoKnownKey, NoTable, NotMade, NotTable, OwnTable, TwoSchemas
+from eventlog.targets.tables.table import Block, TableTarget
 
 OWN_TABLES = ("eventlog_applied", "eventlog_applied_marks", "eventlog_applied_ddl")
 Shape = tuple[str | None, str, tuple[str, ...]]  # of changes: their table, and the columns that they need
@@ -53,47 +49,53 @@ class TargetTables:
         self._definitions = Definitions(dialect, connection.dialect, tables, described, settings)
         self._catalogue = Catalogue(connection)
         self._home = self._catalogue.home()
-        self._targets: dict[Named, TableTarget | None] = {}
-        self._faults: dict[Named, EventlogError] = {}
+        self._targets: dict[SourceTable, TableTarget | None] = {}
+        self._faults: dict[SourceTable, EventlogError] = {}
         self._unfit: dict[Shape, EventlogError] = {}  # of the changes that were prepared last
         self._claimed: dict[tuple[str, str], str | None] = {}  # the schema from which each table comes
 
     def get(self, block: Block) -> TableTarget | None:
         """Return the table for changes; None where changes of tables that the target lacks are left out."""
-        named = _named(block)
-        if fault := self._faults.get(named) or self._unfit.get(_shape(block)):
+        source_table = _source_table(block)
+        if fault := self._faults.get(source_table) or self._unfit.get(_shape(block)):
             raise fault
-        target = self._targets[named]
+        target = self._targets[source_table]
         if target is None and self._policy != "ignore":
-            raise NoTable(named[1])
+            raise NoTable(source_table[1])
         return target
 
     def prepare(self, blocks: Iterable[Block]) -> Iterator[str]:
         """Look up the tables of changes, and make what they lack if that is wanted; yields each statement."""
-        by_table: dict[Named, list[Block]] = {}
+        by_table: dict[SourceTable, list[Block]] = {}
         self._unfit.clear()
         for block in blocks:
-            named = _named(block)
-            target = self._targets.get(named)
-            if named not in self._faults and (target is None or target.missing_columns(block.changes[0])):
-                by_table.setdefault(named, []).append(block)
-        for named, table_blocks in by_table.items():
+            source_table = _source_table(block)
+            target = self._targets.get(source_table)
+            if source_table not in self._faults and (
+                target is None or target.missing_columns(block.changes[0])
+            ):
+                by_table.setdefault(source_table, []).append(block)
+        for source_table, table_blocks in by_table.items():
             try:
-                yield from self._prepare(named, table_blocks)
+                yield from self._prepare(source_table, table_blocks)
             except (NoKnownKey, OwnTable, TwoSchemas, NotTable, IllegalName) as fault:
-                self._faults[named] = fault
+                self._faults[source_table] = fault
 
-    def _prepare(self, named: Named, blocks: Sequence[Block]) -> Iterator[str]:
-        target = self._targets.get(named) or self._look_up(named)
+    def _prepare(self, source_table: SourceTable, blocks: Sequence[Block]) -> Iterator[str]:
+        target = self._targets.get(source_table) or self._look_up(source_table)
         if self._policy == "apply":
             is_changed = False
-            for statement in self._make_missing(named, target, self._fitting(named, target, blocks)):
+            for statement in self._make_missing(
+                source_table, target, self._fitting(source_table, target, blocks)
+            ):
                 is_changed = True
                 yield statement
-            target = self._look_up(named) if is_changed else target
-        self._targets[named] = target
+            target = self._look_up(source_table) if is_changed else target
+        self._targets[source_table] = target
 
-    def _fitting(self, named: Named, target: TableTarget | None, blocks: Sequence[Block]) -> list[Block]:
+    def _fitting(
+        self, source_table: SourceTable, target: TableTarget | None, blocks: Sequence[Block]
+    ) -> list[Block]:
         """Return the blocks whose columns the table can have; the others are refused."""
         admitted: dict[str, None] = {}
         fitting = []
@@ -101,9 +103,9 @@ class TargetTables:
             names = needed_columns(block) if target is None else target.missing_columns(block.changes[0])
             try:
                 if target is None:
-                    self._dialect.capacity.check_name(self._place(named)[1])
+                    self._dialect.capacity.check_name(self._place(source_table)[1])
                 self._definitions.check(
-                    named, [*admitted, *names], 0 if target is None else len(target.columns)
+                    source_table, [*admitted, *names], 0 if target is None else len(target.columns)
                 )
             except (OwnTable, TwoSchemas):
                 raise
@@ -115,41 +117,43 @@ class TargetTables:
         return fitting
 
     def _make_missing(
-        self, named: Named, target: TableTarget | None, blocks: Sequence[Block]
+        self, source_table: SourceTable, target: TableTarget | None, blocks: Sequence[Block]
     ) -> Iterator[str]:
         """Make the table of changes and its columns, and yield each statement that was run."""
         if target is None and blocks:
-            yield from self._make_schema(named)
-            yield from self._make_table(named, blocks)
-            target = self._look_up(named)
+            yield from self._make_schema(source_table)
+            yield from self._make_table(source_table, blocks)
+            target = self._look_up(source_table)
         if target is not None:
-            yield from self._add_columns(named, target, blocks)
+            yield from self._add_columns(source_table, target, blocks)
 
-    def _make_schema(self, named: Named) -> Iterator[str]:
-        schema, _ = self._place(named)
+    def _make_schema(self, source_table: SourceTable) -> Iterator[str]:
+        schema, _ = self._place(source_table)
         if schema == self._home or schema in self._catalogue.schemas():
             return
         statement = templates.statement(
             self._dialect, "apply_create_schema", schema=self._dialect.quote(schema)
         )
-        if (fault := self._refusal(named[1], statement)) is not None:
+        if (fault := self._refusal(source_table[1], statement)) is not None:
             raise fault
         yield statement
 
-    def _make_table(self, named: Named, blocks: Sequence[Block]) -> Iterator[str]:
+    def _make_table(self, source_table: SourceTable, blocks: Sequence[Block]) -> Iterator[str]:
         """Make a table for all changes together, else for the first of them that the database can hold."""
         for block_group in (blocks, *([block] for block in blocks if len(blocks) > 1)):
-            statement, guesses = self._definitions.table(named, self._place(named), block_group)
-            fault = self._refusal(named[1], statement)
+            statement, guesses = self._definitions.table(source_table, self._place(source_table), block_group)
+            fault = self._refusal(source_table[1], statement)
             if fault is None:
                 if guesses:
-                    self._inform(guessed_types(named[1], guesses))
+                    self._inform(guessed_types(source_table[1], guesses))
                 yield statement
                 return
             if len(block_group) == 1:
                 self._unfit[_shape(block_group[0])] = fault
 
-    def _add_columns(self, named: Named, target: TableTarget, blocks: Sequence[Block]) -> Iterator[str]:
+    def _add_columns(
+        self, source_table: SourceTable, target: TableTarget, blocks: Sequence[Block]
+    ) -> Iterator[str]:
         """Add the columns that changes lack; changes whose column the database refuses are refused."""
         changes = [change for block in blocks for change in block.changes]
         capacity, faults = self._dialect.capacity, dict[str, EventlogError | None]()
@@ -157,11 +161,11 @@ class TargetTables:
             for name in target.missing_columns(block.changes[0]) if _shape(block) not in self._unfit else ():
                 folded_name = capacity.same(self._dialect.fold(name))
                 if folded_name not in faults:
-                    statement, guess = self._definitions.column(named, target, name, changes)
-                    faults[folded_name] = self._refusal(named[1], statement)
+                    statement, guess = self._definitions.column(source_table, target, name, changes)
+                    faults[folded_name] = self._refusal(source_table[1], statement)
                     if faults[folded_name] is None:
                         if guess:
-                            self._inform(guessed_types(named[1], guess))
+                            self._inform(guessed_types(source_table[1], guess))
                         yield statement
                 if fault := faults[folded_name]:
                     self._unfit[_shape(block)] = fault
@@ -178,9 +182,9 @@ class TargetTables:
             return refusal
         return None
 
-    def _look_up(self, named: Named) -> TableTarget | None:
+    def _look_up(self, source_table: SourceTable) -> TableTarget | None:
         """Return the table of the target as it is now."""
-        schema, name = self._place(named)
+        schema, name = self._place(source_table)
         kinds = {table_name: kind for _, table_name, kind in self._catalogue.names(schema)}
         matching_names = [table_name for table_name in kinds if table_name == name] or [
             table_name
@@ -202,7 +206,7 @@ class TargetTables:
             qualified(self._dialect, schema, table.name),
             tuple(to_cell(column, self._dialect) for column in table.columns.values()),
             frozenset(place for place, n in enumerate(table.columns) if int(facts[n]["has_default"])),
-            self._tables.of(*named),
+            self._tables.of(*source_table),
             self._policy == "ignore",
             tuple(to_column(column, self._dialect) for column in table.columns.values()),
             Table(schema, table.name, computed),
@@ -213,12 +217,12 @@ class TargetTables:
         result = self._connection.execute(statement, {"schema": schema, "table_name": name})
         return [{str(key).lower(): value for key, value in row.items()} for row in result.mappings()]
 
-    def _place(self, named: Named) -> tuple[str, str]:
+    def _place(self, source_table: SourceTable) -> tuple[str, str]:
         """Return the schema and the name of a table in the target.
 
         The schema is the source's only where that was chosen: on one server it may be the source itself.
         """
-        schema, name = named
+        schema, name = source_table
         if name.lower() in OWN_TABLES:
             raise OwnTable(name)
         home = self._home
@@ -232,12 +236,12 @@ class TargetTables:
         return place
 
 
-def _named(block: Block) -> Named:
+def _source_table(block: Block) -> SourceTable:
     return block.changes[0].schema, block.changes[0].table
 
 
 def _shape(block: Block) -> Shape:
-    return (*_named(block), needed_columns(block))
+    return (*_source_table(block), needed_columns(block))
 
 
 def _is_view(kind: str) -> bool:

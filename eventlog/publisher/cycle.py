@@ -147,7 +147,7 @@ class Publisher:
             unsent = self._delivery.deliver(batch, tally, self._log.tables, redriven)
             if self._stopped:
                 break
-        self._journal.remember(unsent, tally, None if unsent else redriven)
+        self._journal.advance(tally, unsent, None if unsent else redriven)
         if tally.fatal is not None:
             raise ReceiverFatal(tally.fatal.text)
 

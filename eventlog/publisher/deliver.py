@@ -97,7 +97,7 @@ class DocumentDelivery:
         """Send a batch; of documents that are too large their halves, which are remembered before they go.
         Return what a stop leaves to be sent."""
         while batch:
-            self._journal.remember(batch, tally, redriven)
+            self._journal.advance(tally, batch, redriven)
             batch, redriven = self._deliver_once(batch, tally, tables), None
             if self.stopped(tally):
                 break
@@ -117,7 +117,7 @@ class DocumentDelivery:
             if self.stopped(tally):
                 break
             if time.monotonic() > written + PATIENCE:
-                self._journal.remember([*unsent, *batch[replied:]], tally)
+                self._journal.advance(tally, [*unsent, *batch[replied:]])
                 written = time.monotonic()
         if replied < len(batch) and not halted and not self.stopped(tally):
             self.down = f"the sink replied to {replied} of {len(batch)} documents"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
@@ -23,18 +22,6 @@ from eventlog.sql.log.work import RememberedBatch, Work
 
 class PickedUpBefore(EventlogError):
     """rows were redriven since this pick-up: the rest of it is picked up again, after them"""
-
-
-class NewBatch(NamedTuple):
-    """A batch that is about to go out."""
-
-    content: str
-    highest: int  # record_id
-
-
-def new_batch(drafts: Sequence[Draft], tally: AnswerTally) -> NewBatch:
-    """Return what is remembered of documents."""
-    return NewBatch(batches.write_memory(drafts, tally.worst), max(draft.highest for draft in drafts))
 
 
 class BatchJournal:
@@ -52,56 +39,56 @@ class BatchJournal:
         self._epoch = epoch
         self._record = record  # of the sink, about what is out
         self._delete = delete  # handled rows that did not fail
-        self._open: list[int] | None = None  # the batches that are remembered; None: not read yet
+        self._unsettled: list[int] | None = None  # numbers of remembered batches; None: not read yet
         self._number = 0
         self._highest = 0  # record_id that ever went out, as far as we know
 
     @property
     def interrupted(self) -> bool:
         """Return whether batches may be on record that were about to leave when a cycle ended."""
-        return self._open != []
+        return self._unsettled != []
 
     def adopt(self, tables: Tables) -> Sequence[RememberedBatch]:
         """Return what was about to go out when a cycle or another leader ended. It is ours from now on."""
-        if self._open is None:
+        if self._unsettled is None:
             self.check_ids()
             self.rename_holds(tables)
         remembered = self._store.remembered()
-        self._open = [batch.number for batch in remembered]
+        self._unsettled = [batch.number for batch in remembered]
         if remembered:
-            self._number = max(self._open)
+            self._number = max(self._unsettled)
             with self._store.work(self._epoch) as work:
                 work.adopt()
         return remembered
 
-    def remember(self, drafts: Sequence[Draft], tally: AnswerTally, redriven: int | None = None) -> None:
-        """Write what the answers came to, and remember the documents that go next."""
-        self.write(tally, [new_batch(drafts, tally)] if drafts else (), redriven)
-
-    def write(self, tally: AnswerTally, coming: Sequence[NewBatch] = (), redriven: int | None = None) -> None:
-        """Write what became of rows, and remember what goes next, in one transaction.
+    def advance(
+        self, tally: AnswerTally, next_batch: Sequence[Draft] = (), redriven: int | None = None
+    ) -> None:
+        """Write what became of rows, and remember the documents that go next, in one transaction.
 
         If rows were redriven since that notice, older rows of the same objects may be new again. Then nothing
         is remembered and rows without an event stay new; PickedUpBefore if something was to be remembered.
         """
-        if not (tally or self._open or coming):
+        if not (tally or self._unsettled or next_batch):
             return
+        content = batches.write_memory(next_batch, tally.worst)
         with self._store.work(self._epoch) as work:
             is_outdated = redriven not in (None, work.latest_redrive)
             if is_outdated:
                 tally.rows_without_event.clear()
             tally.write(work, delete=self._delete)
-            for number in self._open or ():
+            for number in self._unsettled or ():
                 work.settle(number)
-            next_batches = () if is_outdated else coming
-            for number, batch in enumerate(next_batches, self._number + 1):
-                work.remember(number, batch.content)
-                self._note_highest(work, batch.highest)
+            if next_batch and not is_outdated:
+                work.remember(self._number + 1, content)
+                self._note_highest(work, max(draft.highest for draft in next_batch))
         tally.clear()
-        self._open = [self._number + number for number, _ in enumerate(next_batches, 1)]
-        self._number += len(next_batches)
-        if len(next_batches) < len(coming):
-            raise PickedUpBefore
+        self._unsettled = []
+        if next_batch:
+            if is_outdated:
+                raise PickedUpBefore
+            self._number += 1
+            self._unsettled = [self._number]
 
     def check_picked(self, record_ids: Sequence[int]) -> None:
         """Raise IdsComeAgain if picked rows have the record_ids of others that went out."""

@@ -128,7 +128,7 @@ class LogReader:
         tally.account_new(reading)
         spellings = set[Spelling]()
         while reading.all_held and not spellings.issuperset(reading.spellings) and not tally.ended:
-            self._journal.write(tally, redriven=reading.redriven)
+            self._journal.advance(tally, redriven=reading.redriven)
             spellings.update(reading.spellings)
             reading = self.pick_up()
             tally.account_new(reading)

@@ -76,9 +76,9 @@ def _optional(name: str, avro: Any) -> Schema:
 
 def data_schema(columns: Sequence[DataColumn], logical: bool, names: str, external: bool) -> Schema:
     """Return the schema of the data messages of a table."""
-    own = [{"name": "schema", "type": "string"}, {"name": "table", "type": "string"}]
+    table_fields = [{"name": "schema", "type": "string"}, {"name": "table", "type": "string"}]
     headers = [
-        *(own if names == "headers" else ()),
+        *(table_fields if names == "headers" else ()),
         {"name": "operation", "type": _OPERATION},
         *({"name": n, "type": "string"} for n in ("changeSequence", "timestamp", "streamPosition")),
         {"name": "transactionId", "type": "string"},
@@ -93,7 +93,7 @@ def data_schema(columns: Sequence[DataColumn], logical: bool, names: str, extern
         "type": "record",
         "name": "DataRecord",
         "fields": [
-            *(own if names == "message" else ()),
+            *(table_fields if names == "message" else ()),
             {"name": "data", "type": {"type": "record", "name": "Data", "fields": data}},
             _optional("beforeData", "Data"),
             {

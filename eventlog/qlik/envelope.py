@@ -75,11 +75,11 @@ def body(message: Any, schema_id: str | None) -> Body:
     return _flat(message, schema_id)
 
 
-def named_outside(found: Body, headers: Any) -> Body:
+def named_outside(inner: Body, headers: Any) -> Body:
     """Return the body with the table that the headers of its envelope name, if it names none itself."""
-    if found.table or not isinstance(headers, Mapping) or not headers.get("table"):
-        return found
-    return found._replace(schema=headers.get("schema"), table=headers["table"])
+    if inner.table or not isinstance(headers, Mapping) or not headers.get("table"):
+        return inner
+    return inner._replace(schema=headers.get("schema"), table=headers["table"])
 
 
 _LETTERS = {"F": "REFRESH", "I": "INSERT", "U": "UPDATE", "D": "DELETE"}

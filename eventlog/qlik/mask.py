@@ -33,10 +33,6 @@ class MaskOrder(enum.StrEnum):
     LITTLE = "little"
     BIG = "big"
 
-    @property
-    def other(self) -> MaskOrder:
-        return MaskOrder.BIG if self is MaskOrder.LITTLE else MaskOrder.LITTLE
-
 
 def join(places: Iterable[int]) -> int:
     """Return the bits of zero-based places."""
@@ -61,19 +57,19 @@ def trimmed(bits: int, order: MaskOrder) -> bytes:
     return bits.to_bytes((bits.bit_length() + 7) // 8, order.value)
 
 
-def whole(bits: int, columns: int, order: MaskOrder) -> bytes:
-    """Return the mask of a message: as long as its columns ask for."""
+def padded(bits: int, columns: int, order: MaskOrder) -> bytes:
+    """Return the mask of a message, whose length depends on the number of columns."""
     return bits.to_bytes(columns // 8 + 1, order.value)
 
 
 def load(cell: bytes | str | None) -> bytes:
-    """Return the bytes of a mask, whose text is hexadecimal or surely of another form; null is empty."""
+    """Return the bytes of a mask: of hexadecimal text, of text that only another form allows, or of null."""
     if cell is None:
         return b""
     if isinstance(cell, str):
         data = _hexadecimal(cell)
         if data is None:
-            data = _other(cell)
+            data = _bits_or_base64(cell)
         if data is None:
             raise InvalidMask(f"mask {cell[:60]!r} is not an even number of hexadecimal digits")
         cell = data
@@ -91,7 +87,7 @@ def _hexadecimal(text: str) -> bytes | None:
     return bytes.fromhex((match["plain"] or match["quoted"] or match["dashed"] or "").replace("-", ""))
 
 
-def _other(text: str) -> bytes | None:
+def _bits_or_base64(text: str) -> bytes | None:
     """Return what a bit string or a text in Base64 holds."""
     if match := _BITS.fullmatch(text):
         bits = match[1]
@@ -161,22 +157,22 @@ class MaskTexts:
         """Return the bytes of a mask. Raise InvalidMask if it is none, or contradicts those before it."""
         if not isinstance(cell, str) or not cell:
             return load(cell)
-        digits, other = _hexadecimal(cell), _base64(cell)
-        if digits is None and other is not None:
+        hex_data, base64_data = _hexadecimal(cell), _base64(cell)
+        if hex_data is None and base64_data is not None:
             if self._doubt:
                 raise InvalidMask(
                     f"mask {cell[:60]!r} is Base64, but {self._doubt!r} was read as hexadecimal"
                 )
             if cell[:2] not in _PREFIXES:
                 self._proof = cell
-            elif self._proof and self._fits(other):
-                return load(other)  # without a proof it may be broken hexadecimal text
-        elif digits is not None and other is None:
+            elif self._proof and self._fits(base64_data):
+                return load(base64_data)  # without a proof it may be broken hexadecimal text
+        elif hex_data is not None and base64_data is None:
             self._hexadecimal = True
-        elif digits is not None and other is not None and not self._hexadecimal:
-            if self._proof or (self._fits(other) and not self._fits(digits)):
-                return load(other)
-            if self._fits(other):
+        elif hex_data is not None and base64_data is not None and not self._hexadecimal:
+            if self._proof or (self._fits(base64_data) and not self._fits(hex_data)):
+                return load(base64_data)
+            if self._fits(base64_data):
                 self._doubt = self._doubt or cell[:60]
         return load(cell)
 

@@ -1,4 +1,4 @@
-"""A reader of messages: their changes, by the metadata messages before them."""
+"""A reader of messages, which needs the metadata messages that describe them."""
 
 from __future__ import annotations
 
@@ -21,61 +21,60 @@ from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.tables import read_structure, table_name
 
 
-def with_key(known: Metadata, schema: str) -> Metadata:
-    """Return the metadata of a table, its key that of this schema of keys; unchanged if that names other
-    columns.
-    """
-    names = metadata.names_of(schema)
-    if not names or not set(names) <= set(known.structure.names):
-        return known
+def with_key(table_metadata: Metadata, schema: str) -> Metadata:
+    """Return the metadata of a table with the key that a schema of keys states, if it has all its columns."""
+    names, structure = metadata.names_of(schema), table_metadata.structure
+    if not names or not set(names) <= set(structure.names):
+        return table_metadata
     columns = tuple(
         replace(column, key_position=names.index(column.name) + 1 if column.name in names else 0)
-        for column in known.structure.columns
+        for column in structure.columns
     )
-    return replace(known, structure=Structure(known.structure.schema, known.structure.table, columns))
+    return replace(table_metadata, structure=replace(structure, columns=columns))
 
 
 class RegisteredSchemas:
     """The metadata by the ids of schemas."""
 
-    def __init__(self, schema_of: Callable[[int], str] | None, known: Iterable[Metadata] = ()) -> None:
-        self._ask = schema_of
-        self._known = {
-            number: one for one in known if (number := metadata.number_of(one.schema_id)) is not None
-        }
+    def __init__(self, schema_of: Callable[[int], str] | None, published: Iterable[Metadata] = ()) -> None:
+        self._schema_of = schema_of
+        numbered = ((metadata.number_of(message.schema_id), message) for message in published)
+        self._metadata_by_id = {number: message for number, message in numbered if number is not None}
         self._keys: set[tuple[int, int]] = set()  # schemas of messages and of keys that belong together
 
     def of(self, number: int) -> Metadata:
         """Return the metadata in the schema of a message."""
-        known = self._known.get(number)
-        if known is None:
-            known = self._known[number] = metadata.registered(number, self._schema(number))
-        return known
+        table_metadata = self._metadata_by_id.get(number)
+        if table_metadata is None:
+            table_metadata = self._metadata_by_id[number] = metadata.registered(number, self._schema(number))
+        return table_metadata
 
     def learn_key(self, message: bytes, key: bytes) -> bool:
-        """Take the key of a table from the key of its message, for no schema of messages has it; whether that
-        was new."""
+        """Take the key of a table from the key of its message, because no schema of messages has it.
+
+        Return whether that was new.
+        """
         if not (avro.is_framed(message) and avro.is_framed(key)):
             return False
         numbers = avro.unframe(message)[0], avro.unframe(key)[0]
         if numbers in self._keys:
             return False
-        self._known[numbers[0]] = with_key(self.of(numbers[0]), self._schema(numbers[1]))
+        self._metadata_by_id[numbers[0]] = with_key(self.of(numbers[0]), self._schema(numbers[1]))
         self._keys.add(numbers)
         return True
 
     def _schema(self, number: int) -> str:
-        if self._ask is None:
+        if self._schema_of is None:
             raise InvalidMessage(f"schema {number} is in a registry: name it with schema-registry")
-        return self._ask(number)
+        return self._schema_of(number)
 
 
 _MAX_READERS = 1_000
-_MAX_KNOWN = 10_000
+_MAX_METADATA = 10_000
 
 
 class MessageReader:
-    """Reads messages, and knows the metadata that it has met."""
+    """Reads messages, and keeps the metadata that they need."""
 
     def __init__(self, tables: Tables, settings: MessageSettings) -> None:
         self._tables = tables
@@ -85,8 +84,8 @@ class MessageReader:
         self._topic = settings.table
         self._unproven: dict[str, bool] = {}  # tables, and whether that is still to be reported
         self._readers: dict[object, RecordReader] = {}
-        self._nearest: dict[object, RecordReader] = {}
-        self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
+        self._last_readers: dict[object, RecordReader] = {}
+        self.metadata_by_id: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
         self._registered = RegisteredSchemas(settings.schema_of, settings.published)
 
     def run(self, sources: Iterable[Source[Object]]) -> Iterator[Change | Refused]:
@@ -109,12 +108,12 @@ class MessageReader:
                     yield change
 
     def read_of(self, source: Source[Object], record: Object) -> Change | None:
-        """Return the same of a message of this source, which may be called as its table is."""
+        """Return the change of a message of this source, whose name may be that of the table."""
         if self._settings.table_of_topic:
             self._topic = source.stem
         value = envelope.binary(record.value)
         if record.key is not None and type(value) is bytes and self._registered.learn_key(value, record.key):
-            self._forget()
+            self._clear_readers()
         return self.read(value)
 
     @staticmethod
@@ -126,13 +125,11 @@ class MessageReader:
         return type(message) is bytes and message.startswith(avro.METADATA)
 
     def awaits(self, value: Any) -> str | None:
-        """Return the id of the metadata that a message names, if these were not met yet, and may
-        still come.
-        """
+        """Return the id of the metadata that a message needs and that were not read yet; else None."""
         if isinstance(value, dict):
             schema_id = value.get("messageSchemaId")
-            awaited = type(schema_id) is str and schema_id not in self.known and value.get("type") == "DT"
-            return schema_id if awaited else None
+            is_unknown = type(schema_id) is str and schema_id not in self.metadata_by_id
+            return schema_id if is_unknown and value.get("type") == "DT" else None
         message = envelope.binary(value)
         if type(message) is not bytes or not message.startswith(avro.MAGIC):
             return None
@@ -143,7 +140,7 @@ class MessageReader:
         except EventlogError:
             return None  # reported when it is read
         named = outer["messageSchemaId"] if outer["type"] == "DT" and outer["messageSchema"] is None else None
-        return None if named in self.known else named
+        return None if named in self.metadata_by_id else named
 
     def read(self, value: Any) -> Change | None:
         """Return the change of one message; None for a metadata message."""
@@ -164,37 +161,37 @@ class MessageReader:
 
     def notices(self) -> Iterator[Refused]:
         """Report each table once whose masks do not prove their byte order."""
-        for table, new in self._unproven.items():
-            if new:
+        for table, is_unreported in self._unproven.items():
+            if is_unreported:
                 self._unproven[table] = False
-                said = "no columnMask proves the byte order of its masks: read as one number, big"
-                yield Refused(table, f"{said} (set mask-order to little or big)", fault=False)
+                reason = "no columnMask proves the byte order of its masks: read as one number, big"
+                yield Refused(table, f"{reason} (set mask-order to little or big)", fault=False)
 
     def _reader_of(self, body: Body, names: tuple[str, ...]) -> RecordReader:
         """Return the reader for messages of this kind, mostly that of the last one of their table."""
-        near = (body.schema_id, body.schema, body.table, body.headers.get("table"), self._topic)
-        reader = self._nearest.get(near)
+        table_id = (body.schema_id, body.schema, body.table, body.headers.get("table"), self._topic)
+        reader = self._last_readers.get(table_id)
         if reader is None or reader.names != names:
-            reader = self._readers.get((near, names))
+            reader = self._readers.get((table_id, names))
             if reader is None:
                 if len(self._readers) >= _MAX_READERS:
-                    self._forget()
-                reader = self._readers[near, names] = self._reader(body, names)
-            self._nearest[near] = reader
+                    self._clear_readers()
+                reader = self._readers[table_id, names] = self._reader(body, names)
+            self._last_readers[table_id] = reader
         return reader
 
-    def _forget(self) -> None:
+    def _clear_readers(self) -> None:
         self._readers.clear()
-        self._nearest.clear()
+        self._last_readers.clear()
 
     def _body(self, value: Any) -> Body | None:
         kind, schema_id, schema, message = envelope.read(value)
         if kind == "DT":
-            found = envelope.body(message, schema_id)
-            return found if found.table else envelope.named_outside(found, value.get("headers"))
+            body = envelope.body(message, schema_id)
+            return body if body.table else envelope.named_outside(body, value.get("headers"))
         if kind != "MD":
             raise InvalidMessage(f"type {str(kind)[:40]!r} is neither MD nor DT")
-        self._learn(message, schema)
+        self._store_metadata(message, schema)
         return None
 
     def _body_of_avro(self, data: bytes) -> Body | None:
@@ -207,57 +204,63 @@ class MessageReader:
         if kind == "MD":
             if schema is None:
                 raise InvalidMessage("a metadata message without its messageSchema cannot be decoded")
-            self._learn(avro.decode(avro.foreign(schema), inner), schema)
+            self._store_metadata(avro.decode(avro.foreign(schema), inner), schema)
             return None
         if kind != "DT":
             raise InvalidMessage(f"type {kind[:40]!r} is neither MD nor DT")
         if schema is None:
             schema = self._schema(schema_id)
-        found = envelope.body(avro.decode(avro.foreign(schema), inner), schema_id)
-        return envelope.named_outside(found, outer["headers"])
+        body = envelope.body(avro.decode(avro.foreign(schema), inner), schema_id)
+        return envelope.named_outside(body, outer["headers"])
 
     def _schema(self, schema_id: str | None) -> str:
-        known = self.known.get(schema_id or "")
-        if known is None:
+        table_metadata = self.metadata_by_id.get(schema_id or "")
+        if table_metadata is None:
             raise InvalidMessage(
                 f"schemaId {schema_id} is unknown: no metadata message before this one has it;"
                 " read the metadata topic first"
             )
-        return known.data_schema
+        return table_metadata.data_schema
 
     def _body_of_registry(self, number: int, record: bytes) -> Body:
-        known = self._registered.of(number)
-        self.known[known.schema_id] = known
-        return envelope.body(avro.decode(avro.foreign(known.data_schema), record), known.schema_id)
+        table_metadata = self._registered.of(number)
+        self.metadata_by_id[table_metadata.schema_id] = table_metadata
+        return envelope.body(
+            avro.decode(avro.foreign(table_metadata.data_schema), record), table_metadata.schema_id
+        )
 
-    def _learn(self, message: Any, schema: str | None) -> None:
-        known = metadata.read(message, schema)
-        if known != self.known.get(known.schema_id):
-            self._forget()
-        if len(self.known) >= _MAX_KNOWN:
-            self.known.pop(next(iter(self.known)))
-        self.known[known.schema_id] = known
+    def _store_metadata(self, message: Any, schema: str | None) -> None:
+        table_metadata = metadata.read(message, schema)
+        if table_metadata != self.metadata_by_id.get(table_metadata.schema_id):
+            self._clear_readers()
+        if len(self.metadata_by_id) >= _MAX_METADATA:
+            self.metadata_by_id.pop(next(iter(self.metadata_by_id)))
+        self.metadata_by_id[table_metadata.schema_id] = table_metadata
 
     def _reader(self, body: Body, names: tuple[str, ...]) -> RecordReader:
-        known = self.known.get(body.schema_id or "")
-        schema, table = self._name(body, known)
-        structure = known.structure if known else None
-        own = read_structure(schema, table, names, self._tables, structure)
-        if structure is None:
-            self._tell(own)
-            return RecordReader(own, own, self._order, self._settings.header_time_format)
-        added = tuple(DataColumn(name) for name in names if name not in structure.index)
-        whole = Structure(schema, table, structure.columns + added)
-        self._tell(whole)
-        if any(name not in whole.index for name in own.names):
-            own = Structure(schema, table, tuple(whole.columns[whole.index[n]] for n in names))
-        return RecordReader(whole, own, self._order, self._settings.header_time_format)
+        table_metadata = self.metadata_by_id.get(body.schema_id or "")
+        schema, table = self._name(body, table_metadata)
+        described = table_metadata.structure if table_metadata else None
+        message_structure = read_structure(schema, table, names, self._tables, described)
+        if described is None:
+            table_structure = message_structure
+        else:
+            added = tuple(DataColumn(name) for name in names if name not in described.index)
+            table_structure = Structure(schema, table, described.columns + added)
+        index = table_structure.index
+        self._report_structure(table_structure)
+        if any(name not in index for name in message_structure.names):
+            columns = tuple(table_structure.columns[index[name]] for name in names)
+            message_structure = Structure(schema, table, columns)
+        return RecordReader(
+            table_structure, message_structure, self._order, self._settings.header_time_format
+        )
 
-    def _tell(self, structure: Structure) -> None:
-        if self._settings.heard is not None:
-            self._settings.heard(structure)
+    def _report_structure(self, structure: Structure) -> None:
+        if self._settings.on_structure is not None:
+            self._settings.on_structure(structure)
 
-    def _name(self, body: Body, known: Metadata | None) -> tuple[str | None, str]:
+    def _name(self, body: Body, table_metadata: Metadata | None) -> tuple[str | None, str]:
         """Return schema and table: from the message, its headers, its metadata, or the settings, in this
         order.
         """
@@ -265,8 +268,8 @@ class MessageReader:
         for schema, table in ((body.schema, body.table), (headers.get("schema"), headers.get("table"))):
             if table:
                 return (None if not schema else str(schema)), str(table)
-        if known is not None and known.structure.table:
-            return known.structure.schema, known.structure.table
+        if table_metadata is not None and table_metadata.structure.table:
+            return table_metadata.structure.schema, table_metadata.structure.table
         if self._topic:
             return table_name(self._topic, self._tables)
         if self._only is None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from eventlog.core.settings import setting
 from eventlog.qlik import sequence
-from eventlog.qlik.headertimes import header_time_setting
+from eventlog.qlik.headers import header_time_setting
 from eventlog.qlik.metadata import Metadata
+from eventlog.qlik.numbering import SequenceMemory
 from eventlog.qlik.structure import Structure
-from eventlog.qlik.writer_memory import SequenceMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class MessageSettings:
     task: str = setting("", "the name of the task in metadata messages")
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
     now: str = setting("", "the time of metadata messages, and of changes that have none", metavar="TIME")
-    published: tuple[Metadata, ...] = ()  # what was written or read before, in its order
-    memory: SequenceMemory | None = None  # what a writer goes on from, and keeps up to date
-    table_of_topic: bool = False  # a source is named as its table is, if its messages name none
-    heard: Callable[[Structure], None] | None = None  # is called with each structure that is read
+    published: tuple[Metadata, ...] = ()  # metadata that were written or read before, in their order
+    memory: SequenceMemory | None = None  # the state of a writer, which it keeps up to date
+    table_of_topic: bool = False  # a source has the name of its table, if its messages name none
+    on_structure: Callable[[Structure], None] | None = None  # called with each structure that is read
     schema_of: Callable[[int], str] | None = None  # of a registry, by id
     register: Callable[[str, str], int] | None = None  # at a registry: table and schema, for an id
 

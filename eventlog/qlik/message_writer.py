@@ -12,21 +12,21 @@ from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.tables import Tables
 from eventlog.qlik import avro, metadata
+from eventlog.qlik.headers import utc_millis
 from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.numbering import Numbered, number_made, utc_millis, without_no_ops
+from eventlog.qlik.numbering import Numbered, memory_of, number_drafts, without_no_ops
 from eventlog.qlik.records import RecordWriter, Style
 from eventlog.qlik.structure import Structure, observe, shown, structure_of
-from eventlog.qlik.writer_memory import remembered
 
 Message = dict[str, Any] | bytes
-_MAX_KNOWN = 10_000
+_MAX_ENCODERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenMessage:
-    """A message, with what decides where it goes."""
+    """A message, with what decides its topic and partition."""
 
     message: Message
     metadata: Metadata | None  # of a metadata message
@@ -35,7 +35,7 @@ class WrittenMessage:
 
 
 class Unnumbered(NamedTuple):
-    """A message without the numbers of its change: what is left then is to fill them in."""
+    """A message without the numbers of its change, which are filled in at the end."""
 
     message: dict[str, Any]
     writer: RecordWriter
@@ -43,7 +43,7 @@ class Unnumbered(NamedTuple):
 
 
 class MessageWriter:
-    """Writes messages, and knows which structure each table had last."""
+    """Writes messages, and keeps the last structure of each table."""
 
     def __init__(self, tables: Tables, settings: MessageSettings) -> None:
         if settings.framing == "confluent" and (settings.encoding != "avro" or settings.register is None):
@@ -60,11 +60,11 @@ class MessageWriter:
             settings.before_images,
             MaskOrder.BIG if settings.mask_order == "auto" else MaskOrder(settings.mask_order),
         )
-        self._last = remembered(settings, settings.published).published
-        for at, known in self._last.items():
-            self._last[at] = replace(known, structure=shown(known.structure))
+        self._last = memory_of(settings, settings.published).published
+        for at, table_metadata in self._last.items():
+            self._last[at] = replace(table_metadata, structure=shown(table_metadata.structure))
         self._writers: dict[tuple[str | None, str], RecordWriter] = {}
-        self._due: set[str] = set()  # of structures whose metadata message comes before the next message
+        self._due: set[str] = set()  # ids of metadata messages to write before the next message
         self._encoders: dict[str | None, Callable[[dict[str, Any]], Message]] = {}
 
     def write(self, changes: Iterable[Change]) -> Iterator[WrittenMessage | Refused]:
@@ -72,19 +72,20 @@ class MessageWriter:
         settings = self._settings
         drops = settings.no_op_updates == "drop"
         tally = unchanged_updates()
-        kept = without_no_ops(changes, self._tables, tally) if drops else changes
-        drafts = ((change, self._drafted(change)) for change in kept)
-        memory = remembered(settings, settings.published)
-        for item in number_made(drafts, memory, settings.now or None, recounted=drops):
+        if drops:
+            changes = without_no_ops(changes, self._tables, tally)
+        drafts = ((change, self._draft(change)) for change in changes)
+        memory = memory_of(settings, settings.published)
+        for item in number_drafts(drafts, memory, settings.now or None, recounted=drops):
             if isinstance(item, Refused):
                 yield item
             else:
-                yield from self._finished(*item)
+                yield from self._finish(*item)
         yield from tally.warnings()
 
-    def _drafted(self, change: Change) -> Unnumbered | Refused:
-        """Return the message of a change as far as it is known before its numbers; Refused for what has none,
-        so that its transaction is counted without it.
+    def _draft(self, change: Change) -> Unnumbered | Refused:
+        """Return the message of a change without its numbers; Refused if it has none, so that its
+        transaction is counted without it.
         """
         try:
             check_decoded(change)
@@ -102,15 +103,15 @@ class MessageWriter:
             self._due.add(writer.metadata.schema_id)
         return draft
 
-    def _finished(self, numbered: Numbered, draft: Unnumbered) -> Iterator[WrittenMessage | Refused]:
+    def _finish(self, numbered: Numbered, draft: Unnumbered) -> Iterator[WrittenMessage | Refused]:
         """Yield the messages of one change: one, or the metadata message first."""
         change, (message, writer, encode) = numbered.change, draft
-        known = writer.metadata
-        if known is not None and known.schema_id in self._due:
-            self._due.remove(known.schema_id)
+        table_metadata = writer.metadata
+        if table_metadata is not None and table_metadata.schema_id in self._due:
+            self._due.remove(table_metadata.schema_id)
             if self._settings.framing == "envelope":
-                dumped = metadata.write_avro if self._style.avro else metadata.write
-                yield WrittenMessage(dumped(known), known, None, writer.structure)
+                dump = metadata.write_avro if self._style.avro else metadata.write
+                yield WrittenMessage(dump(table_metadata), table_metadata, None, writer.structure)
         try:
             writer.fill(message, numbered)
             yield WrittenMessage(encode(message), None, change, writer.structure)
@@ -124,7 +125,7 @@ class MessageWriter:
         if writer is not None and writer.holds(change):
             return writer, False
         last = self._last.get(at)
-        structure = observe(self._known(at, writer, last), change)
+        structure = observe(self._described_structure(at, writer, last), change)
         if self._style.avro:
             metadata.check_names(structure)
         if not self._settings.metadata and not self._style.avro:
@@ -135,7 +136,7 @@ class MessageWriter:
         new = self._following(last, structure, version if isinstance(version, int) else 0)
         return RecordWriter(structure, new, self._style), True
 
-    def _known(
+    def _described_structure(
         self, at: tuple[str | None, str], writer: RecordWriter | None, last: Metadata | None
     ) -> Structure | None:
         if writer is not None:
@@ -147,33 +148,33 @@ class MessageWriter:
 
     def _following(self, last: Metadata | None, structure: Structure, version: int) -> Metadata:
         settings, style = self._settings, self._style
-        made = utc_millis(settings.now) if settings.now else ""
-        lineage = Metadata("", structure, 0, "", None, settings.server, settings.task, made)
+        timestamp = utc_millis(settings.now) if settings.now else ""
+        lineage = Metadata("", structure, 0, "", None, settings.server, settings.task, timestamp)
         return metadata.following(
             last, structure, style.logical, style.names, style.external, lineage, version
         )
 
-    def _encoding(self, known: Metadata | None) -> Callable[[dict[str, Any]], Message]:
+    def _encoding(self, table_metadata: Metadata | None) -> Callable[[dict[str, Any]], Message]:
         """Return what makes a message of a data message's payload."""
-        schema_id = known.schema_id if known else None
+        schema_id = table_metadata.schema_id if table_metadata else None
         encode = self._encoders.get(schema_id)
         if encode is None:
-            if len(self._encoders) >= _MAX_KNOWN:
+            if len(self._encoders) >= _MAX_ENCODERS:
                 self._encoders.clear()
-            encode = self._encoder(known) if self._style.avro else partial(_envelope, schema_id)
+            encode = self._encoder(table_metadata) if self._style.avro else partial(_envelope, schema_id)
             self._encoders[schema_id] = encode
         return encode
 
-    def _encoder(self, known: Metadata | None) -> Callable[[dict[str, Any]], bytes]:
-        assert known is not None
-        schema = avro.foreign(known.data_schema)
+    def _encoder(self, table_metadata: Metadata | None) -> Callable[[dict[str, Any]], bytes]:
+        assert table_metadata is not None
+        schema = avro.foreign(table_metadata.data_schema)
         if self._settings.framing == "confluent":
             assert self._settings.register is not None
-            number = self._settings.register(str(known.structure), known.data_schema)
+            number = self._settings.register(str(table_metadata.structure), table_metadata.data_schema)
             return lambda message: avro.frame(number, avro.encode(schema, message))
         if not self._settings.metadata:
             raise NotExpressible("Avro in Replicate's envelope cannot be read without metadata messages")
-        around = {**_envelope(known.schema_id, {}), "magic": avro.MAGIC}
+        around = {**_envelope(table_metadata.schema_id, {}), "magic": avro.MAGIC}
         outer = avro.envelope()
         return lambda message: avro.encode(outer, {**around, "message": avro.encode(schema, message)})
 

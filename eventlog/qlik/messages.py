@@ -11,7 +11,7 @@ from eventlog.core.formats import Format, Object, Shape, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import sequence
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.writer_memory import goes_on
+from eventlog.qlik.numbering import load_memory
 
 if TYPE_CHECKING:
     from eventlog.qlik.message_writer import Message
@@ -45,5 +45,5 @@ FORMAT: Format = Format(
     settings=MessageSettings,
     read=read,
     write=write,
-    remember=goes_on,
+    remember=load_memory,
 )

@@ -70,11 +70,11 @@ def read(message: Mapping[str, Any], message_schema: str | None = None) -> Metad
 
 def _read_column(name: str, column: Mapping[str, Any]) -> DataColumn:
     data_type = str(column["type"])
-    known = data_type in DATA_TYPES
+    is_known = data_type in DATA_TYPES
     sizes = (int(column.get(size, 0)) for size in ("length", "precision", "scale"))
     return DataColumn(
         name,
-        Spec(data_type, *sizes) if known else None,
+        Spec(data_type, *sizes) if is_known else None,
         int(column.get("primaryKeyPosition", 0)),
         bool(column.get("nullable", True)),
         declared=True,
@@ -111,8 +111,9 @@ def registered(number: int, schema: str) -> Metadata:
         raise InvalidMetadata(f"schema {number} of the registry has no record `data`")
     columns = tuple(DataColumn(f["name"], _spec(f["type"]), declared=True) for f in data["fields"])
     names = str(record.get("name", "")).split(".")
-    own = names[-3:-1] if len(names) > 3 else ["", ""]
-    return Metadata(f"{_REGISTRY}{number}", Structure(own[0] or None, own[1], columns), 1, schema)
+    schema_name, table = names[-3:-1] if len(names) > 3 else ("", "")
+    structure = Structure(schema_name or None, table, columns)
+    return Metadata(f"{_REGISTRY}{number}", structure, 1, schema)
 
 
 def number_of(schema_id: str) -> int | None:
@@ -128,8 +129,8 @@ def names_of(schema: str) -> tuple[str, ...]:
 
 def _spec(avro_type: Any) -> Spec | None:
     branches = avro_type if isinstance(avro_type, list) else [avro_type]
-    held = next((b for b in branches if b != "null" and b != {"type": "null"}), "null")
-    details = held if isinstance(held, dict) else {"type": held}
+    value_type = next((b for b in branches if b != "null" and b != {"type": "null"}), "null")
+    details = value_type if isinstance(value_type, dict) else {"type": value_type}
     name = _LOGICAL.get(str(details.get("logicalType"))) or _AVRO.get(str(details.get("type")))
     return Spec(name, 0, int(details.get("precision", 0)), int(details.get("scale", 0))) if name else None
 

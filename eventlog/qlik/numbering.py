@@ -1,26 +1,68 @@
-"""What a writer adds to every change: its change_seq, its transaction's id, its place in the transaction."""
+"""The numbers that a writer adds to every change: change_seq, transaction id, place in the transaction."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from eventlog.core.change import ABSENT, Change, Op, place_of
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
-from eventlog.core.values import Kind, read_moment
-from eventlog.qlik import sequence
-from eventlog.qlik.row_plans import alike
+from eventlog.qlik import metadata, sequence
+from eventlog.qlik.metadata import Metadata
+from eventlog.qlik.row_plans import written_equal
 from eventlog.qlik.structure import structure_of
-from eventlog.qlik.writer_memory import SequenceMemory
 
 _NO_TIME = "1970-01-01T00:00:00"
 T = TypeVar("T")
 _ID = re.compile(r"[0-9A-Fa-f]{32}")
+
+
+class SequenceMemory:
+    """The state of a writer: its greatest change_seq, and the last metadata message of each table."""
+
+    def __init__(self, last: str = sequence.START, published: Iterable[Metadata] = ()) -> None:
+        self.last = last
+        self.published = {(m.structure.schema, m.structure.table): m for m in published}
+
+    def dump(self) -> dict[str, Any]:
+        """Return the same as JSON holds it."""
+        messages = [[metadata.payload(m), m.message_schema] for m in self.published.values()]
+        return {"last_sequence": self.last, "published": messages}
+
+    @classmethod
+    def load(cls, dumped: Mapping[str, Any]) -> SequenceMemory:
+        """Return the memory that was dumped; raise any error if it was something else."""
+        last = dumped["last_sequence"]
+        if last != sequence.START:  # nothing was written yet
+            sequence.check(last)
+        return cls(last, [metadata.read(payload, schema) for payload, schema in dumped["published"]])
+
+
+class MemorySettings(Protocol):
+    """The settings of a writer that continues after an earlier run."""
+
+    @property
+    def last_sequence(self) -> str: ...
+
+    @property
+    def memory(self) -> SequenceMemory | None: ...
+
+
+def load_memory(settings: MemorySettings, dumped: Any) -> SequenceMemory:
+    """Return the memory from the end of a writer's last run, else from its settings."""
+    return SequenceMemory(settings.last_sequence) if dumped is None else SequenceMemory.load(dumped)
+
+
+def memory_of(settings: MemorySettings, published: Iterable[Metadata] = ()) -> SequenceMemory:
+    """Return the memory with which a writer with these settings begins."""
+    return (
+        settings.memory if settings.memory is not None else SequenceMemory(settings.last_sequence, published)
+    )
 
 
 class Numbered(NamedTuple):
@@ -31,11 +73,11 @@ class Numbered(NamedTuple):
     transaction: str  # the id, as Replicate writes one
 
 
-class _Held(NamedTuple):
-    """A change that waits until it is known whether it ends its transaction."""
+class _PendingChange(NamedTuple):
+    """A change that waits for the next one, which shows whether it ends its transaction."""
 
     change: Change
-    made: Any
+    draft: Any
     seq: str
     key: tuple[str, str] | None
     counter: int
@@ -46,52 +88,52 @@ class _Held(NamedTuple):
 def number(
     changes: Iterable[Change], memory: SequenceMemory, now: str | None
 ) -> Iterator[Numbered | Refused]:
-    """Yield the changes with their numbers, which the memory keeps the greatest of."""
-    for item in number_made(((change, None) for change in changes), memory, now):
+    """Yield the changes with their numbers; the memory keeps the greatest."""
+    for item in number_drafts(((change, None) for change in changes), memory, now):
         yield item if isinstance(item, Refused) else item[0]
 
 
-def number_made(
+def number_drafts(
     changes: Iterable[tuple[Change, T | Refused]],
     memory: SequenceMemory,
     now: str | None,
     *,
     recounted: bool = False,
 ) -> Iterator[tuple[Numbered, T] | Refused]:
-    """Yield the changes with their numbers, each with its own result; refused ones are not counted.
+    """Yield the changes with their numbers, each with its draft; refused ones are not counted.
 
-    One change is held back, to know which one ends its transaction. A change with a change_seq keeps it. All
+    One change is held back, to see which one ends its transaction. A change with a change_seq keeps it. All
     others of one transaction share a time part, so that id and time identify transactions. The source's
     number of a change in its transaction is kept, unless other changes of it were left out: then they are
     counted again.
     """
-    held: _Held | None = None
+    pending: _PendingChange | None = None
     time: str | None = None  # of the transaction's first change
     lost_of, lost = None, 0  # the transaction of the change that was refused last, and how many of it were
-    for change, made in changes:
+    for change, draft in changes:
         key = transaction_of(change)
-        same = held is not None and key is not None and key == held.key
-        refused = made if isinstance(made, Refused) else None
+        is_same_transaction = pending is not None and key is not None and key == pending.key
+        refused = draft if isinstance(draft, Refused) else None
         if refused is None:
             try:
-                seq = _sequence(change, memory.last, time if same else change.time or now)
+                seq = _sequence(change, memory.last, time if is_same_transaction else change.time or now)
             except EventlogError as fault:
                 refused = Refused(f"{change.table}:{change.position}", str(fault))
         if refused is not None:
             yield refused
             lost_of, lost = key, lost + 1 if key == lost_of else 1
-            if same and held is not None and change.fact("last_event") is True:
-                held = held._replace(ends=True)
+            if is_same_transaction and pending is not None and change.fact("last_event") is True:
+                pending = pending._replace(ends=True)
             continue
-        if not same:
+        if not is_same_transaction:
             time = change.time or now
-        if held is not None:
-            yield _closed(held, not same, recounted)
+        if pending is not None:
+            yield _with_numbers(pending, not is_same_transaction, recounted)
         memory.last = max(memory.last, seq)
-        counter = held.counter + 1 if same and held is not None else 1
-        held = _Held(change, made, seq, key, counter, lost if key == lost_of else 0)
-    if held is not None:
-        yield _closed(held, True, recounted)
+        counter = pending.counter + 1 if is_same_transaction and pending is not None else 1
+        pending = _PendingChange(change, draft, seq, key, counter, lost if key == lost_of else 0)
+    if pending is not None:
+        yield _with_numbers(pending, True, recounted)
 
 
 def transaction_of(change: Change) -> tuple[str, str] | None:
@@ -112,29 +154,28 @@ def _sequence(change: Change, last: str, time: str | None) -> str:
     return sequence.following(last, sequence.time_part(time or _NO_TIME))
 
 
-def _closed(held: _Held, last: bool, recounted: bool) -> tuple[Numbered, Any]:
-    """Return a change with its place in the transaction; the source's own place is used before the counted
-    one.
-    """
-    change = held.change
-    known = transaction_id(change.transaction or "")
-    if held.key is None:
-        return Numbered(change, held.seq, None, None, known), held.made
+def _with_numbers(pending: _PendingChange, last: bool, recounted: bool) -> tuple[Numbered, Any]:
+    """Return a change with its place in the transaction: that of the source, else the counted one."""
+    change = pending.change
+    transaction = transaction_id(change.transaction or "")
+    if pending.key is None:
+        return Numbered(change, pending.seq, None, None, transaction), pending.draft
     if change.extra and not recounted:
         number, ends = change.fact("event_counter"), change.fact("last_event")
         if isinstance(number, int) and isinstance(ends, bool):
-            return Numbered(change, held.seq, number - held.lost, ends or held.ends, known), held.made
-    return Numbered(change, held.seq, held.counter, last, known), held.made
+            counter, ends = number - pending.lost, ends or pending.ends
+            return Numbered(change, pending.seq, counter, ends, transaction), pending.draft
+    return Numbered(change, pending.seq, pending.counter, last, transaction), pending.draft
 
 
 @lru_cache(maxsize=1000)
-def transaction_id(known: str) -> str:
+def transaction_id(source_id: str) -> str:
     """Return the id of a transaction as Replicate has it, 32 digits of a number of 128 bits; that of another
     source is hashed into one.
     """
-    if not known or _ID.fullmatch(known):
-        return known
-    return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32].upper()
+    if not source_id or _ID.fullmatch(source_id):
+        return source_id
+    return hashlib.sha256(source_id.encode("utf-8", "surrogatepass")).hexdigest()[:32].upper()
 
 
 def without_no_ops(changes: Iterable[Change], tables: Tables, tally: GroupedWarnings) -> Iterator[Change]:
@@ -146,7 +187,7 @@ def without_no_ops(changes: Iterable[Change], tables: Tables, tally: GroupedWarn
     lobs: dict[tuple[str | None, str], bool] = {}
     for change in changes:
         if change.op is Op.UPDATE and all(
-            before is not ABSENT and after is not ABSENT and alike(before, after)
+            before is not ABSENT and after is not ABSENT and written_equal(before, after)
             for _, before, after in change.fields
         ):
             at = change.schema, change.table
@@ -157,27 +198,6 @@ def without_no_ops(changes: Iterable[Change], tables: Tables, tally: GroupedWarn
                 tally.add(change.table, place_of(change), None)
                 continue
         yield change
-
-
-@lru_cache(maxsize=1000)
-def iso_utc(text: str) -> str:
-    """Return a time in UTC without a zone in the form of the model."""
-    moment = read_moment(Kind.TIMESTAMP, text)
-    return moment.at.isoformat() + moment.fraction.rstrip("0").rstrip(".") + "Z"
-
-
-@lru_cache(maxsize=1000)
-def utc(time: str, digits: int = 0) -> str:
-    """Return a time of the model as Replicate writes it: UTC without a zone, at least so many digits."""
-    moment = read_moment(Kind.TIMESTAMP, time)
-    fraction = moment.fraction[1:].rstrip("0").ljust(digits, "0")
-    return moment.at.isoformat() + (f".{fraction}" if fraction else "")
-
-
-def utc_millis(time: str) -> str:
-    """Return the same with three digits after the second, no more and no fewer."""
-    whole, _, fraction = utc(time, 3).partition(".")
-    return f"{whole}.{fraction[:3]}"
 
 
 def stream_position(change: Change) -> str:

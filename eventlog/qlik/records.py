@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.qlik import avro, row_plans, sequence
 from eventlog.qlik.envelope import Body, InvalidMessage
-from eventlog.qlik.headertimes import ISO, read_header_time
-from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, differs, evidence, join, whole
+from eventlog.qlik.headers import ISO, read_header_time, utc
+from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, differs, evidence, join, padded
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.numbering import Numbered, stream_position, utc
-from eventlog.qlik.row_images import differing, sides
+from eventlog.qlik.numbering import Numbered, stream_position
+from eventlog.qlik.row_plans import differing, sides
 from eventlog.qlik.rows import make_change, make_fields
 from eventlog.qlik.structure import Structure, observe
 
@@ -57,18 +57,24 @@ class RecordReader:
     """Reads the data messages that hold the same columns in the same order."""
 
     def __init__(
-        self, structure: Structure, own: Structure, order: MaskOrder | None, time_form: str = ISO
+        self,
+        structure: Structure,
+        message_structure: Structure,
+        order: MaskOrder | None,
+        time_form: str = ISO,
     ) -> None:
         self.structure = structure  # of the table, whose ordinals are the bits
-        self.names = own.names  # of the messages
-        self._own = own
-        self._places = tuple(structure.index[name] for name in own.names)
-        self._load = row_plans.loading(own.columns)
+        self.names = message_structure.names  # of the messages
+        self._message_structure = message_structure
+        self._key_of = message_structure.key_of
+        self._key_of = message_structure.key_of
+        self._places = tuple(structure.index[name] for name in message_structure.names)
+        self._load = row_plans.loading(message_structure.columns)
         self._order = order
         self._time_form = time_form
         self._layout = MaskLayout(0, len(structure.columns))
         self._texts = MaskTexts(self._layout)
-        self.unproven = False  # whether masks were read whose byte order nothing proves
+        self.unproven = False  # masks were read whose byte order nothing proves
         self._flags: dict[tuple[object, object], MessageFlags] = {}
 
     def change(self, body: Body) -> Change:
@@ -101,16 +107,18 @@ class RecordReader:
 
     def _insert(self, values: Sequence[Value], flags: MessageFlags) -> tuple[Key, tuple[Field, ...]]:
         if flags.captured is None:
-            return self._own.key_of(values), make_fields(self.names, repeat(ABSENT), values, False)
-        after = [v if seen else ABSENT for v, seen in zip(values, flags.captured, strict=True)]
-        return self._own.key_of(after), make_fields(self.names, repeat(ABSENT), after, True)
+            return self._key_of(values), make_fields(self.names, repeat(ABSENT), values, False)
+        after = [v if bit else ABSENT for v, bit in zip(values, flags.captured, strict=True)]
+        return self._key_of(after), make_fields(self.names, repeat(ABSENT), after, True)
 
     def _delete(self, headers: Mapping[str, Any], values: Sequence[Value], flags: MessageFlags) -> Change:
         before: Sequence[Side] = values
         if flags.captured is not None:
-            before = [v if seen else ABSENT for v, seen in zip(values, flags.captured, strict=True)]
-        key = self._own.key_of(before)
-        if not self._own.key and flags.changed is not None:  # the mask of a DELETE names the key
+            before = [v if bit else ABSENT for v, bit in zip(values, flags.captured, strict=True)]
+        key = self._key_of(before)
+        if (
+            not self._message_structure.key and flags.changed is not None
+        ):  # the mask of a DELETE names the key
             key = tuple((n, v) for n, v, bit in zip(self.names, values, flags.changed, strict=True) if bit)
         return self._make(
             Op.DELETE, key, make_fields(self.names, before, repeat(ABSENT), before is not values), headers
@@ -123,38 +131,36 @@ class RecordReader:
         flags: MessageFlags,
         image: Mapping[str, Any] | None,
     ) -> tuple[Key, tuple[Field, ...]]:
-        given: Sequence[bool] = ()
+        in_image: Sequence[bool] = ()
         befores: list[Side]
         if image is None:
             befores = self._unchanged(values, flags.changed)
         elif tuple(image) == self.names:
-            befores = list(self._load.beside(tuple(image.values()), cells, values))
+            befores = list(self._load.convert_similar(tuple(image.values()), cells, values))
         else:
-            given = [name in image for name in self.names]
+            in_image = [name in image for name in self.names]
             befores = list(self._load([image.get(name) for name in self.names]))
-        if flags.captured is not None or given:
-            return self._partial(values, befores, flags, given, image is not None)
+        if flags.captured is not None or in_image:
+            return self._partial(values, befores, flags, in_image, image is not None)
         for i in flags.places:
             if befores[i] is None and values[i] is None:
                 befores[i] = ABSENT  # changed, yet null both times: what it was before is not known
-        return self._own.key_of(values), make_fields(self.names, befores, values, False)
+        return self._key_of(values), make_fields(self.names, befores, values, False)
 
     def _shorter_update(
         self, data: Mapping[str, Any], flags: MessageFlags, image: Mapping[str, Any] | None
     ) -> tuple[Key, tuple[Field, ...]]:
-        """Return an update whose beforeData holds columns that data lacks: what they hold now was not
-        captured.
-        """
-        captured = flags.captured or (True,) * len(self.names)
-        seen = tuple(name in data and bit for name, bit in zip(self.names, captured, strict=True))
+        """Return an update without the new values of some columns, which only beforeData has."""
+        masked = flags.captured or (True,) * len(self.names)
+        captured = tuple(name in data and bit for name, bit in zip(self.names, masked, strict=True))
         cells = tuple(data.get(name) for name in self.names)
-        return self._update(cells, self._load(cells), flags._replace(captured=seen), image)
+        return self._update(cells, self._load(cells), flags._replace(captured=captured), image)
 
     def _unchanged(self, values: Sequence[Value], changed: tuple[bool, ...] | None) -> list[Side]:
         """Return the row before, as far as the mask alone shows it."""
         if changed is None:
             return [ABSENT] * len(values)
-        lobs = self._own.lobs
+        lobs = self._message_structure.lobs
         return [ABSENT if bit or lob else v for v, bit, lob in zip(values, changed, lobs, strict=True)]
 
     def _partial(
@@ -162,23 +168,23 @@ class RecordReader:
         values: Sequence[Value],
         befores: list[Side],
         flags: MessageFlags,
-        given: Sequence[bool],
-        image: bool,
+        in_image: Sequence[bool],
+        has_image: bool,
     ) -> tuple[Key, tuple[Field, ...]]:
-        """Return the row before and after, where not all of it is there."""
+        """Return the rows before and after an update with columns that were not captured."""
         count = len(values)
         changed = flags.changed or (True,) * count
         after: list[Side] = list(values)
         unchanged = self._unchanged(values, flags.changed)
-        for i, seen in enumerate(flags.captured or repeat(True, count)):
-            if not seen:
+        for i, is_captured in enumerate(flags.captured or repeat(True, count)):
+            if not is_captured:
                 after[i] = ABSENT
-                befores[i] = ABSENT if befores[i] is None or not image else befores[i]
-            elif given and not given[i]:
+                befores[i] = ABSENT if befores[i] is None or not has_image else befores[i]
+            elif in_image and not in_image[i]:
                 befores[i] = unchanged[i]
             elif befores[i] is None and values[i] is None and changed[i] and flags.changed is not None:
                 befores[i] = ABSENT
-        key = self._own.key_of([b if a is ABSENT else a for b, a in zip(befores, after, strict=True)])
+        key = self._key_of([b if a is ABSENT else a for b, a in zip(befores, after, strict=True)])
         return key, make_fields(self.names, befores, after, True)
 
     def _masks(self, change_mask: Any, column_mask: Any) -> MessageFlags:
@@ -254,8 +260,8 @@ def _text(headers: Mapping[str, Any], name: str) -> str | None:
 def _facts(headers: Mapping[str, Any]) -> Facts:
     external = headers.get("externalSchemaId")
     if external is not None:
-        rest = {name: value for name, value in headers.items() if name != "externalSchemaId"}
-        return (*_facts(rest), ("external_schema_id", str(external)))
+        other_headers = {name: value for name, value in headers.items() if name != "externalSchemaId"}
+        return (*_facts(other_headers), ("external_schema_id", str(external)))
     stream, counter = _text(headers, "streamPosition"), headers.get("transactionEventCounter")
     last = headers.get("transactionLastEvent")
     if counter is None and last is None:
@@ -293,7 +299,7 @@ class RecordWriter:
         self._names_first, self._fields = _message_fields(metadata, style)
         self._plain = self._fields == _HEADERS
         self._counted = "transactionEventCounter" in self._fields  # in no schema of 2018
-        self._own = {"schema": structure.schema or "", "table": structure.table}
+        self._table_headers = {"schema": structure.schema or "", "table": structure.table}
         self._masks: dict[int, Any] = {}
 
     def holds(self, change: Change) -> bool:
@@ -311,19 +317,19 @@ class RecordWriter:
         image = None
         captured = self.structure.all_bits if ABSENT not in after else _bits(after)
         if change.op is Op.UPDATE:
-            old = self._dump.beside(before, after, row)
-            changed = join(differing(before, after, old, row)) & ~self.structure.lob_bits
-            image = self._image(before, after, old, changed)
+            image_row = self._dump.convert_similar(before, after, row)
+            changed = join(differing(before, after, image_row, row)) & ~self.structure.lob_bits
+            image = self._image(before, after, image_row, changed)
         elif change.op is Op.DELETE:
             changed = self.structure.key_bits
         else:
             changed = captured & ~self.structure.lob_bits
-        made = {"data": dict(zip(self.structure.names, row, strict=True)), "beforeData": image}
-        made["headers"] = self._headers(change, changed, captured)
-        return {**self._own, **made} if self._names_first else made
+        payload = {"data": dict(zip(self.structure.names, row, strict=True)), "beforeData": image}
+        payload["headers"] = self._headers(change, changed, captured)
+        return {**self._table_headers, **payload} if self._names_first else payload
 
     def _image(
-        self, before: Sequence[Side], after: Sequence[Side], old: Sequence[Any], changed: int
+        self, before: Sequence[Side], after: Sequence[Side], image_row: Sequence[Any], changed: int
     ) -> dict[str, Any] | None:
         """Return beforeData: in JSON only captured columns; Avro has null for a column without a value."""
         if not self._style.images:
@@ -331,15 +337,15 @@ class RecordWriter:
         names = self.structure.names
         if not self._style.avro:
             if ABSENT not in before:
-                return dict(zip(names, old, strict=True))
-            given = zip(names, before, old, strict=True)
-            return {name: value for name, b, value in given if b is not ABSENT} or None
+                return dict(zip(names, image_row, strict=True))
+            cells = zip(names, before, image_row, strict=True)
+            return {name: value for name, b, value in cells if b is not ABSENT} or None
         lobs = self.structure.lobs
         says_more = ABSENT not in before or any(
             b is not ABSENT and (changed >> i & 1 or lobs[i] or after[i] is ABSENT)
             for i, b in enumerate(before)
         )
-        return dict(zip(names, old, strict=True)) if says_more else None
+        return dict(zip(names, image_row, strict=True)) if says_more else None
 
     def fill(self, message: dict[str, Any], numbered: Numbered) -> None:
         """Give the payload of a data message the numbers of its change."""
@@ -368,9 +374,9 @@ class RecordWriter:
         external = change.fact("external_schema_id") if change.extra else None
         if self._plain and external is None:
             return headers
-        headers |= self._own
-        own = self.metadata.schema_id if self.metadata and not refresh else None
-        headers["externalSchemaId"] = own if external is None else external
+        headers |= self._table_headers
+        schema_id = self.metadata.schema_id if self.metadata and not refresh else None
+        headers["externalSchemaId"] = schema_id if external is None else external
         written = external is not None and not self._style.avro  # a schema of Avro has the header or not
         return {name: headers[name] for name in (_with_external(self._fields) if written else self._fields)}
 
@@ -378,7 +384,7 @@ class RecordWriter:
         """Return a mask as this encoding has it; of the many messages few differ in theirs."""
         mask = self._masks.get(bits)
         if mask is None:
-            data = whole(bits, len(self.structure.columns), self._style.order)
+            data = padded(bits, len(self.structure.columns), self._style.order)
             mask = data if self._style.avro else data.hex().upper()
             if len(self._masks) >= _MAX_FLAGS:
                 self._masks.clear()

@@ -1,4 +1,6 @@
-"""Rows of values converted by type: a plan for each combination of Python types, made once.
+"""Rows of a structure: the sides of a change, and the conversion of values.
+
+There is one plan for each combination of Python types.
 
 Most values already have the wire's form, so a plan is short or empty. Looking it up by the types of a whole
 row is far cheaper than asking each value.
@@ -12,27 +14,25 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from eventlog.core.change import Absent, Undecoded, Value
-from eventlog.core.errors import EventlogError, InvalidValue, NotExpressible
-from eventlog.qlik.structure import DataColumn
+from eventlog.core.change import ABSENT, Absent, Change, Op, Side, Undecoded, Value
+from eventlog.core.errors import EventlogError, InvalidValue, NotExpressible, WrongRow
+from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import DATA_TYPES, Schema, Spec
 
 _NO_SPEC = Spec("")
 _MAX_PLANS = 1_000
 
-_FAULTS = (EventlogError, ArithmeticError, ValueError)  # infinities that should be integers, and their like
+_FAULTS = (EventlogError, ArithmeticError, ValueError)  # such as those of infinities that should be integers
 
 Step = Callable[[Any, Spec], Any]
 Steps = Mapping[type, Step | None]
 
 
-def alike(one: Any, other: Any) -> bool:
-    """Return whether two values are written alike, which equal ones need not be: 1, 1.0 and true, 0.0 and
-    -0.0.
-    """
-    if one is other:
+def written_equal(first: Any, second: Any) -> bool:
+    """Return whether two values are written as the same text, unlike the equal 1, 1.0 and true."""
+    if first is second:
         return True
-    return one == other and type(one) is type(other) and (one != 0 or str(one) == str(other))
+    return first == second and type(first) is type(second) and (first != 0 or str(first) == str(second))
 
 
 class RowPlan:
@@ -47,7 +47,7 @@ class RowPlan:
         types = tuple(map(type, row))
         plan = self._plans.get(types)
         if plan is None:
-            plan = self._make(types)
+            plan = self._make_plan(types)
         if not plan:
             return row
         converted = list(row)
@@ -56,29 +56,31 @@ class RowPlan:
             for place, step, spec in plan:
                 converted[place] = step(converted[place], spec)
         except _FAULTS as fault:
-            raise self._named(place, fault) from fault
+            raise self._name_fault(place, fault) from fault
         return converted
 
-    def beside(self, row: Sequence[Any], other: Sequence[Any], done: Sequence[Any]) -> Sequence[Any]:
-        """Convert a row when another row and its conversion are at hand, because most values are equal."""
+    def convert_similar(
+        self, row: Sequence[Any], similar_row: Sequence[Any], converted_similar: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Convert a row by the conversion of a similar row: equal values are converted once."""
         types = tuple(map(type, row))
         plan = self._plans.get(types)
         if plan is None:
-            plan = self._make(types)
+            plan = self._make_plan(types)
         if not plan:
             return row
         converted = list(row)
         place = 0
         try:
             for place, step, spec in plan:
-                value, near = converted[place], other[place]
-                same = value and value == near and type(value) is type(near)  # 0.0 equals -0.0
-                converted[place] = done[place] if same else step(value, spec)
+                value, similar = converted[place], similar_row[place]
+                same = value and value == similar and type(value) is type(similar)  # 0.0 equals -0.0
+                converted[place] = converted_similar[place] if same else step(value, spec)
         except _FAULTS as fault:
-            raise self._named(place, fault) from fault
+            raise self._name_fault(place, fault) from fault
         return converted
 
-    def one(self, place: int, value: Any) -> Any:
+    def convert_value(self, place: int, value: Any) -> Any:
         """Return the conversion of a single value."""
         kind = type(value)
         step = _ABSENCE[kind] if kind in _ABSENCE else self._steps[place].get(kind, _unfit)
@@ -87,20 +89,20 @@ class RowPlan:
         try:
             return step(value, self._columns[place].spec or _NO_SPEC)
         except _FAULTS as fault:
-            raise self._named(place, fault) from fault
+            raise self._name_fault(place, fault) from fault
 
-    def _named(self, place: int, fault: Exception) -> NotExpressible:
+    def _name_fault(self, place: int, fault: Exception) -> NotExpressible:
         return NotExpressible(f"column {self._columns[place].name}: {fault}")
 
-    def _make(self, types: tuple[type, ...]) -> tuple[tuple[int, Step, Spec], ...]:
+    def _make_plan(self, types: tuple[type, ...]) -> tuple[tuple[int, Step, Spec], ...]:
         if len(self._plans) >= _MAX_PLANS:
             self._plans.clear()
-        found = []
+        plan = []
         for place, (column, steps, kind) in enumerate(zip(self._columns, self._steps, types, strict=True)):
             step = _ABSENCE[kind] if kind in _ABSENCE else steps.get(kind, _unfit)
             if step is not None:
-                found.append((place, step, column.spec or _NO_SPEC))
-        self._plans[types] = tuple(found)
+                plan.append((place, step, column.spec or _NO_SPEC))
+        self._plans[types] = tuple(plan)
         return self._plans[types]
 
 
@@ -166,3 +168,52 @@ _LOAD: Steps = {
 }
 _CELL: Steps = dict.fromkeys((bool, int, float, str, bytes))
 _DUMP: Steps = {**_CELL, bytes: DATA_TYPES["BYTES"].json[bytes]}
+
+
+def sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequence[Side]]:
+    """Return the row of a structure before and after a change; the key fills in missing columns.
+
+    A column that an update names several times had the first value before it and has the last one after it.
+    """
+    if change.fields and len(change.fields) == len(structure.columns):
+        names, befores, afters = zip(*change.fields, strict=True)
+        if names == structure.names and (change.op is not Op.UPDATE or ABSENT not in befores):
+            return befores, afters
+    before: list[Side] = [ABSENT] * len(structure.columns)
+    after: list[Side] = before.copy()
+    index = structure.index
+    for name, value in change.key_before if change.op in (Op.UPDATE, Op.DELETE) else ():
+        before[_place(index, name, structure)] = value
+    for name, value in change.key if change.op is not Op.DELETE else ():
+        after[_place(index, name, structure)] = value
+    seen_names: set[str] = set()
+    for name, old_value, new_value in change.fields:
+        place = _place(index, name, structure)
+        if name in seen_names and change.op is not Op.UPDATE:
+            raise NotExpressible(f"column {name}: several values have no place in a row of Replicate")
+        if old_value is not ABSENT and name not in seen_names:
+            before[place] = old_value
+        if new_value is not ABSENT:
+            after[place] = new_value
+        seen_names.add(name)
+    return before, after
+
+
+def _place(index: dict[str, int], name: str, structure: Structure) -> int:
+    place = index.get(name)
+    if place is None:
+        raise WrongRow(f"table {structure} has no column {name!r}: name it in the tables file")
+    return place
+
+
+def differing(
+    before: Sequence[Side], after: Sequence[Side], image: Sequence[Any], row: Sequence[Any]
+) -> list[int]:
+    """Return the places of the captured columns whose written values differ; 1, 1.0 and true do."""
+    both_rows = enumerate(zip(image, row, strict=True))
+    places = [i for i, (old_value, new_value) in both_rows if not written_equal(old_value, new_value)]
+    if ABSENT not in before and ABSENT not in after:
+        return places
+    differing_places = set(places)
+    both = enumerate(zip(before, after, strict=True))
+    return [i for i, (b, a) in both if a is not ABSENT and (b is ABSENT or i in differing_places)]

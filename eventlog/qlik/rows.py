@@ -18,19 +18,17 @@ from eventlog.core.errors import NotExpressible, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.plurals import quantity
 from eventlog.qlik import sequence
-from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
-from eventlog.qlik.headertimes import ISO, read_header_time
+from eventlog.qlik.headers import HEADERS, ISO, NAMES, OPERATIONS, Heading, letter_of, read_header_time, utc
 from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, evidence, join, read, trimmed
-from eventlog.qlik.numbering import Numbered, stream_position, utc
-from eventlog.qlik.row_images import differing, sides
-from eventlog.qlik.row_plans import RowPlan
+from eventlog.qlik.numbering import Numbered, stream_position
+from eventlog.qlik.row_plans import RowPlan, differing, sides
 from eventlog.qlik.structure import Structure
 
 Cells = tuple[Any, ...]
 _STREAM_WIDTH = next(header.width for header in HEADERS if header.name == "stream_position")
 # change_seq, stream_position, id, timestamp, partition_name
 HeaderCells = tuple[str, str, str, str | None, object]
-_MAX_KEPT = 10_000
+_MAX_CACHED = 10_000
 _NO_TIME = "1970-01-01"
 _ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
 _new = tuple.__new__
@@ -74,7 +72,7 @@ class RowReader:
         self.places = heading.places
         self._time_form = time_form
         self._plan = plan
-        self._data = heading.row()
+        self.data_cells = heading.row()
         self._kind = heading.header("change_oper", "operation")
         self._seq = heading.header("change_seq")
         self._mask = heading.header("change_mask")
@@ -84,7 +82,7 @@ class RowReader:
         facts = ("stream_position", "partition_name")
         self._facts = tuple((f, heading.headers[f]) for f in facts if f in heading.headers)
         self._last_seq = ""
-        # what few rows differ in, worked out once
+        # caches of what has few different values
         self._letters: dict[tuple[object, object], str] = {(None, None): "I"} if heading.full_load else {}
         self._masks: dict[object, bytes] = {}
         self._texts = MaskTexts(self.layout)
@@ -94,8 +92,8 @@ class RowReader:
     def parse(self, where: int, cells: Sequence[Any], raw: bytes | None) -> ChangeRow:
         """Return the row, as far as it can be understood without its byte order."""
         if len(cells) != self.heading.columns:
-            found = quantity(len(cells), "cell")
-            raise WrongRow(f"{found}, but the header line names {self.heading.columns} columns")
+            count = quantity(len(cells), "cell")
+            raise WrongRow(f"{count}, but the header line names {self.heading.columns} columns")
         try:
             kind = self._kind(cells)
             letter = self._letters.get(kind) or self._letter(kind)
@@ -108,21 +106,24 @@ class RowReader:
         except TypeError as fault:
             raise WrongRow(f"change_oper, operation or change_mask holds no text: {fault}") from fault
         seq = self._sequence(self._seq(cells), letter) if self._sequenced else None
-        return _new(ChangeRow, (where, letter, seq, mask, self._data(cells), cells, raw, self))
+        return _new(ChangeRow, (where, letter, seq, mask, self.data_cells(cells), cells, raw, self))
 
     def transaction(self, row: ChangeRow) -> tuple[str, str] | None:
         """Return the identity of a row's transaction: its id and the time part of its change_seq."""
-        found = self._circumstance(row.cells)[0]
-        return (str(found), row.seq[: sequence.TIME]) if found and row.seq else None
+        transaction = self._circumstance(row.cells)[0]
+        return (str(transaction), row.seq[: sequence.TIME]) if transaction and row.seq else None
 
-    def same(self, one: ChangeRow, other: ChangeRow, order: MaskOrder) -> bool:
+    def has_same_values(self, first: ChangeRow, second: ChangeRow, order: MaskOrder) -> bool:
         """Return whether two rows are equal, whatever their containers."""
-        if one.mask != other.mask and one.table.marked(one, order) != other.table.marked(other, order):
-            return False
-        if one.table.structure.names != other.table.structure.names:
-            return one.table.supplied(one) == other.table.supplied(other)
-        said, again = (repr(row.table._plan(row.data)) for row in (one, other))
-        return one.data == other.data or said == again
+        pair = first, second
+        if first.mask != second.mask:
+            first_marks, second_marks = (row.table.marked(row, order) for row in pair)
+            if first_marks != second_marks:
+                return False
+        if first.table.structure.names != second.table.structure.names:
+            return first.table.supplied(first) == second.table.supplied(second)
+        first_text, second_text = (repr(row.table._plan(row.data)) for row in pair)
+        return first.data == second.data or first_text == second_text
 
     def marked(self, row: ChangeRow, order: MaskOrder) -> frozenset[str] | None:
         """Return the columns whose bits a mask sets, however many zero bytes it has; None where there is no
@@ -138,19 +139,22 @@ class RowReader:
         return {name.lower(): str(value) for name, value in cells if value is not None}
 
     def aligned(self, image: ChangeRow) -> ChangeRow:
-        """Return a B row with its values in the columns of this source, if its own source has others."""
-        names, own = self.structure.names, image.table.structure.names
-        if names == own:
+        """Return a B row with its values in the order of this source's columns."""
+        names, image_names = self.structure.names, image.table.structure.names
+        if names == image_names:
             return image
-        found = {name.lower(): value for name, value in zip(own, image.data, strict=True)}
-        return image._replace(data=tuple(found.get(name.lower(), ABSENT) for name in names))
+        values_by_name = {name.lower(): value for name, value in zip(image_names, image.data, strict=True)}
+        return image._replace(data=tuple(values_by_name.get(name.lower(), ABSENT) for name in names))
 
     def contradicted(self, row: ChangeRow, image: ChangeRow, order: MaskOrder) -> str | None:
         """Return a column whose bit is clear and whose value differs from the B row."""
-        flags = () if row.mask is None else self._flags_of(row.mask, order).set
-        for i, (new, old) in enumerate(zip(row.data, image.data, strict=False)):
-            clear = new != old and flags and not flags[i] and new is not None and old is not None
-            if clear and old is not ABSENT and self._plan.one(i, new) != self._plan.one(i, old):
+        if row.mask is None:
+            return None
+        flags, convert = self._flags_of(row.mask, order).set, self._plan.convert_value
+        for i, (after, before) in enumerate(zip(row.data, image.data, strict=False)):
+            if after == before or flags[i] or after is None or before is None or before is ABSENT:
+                continue
+            if convert(i, after) != convert(i, before):
                 return self.structure.names[i]
         return None
 
@@ -158,7 +162,7 @@ class RowReader:
         """Return the byte order that a mask proves by itself."""
         if mask not in self._proofs:
             self._proofs[mask] = evidence(mask, self.layout)
-            _bound(self._proofs)
+            _limit(self._proofs)
         return self._proofs[mask]
 
     def change(self, row: ChangeRow, image: ChangeRow | None, order: MaskOrder) -> Change:
@@ -177,12 +181,12 @@ class RowReader:
 
     def _letter(self, kind: tuple[object, object]) -> str:
         letter = self._letters[kind] = letter_of(*kind)
-        _bound(self._letters)
+        _limit(self._letters)
         return letter
 
     def _load_mask(self, cell: Any) -> bytes:
         mask = self._masks[cell] = self._texts.load(cell)
-        _bound(self._masks)
+        _limit(self._masks)
         return mask
 
     def _sequence(self, seq: Any, letter: str) -> str:
@@ -202,7 +206,7 @@ class RowReader:
             bools = tuple(bits >> place & 1 == 1 for place in self.places)
             flags = RowFlags(bools, tuple(i for i, bit in enumerate(bools) if bit))
             self._flags[mask, order] = flags
-            _bound(self._flags)
+            _limit(self._flags)
         return flags
 
     def _insert(self, row: ChangeRow, values: Sequence[Value], flags: RowFlags | None) -> Change:
@@ -228,7 +232,7 @@ class RowReader:
             before = [ABSENT if flag or v is None else v for v, flag in zip(values, flags.set, strict=True)]
         else:
             before = [ABSENT] * len(values) if image is None else image
-        return self._made_update(row, before, _supplied(values, flags))
+        return self._make_update(row, before, _supplied(values, flags))
 
     def _paired(self, row: ChangeRow, image: ChangeRow, values: Sequence[Value], flags: RowFlags) -> Change:
         """Return an update from both rows; the B row is read only where it can differ."""
@@ -236,35 +240,37 @@ class RowReader:
         after: Sequence[Side] = values
         data = image.data
         for i in flags.places:
-            old = ABSENT if data[i] is ABSENT else self._plan.one(i, data[i])
-            before[i] = ABSENT if old is None and values[i] is None else old
+            old_value = ABSENT if data[i] is ABSENT else self._plan.convert_value(i, data[i])
+            before[i] = ABSENT if old_value is None and values[i] is None else old_value
         if None in values:
             after = list(values)
             for i, value in enumerate(values):
                 if value is None and not flags.set[i]:
                     before[i], after[i] = self._unchanged(i, data[i])
-        return self._made_update(row, before, after)
+        return self._make_update(row, before, after)
 
-    def _unchanged(self, place: int, old: Any) -> tuple[Side, Side]:
+    def _unchanged(self, place: int, image_cell: Any) -> tuple[Side, Side]:
         """Return both sides of a column that is null in a U row and whose bit is clear.
 
         An unchanged LOB is null in the B row too, so that only in a key a null is a value.
         """
-        if old is None or old is ABSENT:
+        if image_cell is None or image_cell is ABSENT:
             return (None, None) if place in self.structure.key else (ABSENT, ABSENT)
-        return self._plan.one(place, old), ABSENT
+        return self._plan.convert_value(place, image_cell), ABSENT
 
     def _before(self, image: ChangeRow) -> Sequence[Side]:
         cells = zip(image.data, self._plan(image.data), strict=True)
         return [ABSENT if cell is ABSENT else value for cell, value in cells]
 
-    def _made_update(self, row: ChangeRow, before: Sequence[Side], after: Sequence[Side]) -> Change:
-        lacks = ABSENT in after
-        values = [b if a is ABSENT else a for b, a in zip(before, after, strict=True)] if lacks else after
-        return self._make(Op.UPDATE, row, self.structure.key_of(values), self._fields(before, after, lacks))
+    def _make_update(self, row: ChangeRow, before: Sequence[Side], after: Sequence[Side]) -> Change:
+        has_absent, values = ABSENT in after, after
+        if has_absent:
+            values = [b if a is ABSENT else a for b, a in zip(before, after, strict=True)]
+        fields = make_fields(self.structure.names, before, after, has_absent)
+        return self._make(Op.UPDATE, row, self.structure.key_of(values), fields)
 
-    def _fields(self, before: Any, after: Any, lacking: bool) -> tuple[Field, ...]:
-        return make_fields(self.structure.names, before, after, lacking)
+    def _fields(self, before: Any, after: Any, has_absent: bool) -> tuple[Field, ...]:
+        return make_fields(self.structure.names, before, after, has_absent)
 
     def _make(self, op: Op, row: ChangeRow, key: Key, fields: tuple[Field, ...]) -> Change:
         cells = row.cells
@@ -282,18 +288,18 @@ class RowReader:
         )
 
 
-def _bound(kept: dict[Any, Any]) -> None:
-    """Keeps what was worked out within limits, whatever the rows hold."""
-    if len(kept) > _MAX_KEPT:
-        kept.pop(next(iter(kept)))
+def _limit(cache: dict[Any, Any]) -> None:
+    """Drop the oldest entry of a cache that is full."""
+    if len(cache) > _MAX_CACHED:
+        cache.pop(next(iter(cache)))
 
 
-def make_fields(names: Sequence[str], before: Any, after: Any, lacking: bool) -> tuple[Field, ...]:
+def make_fields(names: Sequence[str], before: Any, after: Any, has_absent: bool) -> tuple[Field, ...]:
     """Return the fields of columns; one that was captured on neither side is none."""
-    made = [_new(Field, cells) for cells in zip(names, before, after, strict=False)]
-    if lacking:
-        made = [f for f in made if f[1] is not ABSENT or f[2] is not ABSENT]
-    return tuple(made)
+    fields = [_new(Field, cells) for cells in zip(names, before, after, strict=False)]
+    if has_absent:
+        fields = [f for f in fields if f[1] is not ABSENT or f[2] is not ABSENT]
+    return tuple(fields)
 
 
 def make_change(
@@ -308,8 +314,8 @@ def make_change(
     extra: Facts,
 ) -> Change:
     """Return a change as Replicate has it: without a user or query-backs, and with everything decoded."""
-    made = (op, schema, table, key, fields, position, transaction, time, None, False, extra, None)
-    return _new(Change, made)
+    parts = (op, schema, table, key, fields, position, transaction, time, None, False, extra, None)
+    return _new(Change, parts)
 
 
 def _supplied(values: Sequence[Value], flags: RowFlags | None) -> Sequence[Side]:
@@ -349,7 +355,7 @@ class RowWriter:
     ) -> None:
         self.structure = structure
         self._plan = plan
-        self._wanted = tuple(name in names for name in NAMES)
+        self._is_written = tuple(name in names for name in NAMES)
         self._first = len(names)
         self._order = order
         self._images = images
@@ -380,7 +386,7 @@ class RowWriter:
 
     def _update(self, facts: HeaderCells, before: Sequence[Side], after: Sequence[Side]) -> list[Cells]:
         row = self._plan(after)
-        image = self._plan.beside(before, after, row)
+        image = self._plan.convert_similar(before, after, row)
         changed = differing(before, after, image, row)
         update = self._row("U", join(changed), facts, row)
         if self._images and _says_more(before, after, changed):
@@ -391,13 +397,13 @@ class RowWriter:
         seq, stream, transaction, time, partition = facts
         mask = self._mask(bits)
         cells = (seq, letter, mask, stream, OPERATIONS[letter], transaction, time, partition)
-        return (*compress(cells, self._wanted), *data)
+        return (*compress(cells, self._is_written), *data)
 
     def _mask(self, bits: int) -> bytes:
         mask = self._masks.get(bits)
         if mask is None:
             mask = self._masks[bits] = trimmed(bits << self._first, self._order)
-            _bound(self._masks)
+            _limit(self._masks)
         return mask
 
 

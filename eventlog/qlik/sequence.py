@@ -13,7 +13,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.values import Kind, read_moment
 
 PATTERN = r"[0-9]{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])(?:[0-5][0-9]){2}[0-9]{21}"
-_WHOLE = re.compile(PATTERN)
+_SEQUENCE = re.compile(PATTERN)
 _PARTS = (
     ("month", slice(4, 6), 1, 12),
     ("day", slice(6, 8), 1, 31),
@@ -34,12 +34,12 @@ class InvalidSequence(EventlogError):
 @lru_cache(maxsize=64)  # a writer asks some times for each change
 def legal(text: str | None) -> bool:
     """Return whether a position is a change_seq."""
-    return text is not None and _WHOLE.fullmatch(text) is not None
+    return text is not None and _SEQUENCE.fullmatch(text) is not None
 
 
 def check(text: str) -> str:
     """Return the change_seq, if each of its parts is in its range."""
-    if _WHOLE.fullmatch(text):
+    if _SEQUENCE.fullmatch(text):
         return text
     if len(text) != LENGTH or not (text.isascii() and text.isdigit()):
         raise InvalidSequence(f"change_seq {text[:60]!r} is not {LENGTH} digits")

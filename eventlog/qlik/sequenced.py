@@ -1,4 +1,4 @@
-"""What rows and messages share on their way into one sequence."""
+"""Places of rows and messages in one sequence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SequencePlace(NamedTuple):
     """
 
     seq: str
-    behind: bool  # it has no change_seq of its own
+    without_sequence: bool  # it has no change_seq of its own
     table: int  # the source, where it has none
     source: int
     number: int
@@ -40,17 +40,17 @@ class SequenceMark(NamedTuple):
     greatest: str
 
 
-class WantedStretch:
-    """The places of the records of one source, and which of them are wanted."""
+class SourcePlaces:
+    """The places of the records of one source, within the limits of what is read."""
 
     def __init__(self, source: int, since: str, until: str) -> None:
         self._source = source
         self._since = since
         self._until = until
         self._greatest = ""
-        self._greatest_late = ""  # of the records that are placed after all others were met
+        self._greatest_late = ""  # of the records that are placed after all others
         self._number = 0
-        self.beyond = 0  # records after what is read
+        self.later_records = 0  # after the end of what is read
 
     def mark(self) -> SequenceMark:
         """Return the mark of the next record."""
@@ -74,7 +74,7 @@ class WantedStretch:
         if seq <= self._since:
             return None
         if self._until and seq > self._until:
-            self.beyond += 1
+            self.later_records += 1
             return None
         return SequencePlace(seq, False, table, self._source, mark.number)
 

@@ -1,4 +1,4 @@
-"""Messages of all topics and partitions: read in their order, put in the order of their sequence."""
+"""Messages of all topics and partitions, in the order of their sequence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.numbering import transaction_of
-from eventlog.qlik.sequenced import SequenceMark, SequencePlace, WantedStretch, check_limits, repeats
+from eventlog.qlik.sequenced import SequenceMark, SequencePlace, SourcePlaces, check_limits, repeats
 
 MAX_EARLY = 100_000  # messages that wait for metadata; those beyond are read without it
 _MESSAGE = 1000  # bytes that a message takes at least
@@ -37,7 +37,7 @@ class _Early(NamedTuple):
 
     source: Source[Object]
     record: Object
-    stretch: WantedStretch
+    places: SourcePlaces
     mark: SequenceMark
 
 
@@ -49,28 +49,28 @@ class MessageSequencer:
         self.reader = MessageReader(tables, settings)
         self._settings = settings
         self._since = since
-        self._stretches: dict[str, WantedStretch] = {}
+        self._places: dict[str, SourcePlaces] = {}
         self._tables: dict[tuple[str | None, str], int] = {}  # their numbers
         self._early: list[_Early] = []
         self._repeats = repeats()
 
     def parse(self, source: Source[Object]) -> Iterator[SequencedMessage | Refused]:
         """Yield the changes of a source with their places; those of unknown metadata wait for `flush`."""
-        stretch = self._stretches.get(source.name)
-        if stretch is None:
-            stretch = WantedStretch(len(self._stretches), self._since, self._settings.until)
-            self._stretches[source.name] = stretch
+        places = self._places.get(source.name)
+        if places is None:
+            places = SourcePlaces(len(self._places), self._since, self._settings.until)
+            self._places[source.name] = places
         for record in source.records:
             if isinstance(record, Refused):
                 yield record
             elif len(self._early) < MAX_EARLY and self.reader.awaits(record.value) is not None:
-                self._early.append(_Early(source, record, stretch, stretch.mark()))
+                self._early.append(_Early(source, record, places, places.mark()))
             else:
-                yield from self._read(source, record, stretch)
+                yield from self._read(source, record, places)
         yield from self.reader.notices()
 
     def flush(self) -> Iterator[SequencedMessage | Refused]:
-        """Yield what waited for metadata, because everything was read by now."""
+        """Yield the messages that waited for metadata, after everything was read."""
         for early in self._early:
             yield from self._read(*early)
         self._early.clear()
@@ -80,16 +80,16 @@ class MessageSequencer:
         self,
         source: Source[Object],
         record: Object,
-        stretch: WantedStretch,
+        places: SourcePlaces,
         mark: SequenceMark | None = None,
     ) -> Iterator[SequencedMessage | Refused]:
-        change = stated(self.reader, source, record)
+        change = read_record(self.reader, source, record)
         if change is None or isinstance(change, Refused):
             yield from () if change is None else (change,)
             return
         table = self._tables.setdefault((change.schema, change.table), len(self._tables))
         seq = sequence_of(change)
-        place = stretch.place(seq, table) if mark is None else stretch.place_late(mark, seq, table)
+        place = places.place(seq, table) if mark is None else places.place_late(mark, seq, table)
         if place is not None:
             yield with_place(place, change, source, record)
 
@@ -110,13 +110,13 @@ class MessageSequencer:
         return (self._repeats,)
 
     def joined(self, messages: Iterable[SequencedMessage]) -> Iterator[Placed | Refused]:
-        """Yield the changes that sorted messages state, each once, and nothing of what was repeated."""
+        """Yield the changes of sorted messages, each once, without reports."""
         for place, group in groupby(messages, key=_table_and_sequence):
-            found = list(group)
-            if place[1] or len(found) == 1:  # place[1]: without a sequence
-                yield from map(_placed, found)
+            place_messages = list(group)
+            if place[1] or len(place_messages) == 1:  # place[1]: without a sequence
+                yield from map(_placed, place_messages)
             else:
-                yield from self._of_sequence(found)
+                yield from self._of_sequence(place_messages)
 
     def _of_sequence(self, messages: list[SequencedMessage]) -> Iterator[Placed | Refused]:
         """Yield the messages of one table under one changeSequence: one change, or refused together."""
@@ -138,7 +138,7 @@ class MessageSequencer:
             yield from _contradiction(messages, f"as {', '.join(sorted(by_op))}, which are no one change")
 
 
-def stated(reader: MessageReader, source: Source[Object], record: Object) -> Change | Refused | None:
+def read_record(reader: MessageReader, source: Source[Object], record: Object) -> Change | Refused | None:
     """Return the change that a message states; None for metadata, Refused for what cannot be read."""
     try:
         return reader.read_of(source, record)
@@ -176,15 +176,15 @@ def _placed(message: SequencedMessage) -> Placed:
 def _table_and_sequence(message: SequencedMessage) -> tuple[Any, ...]:
     """Return what messages share that are handled together; those without a sequence are alone."""
     place = message.place
-    return place if place.behind else place[:3]
+    return place if place.without_sequence else place[:3]
 
 
 def _table(change: Change) -> str:
     return f"{change.schema}.{change.table}" if change.schema else change.table
 
 
-def _contradiction(messages: Iterable[SequencedMessage], how: str) -> Iterator[Refused]:
+def _contradiction(messages: Iterable[SequencedMessage], difference: str) -> Iterator[Refused]:
     for message in messages:
         change = message.change
-        said = f"changeSequence {change.position} of {_table(change)} is there {how}"
-        yield Refused(message.where, said, message.raw, spoils=transaction_of(change))
+        reason = f"changeSequence {change.position} of {_table(change)} is there {difference}"
+        yield Refused(message.where, reason, message.raw, spoils=transaction_of(change))

@@ -1,4 +1,4 @@
-"""Rows of all change tables: parsed in their order, joined in the order of their sequence."""
+"""Rows of all change tables, in the order of their sequence."""
 
 from __future__ import annotations
 
@@ -6,26 +6,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed, Row, Source
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
-from eventlog.qlik import row_plans
-from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import MaskOrder
-from eventlog.qlik.ordering import DOCUMENTED, Finder, Seen
-from eventlog.qlik.pairing import pair
+from eventlog.qlik.row_pairs import DOCUMENTED, OrderEvidence, OrderFinder, pair
 from eventlog.qlik.rows import ChangeRow, RowReader
-from eventlog.qlik.sequenced import SequencePlace, WantedStretch, check_limits, lone_images, repeats
-from eventlog.qlik.tables import TableSettings, read_structure, table_name
+from eventlog.qlik.sequenced import SequencePlace, SourcePlaces, check_limits, lone_images, repeats
+from eventlog.qlik.tables import TableSettings, finder_of, row_reader
 
-_ROW = 400  # bytes that a row takes besides its cells
+_ROW_BYTES = 400  # bytes that a row takes besides its cells
 
 
 Skip = Callable[[str, str], bool]
 
 
-def _none(table: str, seq: str) -> bool:
+def _skip_none(table: str, seq: str) -> bool:
     return False
 
 
@@ -45,8 +42,7 @@ class _Opened(NamedTuple):
 
     reader: RowReader
     table: int
-    stretch: WantedStretch
-    data: Callable[[Sequence[Any]], Sequence[Any]]  # the data cells among the cells of a row
+    places: SourcePlaces
 
 
 class RowSequencer:
@@ -58,22 +54,22 @@ class RowSequencer:
         settings: TableSettings,
         since: str = "",
         until: str = "",
-        skip: Skip = _none,
+        skip: Skip = _skip_none,
     ) -> None:
-        """Take `until` before the setting.
+        """Set up a sequencer; `until` has priority over the setting.
 
-        Call `skip` for each table and change_seq in order, with the letters of its rows.
+        `skip` is called for each table and change_seq in order, with the letters of its rows.
         """
         check_limits(since, settings.until)
-        self._known = tables
+        self._described_tables = tables
         self._settings = settings
         self._since = since
         self._until = until or settings.until
         self._skip = skip
         self._opened: list[_Opened] = []
-        self._finder_of: dict[RowReader, Finder] = {}
+        self._finder_of: dict[RowReader, OrderFinder] = {}
         self._tables: dict[tuple[str | None, str], int] = {}
-        self._finders: list[Finder] = []
+        self._finders: list[OrderFinder] = []
         self._lone = lone_images()
         self._repeats = repeats()
 
@@ -90,25 +86,17 @@ class RowSequencer:
     def parse(self, source: Source[Row]) -> Iterator[SequencedRow | Refused]:
         """Yield the rows of a source with their places, and Refused for bad ones."""
         settings = self._settings
-        schema, table = table_name(settings.table or source.stem, self._known, settings.suffix)
-        try:
-            heading = read_heading(source.columns, settings.header_prefix)
-        except Misuse as fault:
-            yield Refused(source.at(1), str(fault))
+        reader = row_reader(settings.table or source.stem, source, self._described_tables, settings)
+        if isinstance(reader, Refused):
+            yield reader
             return
-        structure = read_structure(schema, table, heading.data, self._known)
-        if settings.heard is not None:
-            settings.heard(structure)
+        structure = reader.structure
         at = self._tables.setdefault((structure.schema, structure.table), len(self._tables))
         if at == len(self._finders):
-            self._finders.append(
-                Finder(None if settings.mask_order == "auto" else MaskOrder(settings.mask_order))
-            )
-        plan = row_plans.loading(structure.columns)
-        reader = RowReader(source, heading, structure, plan, settings.header_time_format)
+            self._finders.append(finder_of(settings))
         self._finder_of[reader] = self._finders[at]
-        stretch = WantedStretch(len(self._opened), self._since, self._until)
-        self._opened.append(_Opened(reader, at, stretch, heading.row()))
+        places = SourcePlaces(len(self._opened), self._since, self._until)
+        self._opened.append(_Opened(reader, at, places))
         yield from self._rows(self._opened[-1], source.records)
 
     def rows(self, number: int, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
@@ -116,12 +104,12 @@ class RowSequencer:
         return self._rows(self._opened[number], records)
 
     @property
-    def beyond(self) -> int:
+    def later_rows(self) -> int:
         """Return how many rows are after the end of what is read."""
-        return sum(opened.stretch.beyond for opened in self._opened)
+        return sum(opened.places.later_records for opened in self._opened)
 
     def _rows(self, opened: _Opened, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
-        reader, at, stretch, _ = opened
+        reader, at, places = opened
         source, finder = reader.source, self._finders[at]
         for record in records:
             if isinstance(record, Refused):
@@ -132,8 +120,8 @@ class RowSequencer:
             except EventlogError as fault:
                 yield Refused(source.at(record.where), str(fault), record.raw)
                 continue
-            finder.see(row)
-            place = stretch.place(row.seq, at)
+            finder.note(row)
+            place = places.place(row.seq, at)
             if place is not None:
                 yield SequencedRow(place, row.where, row.letter, row.mask, row.cells, row.raw)
 
@@ -149,21 +137,21 @@ class RowSequencer:
             if row.raw is not None
             else sum(len(cell) if isinstance(cell, str | bytes) else 8 for cell in row.cells)
         )
-        return _ROW + 2 * cells + 50 * len(row.cells)
+        return _ROW_BYTES + 2 * cells + 50 * len(row.cells)
 
     @property
-    def seen(self) -> list[Seen]:
-        """Return what the rows that were read prove of the byte order of masks, table by table."""
-        return [finder.seen for finder in self._finders]
+    def evidence(self) -> list[OrderEvidence]:
+        """Return what the rows prove of the byte order of masks, table by table."""
+        return [finder.evidence for finder in self._finders]
 
-    def also(self, at: int, seen: Seen) -> None:
-        """Note what others have read of a table."""
-        self._finders[at].also(seen)
+    def merge_evidence(self, at: int, evidence: OrderEvidence) -> None:
+        """Note what other rows prove of a table."""
+        self._finders[at].merge_evidence(evidence)
 
     # --- the second step
 
     def join(self, rows: Callable[[], Iterable[SequencedRow]]) -> Iterator[Placed | Refused]:
-        """Yield the changes of the rows, which `rows` returns sorted, then what was left over."""
+        """Yield the changes of the rows, which `rows` returns sorted, then the reports."""
         yield from self.joined(rows())
         for tally in self.tallies:
             yield from tally.warnings()
@@ -174,27 +162,27 @@ class RowSequencer:
         return self._lone, self._repeats
 
     def joined(self, rows: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
-        """Yield the changes that sorted rows state, and nothing of what was left over."""
+        """Yield the changes of sorted rows, without reports."""
         for finder in self._finders:
-            finder.settle()
+            finder.use_default()
         for place, group in groupby(rows, key=_table_and_sequence):
             if place[1]:
                 yield from self._without_sequence(group)
                 continue
-            found = [self._restore(item) for item in group]
-            if self._skip(*_named(found)):
+            place_rows = [self._restore(item) for item in group]
+            if self._skip(*_table_and_letters(place_rows)):
                 continue
-            if len(found) == 1 and found[0].letter != "B":
-                yield self._change(found[0], None)
+            if len(place_rows) == 1 and place_rows[0].letter != "B":
+                yield self._change(place_rows[0], None)
             else:
-                yield from self._of_sequence(found)
+                yield from self._of_sequence(place_rows)
 
     def _restore(self, item: SequencedRow) -> ChangeRow:
         place, where, letter, mask, cells, raw = item
-        reader, _, _, data = self._opened[place.source]
+        reader = self._opened[place.source].reader
         none = "" if reader.heading.sequenced else None
-        seq = none if place.behind else place.seq
-        return ChangeRow(where, letter, seq, mask, data(cells), cells, raw, reader)
+        seq = none if place.without_sequence else place.seq
+        return ChangeRow(where, letter, seq, mask, reader.data_cells(cells), cells, raw, reader)
 
     def _without_sequence(self, group: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
         """Yield rows of a full load, and of tables without a column change_seq, paired as they come."""
@@ -222,42 +210,46 @@ class RowSequencer:
     def _stated(self, rows: list[ChangeRow], image: ChangeRow | None) -> Iterator[Placed | Refused]:
         letters = "".join(row.letter for row in rows)
         if letters == "DI":
-            both = [self._change(row, None) for row in rows]
-            if _keys_differ(*both):
-                yield from both
+            changes = [self._change(row, None) for row in rows]
+            if _keys_differ(*changes):
+                yield from changes
                 return
         if len(rows) > 1:
-            known = rows if image is None else [*rows, image]
-            yield from self._contradiction(known, f"as rows {', '.join(letters)}, which are no one change")
+            all_rows = rows if image is None else [*rows, image]
+            difference = f"as rows {', '.join(letters)}, which are no one change"
+            yield from self._contradiction(all_rows, difference)
         elif rows:
             yield from self._paired(rows[0], image)
 
     def _paired(self, row: ChangeRow, image: ChangeRow | None) -> Iterator[Placed | Refused]:
-        if image is not None:
-            given, image = image, row.table.aligned(image)
-            try:
-                column = row.table.contradicted(row, image, self._order(row))
-            except EventlogError:
-                column = None  # what is wrong with the row is reported with it
-            if column is not None:
-                said = f"B row of change_seq {row.seq}: {column} is another in the U row, but not in its mask"
-                yield Refused(_at(given), said, _raw(given))
-                image = None
-        yield self._change(row, image)
+        if image is None:
+            yield self._change(row, None)
+            return
+        aligned = row.table.aligned(image)
+        try:
+            column = row.table.contradicted(row, aligned, self._order(row))
+        except EventlogError:
+            column = None  # what is wrong with the row is reported with it
+        if column is None:
+            yield self._change(row, aligned)
+            return
+        reason = f"B row of change_seq {row.seq}: {column} is another in the U row, but not in its mask"
+        yield Refused(_at(image), reason, _raw(image))
+        yield self._change(row, None)
 
-    def _contradiction(self, rows: Sequence[ChangeRow], how: str) -> Iterator[Refused]:
+    def _contradiction(self, rows: Sequence[ChangeRow], difference: str) -> Iterator[Refused]:
         """Yield rows that are refused together, and their transactions with them."""
         for row in rows:
-            said = f"change_seq {row.seq} of {row.table.structure} is there {how}"
-            yield Refused(_at(row), said, _raw(row), spoils=row.table.transaction(row))
+            reason = f"change_seq {row.seq} of {row.table.structure} is there {difference}"
+            yield Refused(_at(row), reason, _raw(row), spoils=row.table.transaction(row))
 
     def _leave_out(self, image: ChangeRow) -> Refused:
         return self._lone.add(str(image.table.structure), _at(image), _raw(image))
 
-    def _same(self, one: ChangeRow, other: ChangeRow) -> bool:
-        order = self._finder_of[one.table].order or DOCUMENTED
+    def _same(self, first: ChangeRow, second: ChangeRow) -> bool:
+        order = self._finder_of[first.table].order or DOCUMENTED
         try:
-            return one.table.same(one, other, order)
+            return first.table.has_same_values(first, second, order)
         except EventlogError:  # of a value or a mask that cannot be read
             return False
 
@@ -268,8 +260,8 @@ class RowSequencer:
         raw = row.raw if image is None or image.raw is None else image.raw + (row.raw or b"")
         try:
             change = row.table.change(row, image, self._order(row))
-            beside = "" if image is None else _at(image)
-            return Placed(change, _at(row), raw, row.table.source.name, row.where, beside)
+            image_where = "" if image is None else _at(image)
+            return Placed(change, _at(row), raw, row.table.source.name, row.where, image_where)
         except EventlogError as fault:
             return Refused(_at(row), str(fault), raw or _raw(row))
 
@@ -278,7 +270,7 @@ def _table_and_sequence(row: SequencedRow) -> tuple[Any, ...]:
     return row.place[:3]
 
 
-def _named(rows: Sequence[ChangeRow]) -> tuple[str, str]:
+def _table_and_letters(rows: Sequence[ChangeRow]) -> tuple[str, str]:
     """Return the table of rows, and their change_seq with their letters."""
     return str(rows[0].table.structure), (rows[0].seq or "") + "".join(sorted({row.letter for row in rows}))
 
@@ -292,7 +284,7 @@ def _raw(row: ChangeRow) -> bytes:
     return row.table.source.raw(Row(row.where, tuple(row.cells), row.raw))
 
 
-def _keys_differ(one: Placed | Refused, other: Placed | Refused) -> bool:
-    if isinstance(one, Refused) or isinstance(other, Refused):
+def _keys_differ(deletion: Placed | Refused, insertion: Placed | Refused) -> bool:
+    if isinstance(deletion, Refused) or isinstance(insertion, Refused):
         return True  # what can be read of the two is
-    return not one.change.key or one.change.key != other.change.key
+    return not deletion.change.key or deletion.change.key != insertion.change.key

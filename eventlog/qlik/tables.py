@@ -23,15 +23,12 @@ from eventlog.core.grouped_warnings import unchanged_updates
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.qlik import headers, row_plans, sequence
-from eventlog.qlik.headers import read_heading
-from eventlog.qlik.headertimes import header_time_setting
+from eventlog.qlik.headers import header_time_setting, read_heading
 from eventlog.qlik.mask import MaskOrder
-from eventlog.qlik.numbering import number, without_no_ops
-from eventlog.qlik.ordering import DOCUMENTED, Finder
-from eventlog.qlik.pairing import pair
+from eventlog.qlik.numbering import SequenceMemory, load_memory, memory_of, number, without_no_ops
+from eventlog.qlik.row_pairs import DOCUMENTED, OrderFinder, pair
 from eventlog.qlik.rows import Cells, ChangeRow, RowReader, RowWriter
 from eventlog.qlik.structure import MAX_COLUMNS, DataColumn, Structure, observe, structure_of, with_key
-from eventlog.qlik.writer_memory import SequenceMemory, goes_on, remembered
 
 SUFFIX = "__ct"
 
@@ -64,7 +61,7 @@ class TableSettings:
     )
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
     now: str = setting("", "the time of changes that have none", metavar="TIME")
-    heard: Callable[[Structure], None] | None = None  # is called with each structure that is read
+    on_structure: Callable[[Structure], None] | None = None  # is called with each structure that is read
     memory: SequenceMemory | None = None  # the state of a writer, which it keeps up to date
 
 
@@ -75,8 +72,8 @@ def table_name(stem: str, tables: Tables, suffix: str = SUFFIX) -> tuple[str | N
     table = tables.find(name)
     if table is not None:
         return table.schema, table.name
-    schema, dot, rest = name.partition(".")
-    return (schema, rest) if dot and schema and rest else (None, name)
+    schema, dot, bare_name = name.partition(".")
+    return (schema, bare_name) if dot and schema and bare_name else (None, name)
 
 
 def sheet_name(structure: Structure, tables: Tables, suffix: str = SUFFIX) -> str:
@@ -104,38 +101,38 @@ def read(
 
 
 def read_structure(
-    schema: str | None, table: str, data: Sequence[str], tables: Tables, known: Structure | None = None
+    schema: str | None, table: str, data: Sequence[str], tables: Tables, described: Structure | None = None
 ) -> Structure:
-    """Return the structure of a change table's data columns, as far as anybody described them."""
-    if known is not None:
-        schema = known.schema if schema is None else schema
+    """Return the structure of a change table's data columns, with the types that are described."""
+    if described is not None:
+        schema = described.schema if schema is None else schema
     else:
-        table_known = tables.of(schema, table)
-        known = with_key(structure_of(table_known), table_known.key) if table_known else None
-    if known is None:
+        described_table = tables.of(schema, table)
+        described = with_key(structure_of(described_table), described_table.key) if described_table else None
+    if described is None:
         return Structure(schema, table, tuple(DataColumn(name) for name in data))
-    found = [_described(known, name) for name in data]
-    key = {c.key_position for c in found}
-    whole = all(known.columns[i].key_position in key for i in known.key)
-    columns = found if whole else [DataColumn(c.name, c.spec) for c in found]
+    described_columns = [_described(described, name) for name in data]
+    key = {c.key_position for c in described_columns}
+    has_whole_key = all(described.columns[i].key_position in key for i in described.key)
+    columns = described_columns if has_whole_key else [DataColumn(c.name, c.spec) for c in described_columns]
     return Structure(schema, table, tuple(columns))
 
 
-def _described(known: Structure, name: str) -> DataColumn:
+def _described(structure: Structure, name: str) -> DataColumn:
     """Return the description of a column: by its exact name, else by the only one that differs in case."""
-    place = known.index.get(name)
+    place = structure.index.get(name)
     if place is None:
-        folded = [c for c in known.columns if c.name.lower() == name.lower()]
+        folded = [c for c in structure.columns if c.name.lower() == name.lower()]
         return folded[0] if len(folded) == 1 else DataColumn(name)
-    return known.columns[place]
+    return structure.columns[place]
 
 
-def finder_of(settings: TableSettings) -> Finder:
+def finder_of(settings: TableSettings) -> OrderFinder:
     """Return the finder of the byte order of a table's masks."""
-    return Finder(None if settings.mask_order == "auto" else MaskOrder(settings.mask_order))
+    return OrderFinder(None if settings.mask_order == "auto" else MaskOrder(settings.mask_order))
 
 
-def changes_of(rows: Iterable[ChangeRow | Refused], finder: Finder) -> Iterator[Change | Refused]:
+def changes_of(rows: Iterable[ChangeRow | Refused], finder: OrderFinder) -> Iterator[Change | Refused]:
     """Yield the changes in the rows of one table."""
     for item in finder.run(pair(rows, ChangeRow)):
         if isinstance(item, Refused):
@@ -144,7 +141,7 @@ def changes_of(rows: Iterable[ChangeRow | Refused], finder: Finder) -> Iterator[
             yield _change(*item, finder)
 
 
-def _change(row: ChangeRow, image: ChangeRow | None, finder: Finder) -> Change | Refused:
+def _change(row: ChangeRow, image: ChangeRow | None, finder: OrderFinder) -> Change | Refused:
     try:
         if row.letter == "B":
             raise NotExpressible(f"B row of change_seq {row.seq} without its U row")
@@ -174,8 +171,8 @@ def row_reader(
     except Misuse as fault:
         return Refused(source.at(1), str(fault))
     structure = read_structure(schema, table, heading.data, tables)
-    if settings.heard is not None:
-        settings.heard(structure)
+    if settings.on_structure is not None:
+        settings.on_structure(structure)
     plan = row_plans.loading(structure.columns)
     return RowReader(source, heading, structure, plan, settings.header_time_format)
 
@@ -223,30 +220,30 @@ def write_rows(
     changes: Iterable[Change], tables: Tables, settings: TableSettings
 ) -> Iterator[tuple[ChangeTable, Cells] | Refused]:
     """Yield each row with its change table."""
-    known: dict[tuple[str | None, str], ChangeTable] = {}
+    change_tables: dict[tuple[str | None, str], ChangeTable] = {}
     names = header_names(settings)
     tally = unchanged_updates()
     if settings.no_op_updates == "drop":
         changes = without_no_ops(changes, tables, tally)
-    for numbered in number(changes, remembered(settings), settings.now or None):
+    for numbered in number(changes, memory_of(settings), settings.now or None):
         if isinstance(numbered, Refused):
             yield numbered
             continue
         change = numbered.change
         try:
             check_decoded(change)
-            at = known.get((change.schema, change.table))
-            if at is None:
-                at = change_table(change, tables, settings, names)
-                known[change.schema, change.table] = at
-            rows = at.writer.rows(numbered)
+            target = change_tables.get((change.schema, change.table))
+            if target is None:
+                target = change_table(change, tables, settings, names)
+                change_tables[change.schema, change.table] = target
+            rows = target.writer.rows(numbered)
             for row in rows:
-                check_cells(at.sheet.columns, row)
+                check_cells(target.sheet.columns, row)
         except EventlogError as fault:
             yield Refused(f"{change.table}:{change.position or numbered.sequence}", str(fault))
             continue
         for row in rows:
-            yield at, row
+            yield target, row
     yield from tally.warnings()
 
 
@@ -308,5 +305,5 @@ FORMAT: Format = Format(
     settings=TableSettings,
     read=read,
     write=write,
-    remember=goes_on,
+    remember=load_memory,
 )

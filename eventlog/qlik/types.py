@@ -91,14 +91,14 @@ def _calendar(certain: re.Pattern[str], load: Load, expected: str) -> Load:
     def load_dated(text: str, spec: Spec) -> Value:
         if certain.fullmatch(text):
             return text.replace(" ", "T", 1)
-        found = load(text, spec)
+        loaded = load(text, spec)
         try:
             dt.date.fromisoformat(text[:10])
             if len(text) > 10:
                 dt.time.fromisoformat(text[11:19])
         except ValueError:
             raise _refuse(text, expected) from None
-        return found
+        return loaded
 
     return load_dated
 
@@ -322,7 +322,7 @@ _DUMP_NUMERIC = dict.fromkeys((str, int, float), _dump_numeric)
 _DUMP_DECIMAL = dict.fromkeys((str, int), exact_decimal)
 
 
-def _own(name: str) -> Callable[[Spec], Schema]:
+def _named(name: str) -> Callable[[Spec], Schema]:
     return lambda spec: name
 
 
@@ -339,18 +339,18 @@ def _decimal(spec: Spec) -> Schema:
 
 
 def _text(name: str, lob: bool = False) -> DataType:
-    return DataType(name, _LOAD_TEXT, _DUMP_TEXT, "string", _DUMP_TEXT, _own("string"), _DUMP_TEXT, lob)
+    return DataType(name, _LOAD_TEXT, _DUMP_TEXT, "string", _DUMP_TEXT, _named("string"), _DUMP_TEXT, lob)
 
 
 def _binary(name: str, lob: bool = False) -> DataType:
-    return DataType(name, _LOAD_BYTES, _DUMP_HEX, "bytes", _DUMP_BYTES, _own("bytes"), _DUMP_BYTES, lob)
+    return DataType(name, _LOAD_BYTES, _DUMP_HEX, "bytes", _DUMP_BYTES, _named("bytes"), _DUMP_BYTES, lob)
 
 
 def _integer(name: str, avro: str) -> DataType:
     bits, unsigned = 8 * int(name[-1]), name.startswith("U")
     low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     loads = dict.fromkeys((int, str, float, decimal.Decimal), _ranged(low, high))
-    return DataType(name, loads, _DUMP_INT, avro, _DUMP_INT, _own(avro), _DUMP_INT)
+    return DataType(name, loads, _DUMP_INT, avro, _DUMP_INT, _named(avro), _DUMP_INT)
 
 
 def _exact(name: str) -> DataType:
@@ -368,7 +368,7 @@ def _moment_type(
 DATA_TYPES: dict[str, DataType] = {
     data_type.name: data_type
     for data_type in (
-        DataType("BOOLEAN", _LOAD_BOOL, _DUMP_BOOL, "boolean", _DUMP_BOOL, _own("boolean"), _DUMP_BOOL),
+        DataType("BOOLEAN", _LOAD_BOOL, _DUMP_BOOL, "boolean", _DUMP_BOOL, _named("boolean"), _DUMP_BOOL),
         _binary("BYTES"),
         _binary("BLOB", lob=True),
         _moment_type("DATE", _LOAD_DATE, _LOAD_DATE[str] or _plain, "int", "date", _dump_days),
@@ -382,8 +382,8 @@ DATA_TYPES: dict[str, DataType] = {
         _integer("UINT2", "int"),
         _integer("UINT4", "long"),
         _exact("UINT8"),
-        DataType("REAL4", _LOAD_REAL4, _DUMP_REAL4, "float", _DUMP_SINGLE, _own("float"), _DUMP_SINGLE),
-        DataType("REAL8", _LOAD_REAL8, _DUMP_REAL8, "double", _DUMP_DOUBLE, _own("double"), _DUMP_DOUBLE),
+        DataType("REAL4", _LOAD_REAL4, _DUMP_REAL4, "float", _DUMP_SINGLE, _named("float"), _DUMP_SINGLE),
+        DataType("REAL8", _LOAD_REAL8, _DUMP_REAL8, "double", _DUMP_DOUBLE, _named("double"), _DUMP_DOUBLE),
         _exact("NUMERIC"),
         _text("STRING"),
         _text("WSTRING"),

@@ -72,10 +72,10 @@ class CaptureFeed:
         self._pieces: Generator[Iterator[Answer]] | None = None
         self._state = state
         self.ended = False
-        heard = options.get("heard")
-        if heard is not None:
+        on_structure = options.get("on_structure")
+        if on_structure is not None:
             for described in self.tables:
-                heard(structure_of(described))
+                on_structure(structure_of(described))
 
     @property
     def state(self) -> str | None:

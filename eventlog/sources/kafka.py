@@ -95,7 +95,7 @@ class Topics:
         for item in reader.run(sources):
             if isinstance(item, Refused):
                 raise KafkaFault(f"metadata topic: {item.where}: {item.reason}")
-        return tuple(reader.known.values())
+        return tuple(reader.metadata_by_id.values())
 
     def spots(self) -> dict[tuple[str, int], PartitionOffsets]:
         """Return the partitions that are to be read, with the offsets that they hold now."""

@@ -228,8 +228,8 @@ class _Round:
 
     def _notices(self) -> Iterator[Refused]:
         """Report what was left to the next run, and what became visible late."""
-        if self._sequencer.beyond and self._limit < self._until:
-            rows = quantity(self._sequencer.beyond, "row is", "rows are")
+        if self._sequencer.later_rows and self._limit < self._until:
+            rows = quantity(self._sequencer.later_rows, "row is", "rows are")
             yield _notice(f"{rows} younger than --settle and left to the next run")
         for table, seqs in self._lagging.items():
             seconds = sequence.seconds_between(seqs[0], self._newest)

@@ -14,7 +14,7 @@ from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.writer_memory import SequenceMemory
+from eventlog.qlik.numbering import SequenceMemory
 from eventlog.sources.kafka import Topics
 from eventlog.sources.kafka_settings import KafkaSettings
 
@@ -40,7 +40,7 @@ def read_topic_state(tables: Tables, settings: MessageSettings, kafka: KafkaSett
                 last = max([last, *_sequences(reader, source)])
     finally:
         reading.close()
-    return SequenceMemory(last, reader.known.values())
+    return SequenceMemory(last, reader.metadata_by_id.values())
 
 
 class TopicEnds(Topics):

@@ -72,7 +72,11 @@ def _described(job: Job) -> tuple[SourceSchema, Job]:
     The job's source fills the schema with what it knows of its tables, and hands out whole transactions.
     """
     described = SourceSchema()
-    options = {"whole_transactions": True, "ended": not job.place, "heard": described.add_description}
+    options = {
+        "whole_transactions": True,
+        "ended": not job.place,
+        "on_structure": described.add_description,
+    }
     return described, replace(job, options={**job.options, **options})
 
 

@@ -14,7 +14,7 @@ from eventlog.core.change import Value
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column
 from eventlog.core.typenames import kind_of, number_of
-from eventlog.qlik.sqltypes import spec_of
+from eventlog.qlik.structure import spec_of
 from eventlog.qlik.types import Spec
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.targets.tables.cells import Cell, ToCell, to_cell

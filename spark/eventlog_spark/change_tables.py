@@ -82,7 +82,7 @@ def _look_at_masks(frame: Any, at: int, sequencer: RowSequencer, settings: Table
     numbered = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
     heads = numbered.select(f.monotonically_increasing_id().alias("number"), *(f"c{at}" for at in places))
     for proof in answers_of(heads, _LookAtMasks(sequencer, at, tuple(places), len(frame.columns))):
-        sequencer.also(sequencer.table_of(at), proof)
+        sequencer.merge_evidence(sequencer.table_of(at), proof)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class _LookAtMasks:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in self.sequencer.rows(self.at, self._rows(batches)):
             pass
-        yield answer(self.sequencer.seen[self.sequencer.table_of(self.at)])
+        yield answer(self.sequencer.evidence[self.sequencer.table_of(self.at)])
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         for batch in batches:

@@ -25,12 +25,12 @@ from eventlog.qlik import avro
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.sequenced import SequencePlace, WantedStretch
+from eventlog.qlik.sequenced import SequencePlace, SourcePlaces
 from eventlog.qlik.sequenced_messages import (
     MessageSequencer,
     SequencedMessage,
+    read_record,
     sequence_of,
-    stated,
     with_place,
 )
 from eventlog_spark.batches import answer, answers_of, bounded, pack, unpack
@@ -138,7 +138,7 @@ class _ReadBlocks:
                     continue
                 table, message = record
                 if message is not None:
-                    place = message.place.seq, message.place.behind, repr(table)
+                    place = message.place.seq, message.place.without_sequence, repr(table)
                     yield ITEM, topic, partition, message.number, *place, pack(tuple(message[1:]))
             last = (block + 1) * _BLOCK - 1
             yield FACTS, topic, partition, last, stretch.mark().greatest, True, None, b""
@@ -159,20 +159,20 @@ class ReadMessages:
         """Return what reads messages, with the metadata."""
         return MessageReader(self.tables, self.settings)
 
-    def stretch(self) -> WantedStretch:
+    def stretch(self) -> SourcePlaces:
         """Return what gives the messages of a source their places."""
-        return WantedStretch(0, "", self.settings.until)
+        return SourcePlaces(0, "", self.settings.until)
 
     @staticmethod
     def changes(
-        reader: MessageReader, source: Source[Object], stretch: WantedStretch
+        reader: MessageReader, source: Source[Object], stretch: SourcePlaces
     ) -> Iterator[tuple[MessageTable, SequencedMessage | None] | Refused]:
         """Yield the changes of a source, each after its table; None is one beyond `until`."""
         for record in source.records:
             if isinstance(record, Refused):
                 yield record
                 continue
-            change = stated(reader, source, record)
+            change = read_record(reader, source, record)
             if isinstance(change, Refused):
                 yield change
             elif change is not None:
@@ -183,11 +183,11 @@ class ReadMessages:
     def metadata(self, source: Source[Object]) -> list[Metadata]:
         """Return the metadata that are among the messages of a source."""
         reader = self.reader()
-        before = dict(reader.known)
+        before = dict(reader.metadata_by_id)
         for record in source.records:
             if not isinstance(record, Refused) and reader.is_metadata(record.value):
-                stated(reader, source, record)
-        return [known for name, known in reader.known.items() if before.get(name) != known]
+                read_record(reader, source, record)
+        return [known for name, known in reader.metadata_by_id.items() if before.get(name) != known]
 
 
 class Messages:

@@ -23,8 +23,8 @@ from eventlog.gbase.hex_dump import read_dump
 from eventlog.gbase.schema import read_schema
 from eventlog.linter import types as linter
 from eventlog.netiq import export, jdbc, parameters
-from eventlog.qlik import mask, sequence, sqltypes
-from eventlog.qlik.headertimes import read_header_time
+from eventlog.qlik import mask, sequence, structure
+from eventlog.qlik.headers import read_header_time
 from eventlog.sql.dialects import DIALECTS
 from eventlog.web.receiver import incoming
 from eventlog.xds import answers, split
@@ -177,7 +177,7 @@ TEXTS: dict[str, Read] = {
     "key": tablekey.read,
     "association": tablekey.read_association,
     "type": typenames.kind_of,
-    "type of Replicate": lambda text: sqltypes.spec_of(Column("c", text, Kind.STRING, "c")),
+    "type of Replicate": lambda text: structure.spec_of(Column("c", text, Kind.STRING, "c")),
     "type of a stream": read_declared,
     "schema of a stream": lambda text: read_schema(text, Text()),
     "type of a layout": lambda text: linter.image_type(text, linter.Form()),

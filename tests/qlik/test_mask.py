@@ -16,10 +16,10 @@ from eventlog.qlik.mask import (
     evidence,
     join,
     load,
+    padded,
     read,
     split,
     trimmed,
-    whole,
 )
 
 pytestmark = pytest.mark.quick
@@ -59,16 +59,16 @@ def test_the_example_0b_is_ordinals_1_2_and_4() -> None:
 
 
 def test_masks_of_messages_are_whole() -> None:
-    assert whole(join((7, 15)), 16, MaskOrder.BIG).hex() == "008080"
-    assert whole(0, 16, MaskOrder.BIG).hex() == "000000"
-    assert whole(0b10, 3, MaskOrder.BIG).hex() == "02"
-    assert whole(join((7, 15)), 16, MaskOrder.LITTLE).hex() == "808000"
+    assert padded(join((7, 15)), 16, MaskOrder.BIG).hex() == "008080"
+    assert padded(0, 16, MaskOrder.BIG).hex() == "000000"
+    assert padded(0b10, 3, MaskOrder.BIG).hex() == "02"
+    assert padded(join((7, 15)), 16, MaskOrder.LITTLE).hex() == "808000"
 
 
 @given(st.sets(st.integers(0, 1023)), st.sampled_from(MaskOrder))
 def test_both_orders_both_ways(places: set[int], order: MaskOrder) -> None:
     assert set(split(read(trimmed(join(places), order), order))) == places
-    assert set(split(read(whole(join(places), 1024, order), order))) == places
+    assert set(split(read(padded(join(places), 1024, order), order))) == places
 
 
 @pytest.mark.parametrize("text", ["0", "0g", "0x1", " 01", "01 02"])

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Change, Op
 from eventlog.qlik import sequence
-from eventlog.qlik.numbering import Numbered, number
-from eventlog.qlik.writer_memory import SequenceMemory
+from eventlog.qlik.numbering import Numbered, SequenceMemory, number
 
 pytestmark = pytest.mark.quick
 

@@ -12,7 +12,7 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Row, SheetRow, Source
-from eventlog.qlik import headers, ordering
+from eventlog.qlik import headers, row_pairs
 from tests.qlik.helpers import as_sources, change, ct, read_rows, reason, row, seq, source, write_rows
 
 pytestmark = pytest.mark.quick
@@ -328,7 +328,7 @@ def test_a_byte_order_that_was_given_is_kept() -> None:
 
 
 def test_without_evidence_the_documented_order_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "HELD_BACK", 2)
+    monkeypatch.setattr(row_pairs, "MAX_WAITING", 2)
     columns = ct(*(f"c{i}" for i in range(17)))
     data = [None] * 17
     rows = [row(i, "I", "8001FF", *data) for i in range(1, 5)]

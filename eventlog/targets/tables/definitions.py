@@ -13,7 +13,7 @@ from sqlalchemy.engine import Dialect as SqlDialect
 from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Tables
-from eventlog.qlik.sqltypes import spec_of, spec_of_value
+from eventlog.qlik.structure import spec_of, spec_of_value
 from eventlog.qlik.types import NON_FINITE, Spec
 from eventlog.sources.sql_cells import SQL_TYPES
 from eventlog.sql.common import templates

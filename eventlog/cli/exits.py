@@ -18,10 +18,10 @@ from typing import Any, NoReturn
 
 import click
 
+from eventlog.cli.log_records import Records
 from eventlog.cli.setting_hints import use_names_of
 from eventlog.cli.terminal import print_line, print_sentence
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog.publisher.logrecords import Records
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _REPEAT_AFTER = 0.05  # seconds until a signal that was lost is met again

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from eventlog.cli.exits import verbose_option
+from eventlog.cli.log_records import Records, RecordsAsJson
 from eventlog.cli.options import SettingOption, add_options, setting_option
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
@@ -19,7 +20,6 @@ from eventlog.fold import Rules
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config, read_config
 from eventlog.publisher.daemon import DaemonSettings
-from eventlog.publisher.logrecords import Records, RecordsAsJson
 from eventlog.publisher.open_log import (
     DatabaseSettings,
     LogPlace,

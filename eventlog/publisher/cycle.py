@@ -15,7 +15,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft, EventsDraft, RecordedEvent
-from eventlog.publisher.deliver import CycleControl, DocumentDelivery, NoControl
+from eventlog.publisher.deliver import CycleControl, DocumentDelivery
 from eventlog.publisher.finish import BatchJournal, PickedUpBefore
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.pick_up import LogReader
@@ -47,7 +47,7 @@ class Publisher:
         control: CycleControl | None = None,
     ) -> None:
         clock = DatabaseClock()
-        self._control = control or NoControl()
+        self._control = control or CycleControl()
         record = sink if isinstance(sink, Recording) else None
         self._journal = BatchJournal(store, epoch, record, delete=settings.delete_from_log)
         self._log = LogReader(store, make_reader, settings, self._journal, clock)

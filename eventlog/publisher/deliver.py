@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
 
 from eventlog.core.tables import Tables
 from eventlog.publisher import batches
@@ -25,31 +24,18 @@ MAX_DOCUMENTS = 500  # of one batch
 DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
 
 
-class CycleControl(Protocol):
-    """Stops a cycle, and follows how far it is."""
+class CycleControl:
+    """Stops a cycle, and follows how far it is; this one lets each cycle come to its end."""
 
     def stop_requested(self) -> bool:
         """Return whether no further document is to be sent."""
+        return False
 
     def replied(self, tally: AnswerTally, down: str | None) -> None:
         """Take note of a reply; `down` is why the receiver is down."""
 
     def interrupting(self) -> AbstractContextManager[None]:
         """Return a block that a stop ends at once."""
-
-
-class NoControl:
-    """A control that lets each cycle come to its end."""
-
-    def stop_requested(self) -> bool:
-        """Return that nothing stops the cycle."""
-        return False
-
-    def replied(self, tally: AnswerTally, down: str | None) -> None:
-        """Do nothing."""
-
-    def interrupting(self) -> AbstractContextManager[None]:
-        """Return a block that nothing ends."""
         return nullcontext()
 
 

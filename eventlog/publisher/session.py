@@ -19,6 +19,7 @@ from eventlog.jobs.signals import Signals
 from eventlog.publisher.comparing import ComparingSettings, SourceOfTriggers
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.former_tables import former_tables, read_bases
 from eventlog.publisher.monitor import Monitor
@@ -130,7 +131,7 @@ class TableReading:
                 logger.warning("%s is not published: %s", table, why, extra={"table": table})
 
 
-class CycleWatch:
+class CycleWatch(CycleControl):
     """Stops a cycle at a signal, and shows how far it is: to the monitor, and on record in the log."""
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eventlog.publisher.cycle import Publisher
-from eventlog.publisher.deliver import NoControl
+from eventlog.publisher.deliver import CycleControl
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from tests.publisher.test_commands import call, fail
@@ -206,7 +206,7 @@ def test_only_rows_with_the_letter_of_a_failure_have_a_reason(finishing: World) 
         assert upkeep.failed() == len(world.failures()) == 2
 
 
-class Redriving(NoControl):
+class Redriving(CycleControl):
     """A control that redrives all failed rows when the cycle asks it for the n-th time whether to stop."""
 
     def __init__(self, world: World, call: int) -> None:

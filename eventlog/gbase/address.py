@@ -1,4 +1,4 @@
-"""Where a server of change data capture is: `informix://user@host:port/database?server=NAME`."""
+"""The address of a server of change data capture: `informix://user@host:port/database?server=NAME`."""
 
 from __future__ import annotations
 
@@ -71,20 +71,20 @@ def read_address(text: str, schemes: tuple[str, ...] = tuple(VENDORS)) -> Addres
     try:
         parts = urlsplit(text)
         host, port, password = parts.hostname, parts.port, parts.password
-        asked = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+        query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:
         raise Misuse(f"the address is not {_FORM}") from None
     if parts.scheme not in schemes:
-        raise Misuse(f"the address must begin with {' or '.join(f'{known}://' for known in schemes)}")
+        raise Misuse(f"the address must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
     if password is not None:
         raise Misuse("the address must not contain a password: give password-file or EVENTLOG_PASSWORD")
-    server = asked.pop("server", "")
+    server = query.pop("server", "")
     if not (host and port and parts.username and server):
         raise Misuse(f"the address is not {_FORM}")
-    for name, value in (("server", server), *asked.items()):
+    for name, value in (("server", server), *query.items()):
         if not name.isidentifier() or not value.isprintable() or any(mark in value for mark in ";:/ "):
             raise Misuse(f"{name!r} in the address has a value that cannot be handed to the driver")
         if name.lower() in ("user", "password"):
             raise Misuse("the address must not contain a password: give password-file or EVENTLOG_PASSWORD")
     database = unquote(parts.path.strip("/"))
-    return Address(parts.scheme, unquote(parts.username), host, port, database, server, tuple(asked.items()))
+    return Address(parts.scheme, unquote(parts.username), host, port, database, server, tuple(query.items()))

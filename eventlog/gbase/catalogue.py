@@ -1,4 +1,4 @@
-"""The catalogue's description of a captured table: columns, their types, the key."""
+"""The description of a captured table in the catalogue: columns, their types, the key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eventlog.gbase.declared_types import read_declared
 from eventlog.gbase.session import Connection, rows
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
-_WANTED = re.compile(r"(?:([^.:]+):)?([^.:]+)\.([^.:]+)")
+_TABLE = re.compile(r"(?:([^.:]+):)?([^.:]+)\.([^.:]+)")
 _KEY_PARTS: Final = 16
 
 # Informix Guide to SQL: Reference, "SYSCOLUMNS": the low byte of coltype
@@ -48,8 +48,8 @@ class NotCapturable(EventlogError):
     """{0}: {1}"""
 
 
-class WantedTable(NamedTuple):
-    """A table as somebody named it."""
+class TableName(NamedTuple):
+    """The name of a table."""
 
     database: str
     owner: str
@@ -68,19 +68,19 @@ class CapturedColumn(NamedTuple):
 class CapturableTable(NamedTuple):
     """A table with what can be captured of it."""
 
-    table: WantedTable
+    table: TableName
     columns: tuple[CapturedColumn, ...]
     key: tuple[str, ...]
-    left: tuple[str, ...]  # columns that no stream carries
+    uncapturable: tuple[str, ...]  # columns that no stream carries
 
 
-def read_wanted(text: str, database: str) -> WantedTable:
+def read_table_name(text: str, database: str) -> TableName:
     """Return the table in `database:owner.table`; `owner.table` is in the database of the address."""
-    match = _WANTED.fullmatch(text)
-    found = WantedTable(match[1] or database, match[2], match[3]) if match else WantedTable("", "", "")
-    if not all(_NAME.fullmatch(name) for name in found):
+    match = _TABLE.fullmatch(text)
+    table_name = TableName(match[1] or database, match[2], match[3]) if match else TableName("", "", "")
+    if not all(_NAME.fullmatch(name) for name in table_name):
         raise Misuse(f"{text!r} is not a table as database:owner.table, of letters, digits and underscores")
-    return found
+    return table_name
 
 
 def declaration(code: int, length: int, extended: str | None) -> str:
@@ -133,33 +133,35 @@ and i.tabid = k.tabid
 and i.idxname = k.idxname"""
 
 
-def describe(connection: Connection, wanted: WantedTable, form: Text, owner: str) -> CapturableTable:
+def describe(connection: Connection, table_name: TableName, form: Text, owner: str) -> CapturableTable:
     """Return the catalogue's description of a table."""
-    named = (wanted.name, wanted.owner)
+    arguments = (table_name.name, table_name.owner)
     columns: list[CapturedColumn] = []
-    left: list[str] = []
+    uncapturable: list[str] = []
     numbers: dict[int, str] = {}
-    for number, name, code, length, extended in rows(connection, _COLUMNS.format(owner=owner), named):
+    for number, name, code, length, extended in rows(connection, _COLUMNS.format(owner=owner), arguments):
         column = str(name).strip()
         numbers[int(str(number))] = column
         declared = declaration(int(str(code)), int(str(length)), None if extended is None else str(extended))
-        found = None if declared in _LARGE else column_type(read_declared(declared), form)
-        if found is None or not _NAME.fullmatch(column):
-            left.append(column)
+        stream_type = None if declared in _LARGE else column_type(read_declared(declared), form)
+        if stream_type is None or not _NAME.fullmatch(column):
+            uncapturable.append(column)
         else:
-            columns.append(CapturedColumn(column, declared, found))
+            columns.append(CapturedColumn(column, declared, stream_type))
     if not numbers:
-        raise NotThere(str(wanted))
+        raise NotThere(str(table_name))
     if not columns:
-        raise NotCapturable(str(wanted), f"no stream carries any of its columns ({', '.join(left)})")
-    key = tuple(_key(connection, named, numbers, owner))
-    return CapturableTable(wanted, tuple(columns), () if set(key) & set(left) else key, tuple(left))
+        names = ", ".join(uncapturable)
+        raise NotCapturable(str(table_name), f"no stream carries any of its columns ({names})")
+    key = tuple(_key(connection, arguments, numbers, owner))
+    key = () if set(key) & set(uncapturable) else key
+    return CapturableTable(table_name, tuple(columns), key, tuple(uncapturable))
 
 
 def _key(
-    connection: Connection, named: tuple[str, str], numbers: dict[int, str], owner: str
+    connection: Connection, arguments: tuple[str, str], numbers: dict[int, str], owner: str
 ) -> Iterator[str]:
     """Yield the columns of the primary key; a column that is sorted downwards has a negative number."""
     parts = ", ".join(f"i.part{number}" for number in range(1, _KEY_PARTS + 1))
-    for row in rows(connection, _KEY.format(parts=parts, owner=owner), named):
+    for row in rows(connection, _KEY.format(parts=parts, owner=owner), arguments):
         yield from (numbers[abs(int(str(part)))] for part in row if part)

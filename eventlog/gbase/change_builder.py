@@ -1,4 +1,7 @@
-"""Changes made of committed records: names from the tables file, facts that a round trip needs."""
+"""A builder of changes from committed records, with names from the tables file.
+
+The facts of a change are what a round trip needs.
+"""
 
 from __future__ import annotations
 
@@ -48,22 +51,22 @@ class TransactionSpan(NamedTuple):
     tails: dict[int, tuple[NamedTable, Tail]]  # by table
 
     def tail(self, table: int, named: NamedTable) -> Tail:
-        """Return the facts that end the changes of one table."""
-        known = self.tails.get(table)
-        if known is not None and known[0] is named:
-            return known[1]
+        """Return the last fields of the changes of a table."""
+        cached = self.tails.get(table)
+        if cached is not None and cached[0] is named:
+            return cached[1]
         tail = (self.transaction, self.time, self.user, False, named.facts + self.facts, None)
         self.tails[table] = named, tail
         return tail
 
 
 class ChangeBuilder:
-    """Makes changes of what a transaction did."""
+    """Makes changes of the operations of a transaction."""
 
     def __init__(self, tables: Tables, where: Callable[[], str] = str) -> None:
         self._tables = tables
         self._where = where
-        self._known: dict[int, NamedTable] = {}
+        self._named_tables: dict[int, NamedTable] = {}
 
     def changes(self, committed: Committed) -> Iterator[Change | Refused]:
         """Yield the changes of a transaction, in its order."""
@@ -90,7 +93,7 @@ class ChangeBuilder:
         return tuple([row.values[at] for _, at in named.key]) or None
 
     def _report(self, ambiguous: Ambiguous, transaction: str) -> Refused:
-        named = self.named(ambiguous.table, self._known[ambiguous.table].schema)
+        named = self.named(ambiguous.table, self._named_tables[ambiguous.table].schema)
         return Refused(
             self._where(),
             f"transaction {transaction}: several UPDBEF of table {named.name} precede their UPDAFT, and no "
@@ -136,14 +139,14 @@ class ChangeBuilder:
         row = after or before
         assert row is not None
         named = self.named(row.table, row.schema)
-        olds, news = _values(before), _values(after)
-        columns = dict.fromkeys((*olds, *news))
+        old_values, new_values = _values(before), _values(after)
+        columns = dict.fromkeys((*old_values, *new_values))
         return Change(
             op,
             named.owner,
             named.name,
-            self._odd_key(named, news or olds),
-            tuple(Field(column, olds.get(column, ABSENT), news.get(column, ABSENT)) for column in columns),
+            self._odd_key(named, new_values or old_values),
+            tuple(Field(c, old_values.get(c, ABSENT), new_values.get(c, ABSENT)) for c in columns),
             str(row.sequence),
             span.transaction,
             span.time,
@@ -158,8 +161,7 @@ class ChangeBuilder:
         return tuple((column, values[column]) for column, _ in named.key)
 
     def _truncate(self, record: Truncate, span: TransactionSpan) -> Change:
-        known = self._known.get(record.table)
-        named = known or self.named(record.table, None)
+        named = self._named_tables.get(record.table) or self.named(record.table, None)
         extra = named.facts + span.facts
         position = str(record.sequence)
         return Change(
@@ -177,9 +179,9 @@ class ChangeBuilder:
 
     def named(self, number: int, schema: Schema | None) -> NamedTable:
         """Return a table as changes name it, whose rows are read with this schema from now on."""
-        named = self._known.get(number)
+        named = self._named_tables.get(number)
         if named is None or named.schema is not schema:
-            named = self._known[number] = _name(self._tables.numbered(number), number, schema)
+            named = self._named_tables[number] = _name(self._tables.numbered(number), number, schema)
         return named
 
 
@@ -200,8 +202,8 @@ def _key(table: Table, schema: Schema | None) -> tuple[tuple[str, int], ...]:
     for at, name in enumerate(names):
         column = table.column(name)
         places.setdefault(name if column is None else column.name, []).append(at)
-    found = [places.get(name, []) for name in table.key]
-    return tuple((names[at[0]], at[0]) for at in found) if all(len(at) == 1 for at in found) else ()
+    key_places = [places.get(name, []) for name in table.key]
+    return tuple((names[at[0]], at[0]) for at in key_places) if all(len(at) == 1 for at in key_places) else ()
 
 
 def _unlike(before: RowRecord, after: RowRecord) -> bool:

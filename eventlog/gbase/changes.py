@@ -1,4 +1,7 @@
-"""Reads the bytes of a stream and returns the changes of each transaction after its commit."""
+"""Readers of streams, which yield the changes of each transaction after its commit.
+
+A source is the bytes of a stream, or a dump of it.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ from typing import Any, NamedTuple
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
+from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.gbase.change_builder import ChangeBuilder
 from eventlog.gbase.columns import Text
-from eventlog.gbase.errorcodes import error_name
-from eventlog.gbase.faults import SessionOver
+from eventlog.gbase.faults import BadDump, SessionOver, error_name
 from eventlog.gbase.frames import Frames
-from eventlog.gbase.hex_dump import DumpedRead
+from eventlog.gbase.hex_dump import DumpedRead, read_dump
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
-from eventlog.gbase.settings import MAX_OPEN, MAX_RECORD, MAX_STORED, RecordStore
+from eventlog.gbase.settings import MAX_OPEN, MAX_RECORD, MAX_STORED, GbaseSettings, RecordStore
 from eventlog.gbase.stream import Failed, Fault, Item, RowRecord, Stream
 from eventlog.gbase.transactions import (
     START,
@@ -34,12 +37,12 @@ class StreamLimits(NamedTuple):
     """The bytes that a stream may take."""
 
     record: int = MAX_RECORD
-    open: int = MAX_OPEN  # of memory, by all unfinished transactions together
-    stored: int = MAX_STORED  # of disk, by these
+    open: int = MAX_OPEN  # of memory, for all unfinished transactions together
+    stored: int = MAX_STORED  # of disk, for these
 
 
 class StreamReader:
-    """A reader of a stream that yields changes; take each call's answers before the next call."""
+    """A reader of one stream; the answers of a call must be consumed before the next call."""
 
     def __init__(
         self,
@@ -62,20 +65,20 @@ class StreamReader:
         self._frames = 0
         self._over: SessionOver | None = None
         self._idle = False
-        self._takes: dict[type, Callable[[Any], Complaint | Committed | Refused | None]] = {
+        self._handlers: dict[type, Callable[[Any], Complaint | Committed | Refused | None]] = {
             Truncate: self._transactions.add,
             Discard: self._transactions.add,
             BeginTx: self._transactions.begin,
             RbTx: self._transactions.roll_back,
             CommTx: self._transactions.commit,
-            Fault: self._refused,
-            Failed: self._failed,
-            Timeout: self._rest,
+            Fault: self._refuse,
+            Failed: self._fail,
+            Timeout: self._note_idle,
         }
 
     @property
     def position(self) -> Position:
-        """The position after all changes that were taken so far."""
+        """Return the position after all changes so far."""
         return self._transactions.position
 
     @property
@@ -90,35 +93,35 @@ class StreamReader:
 
     @property
     def over(self) -> SessionOver | None:
-        """The error with which the server ended the session, once its record was read."""
+        """Return the error with which the server ended the session, after its record was read."""
         return self._over
 
     def feed(self, data: bytes | memoryview) -> Iterator[Answer]:
         """Yield the changes that these bytes complete."""
         self._idle = False
-        return self._take(self._stream.feed(data))
+        return self._answers(self._stream.feed(data))
 
     def frame(self, read: DumpedRead) -> Iterator[Answer]:
         """Yield the changes that the records of a dumped read complete."""
         self._frames += 1
-        return self._take(self._read_frames.read(read.data, read.counted))
+        return self._answers(self._read_frames.read(read.data, read.counted))
 
     def close(self) -> Iterator[Refused]:
-        """Yield what the end of the input leaves."""
+        """Yield the faults and unfinished transactions at the end of the input."""
         for fault in self._stream.close():
-            yield self._refused(fault)
+            yield self._refuse(fault)
         for complaint in self._transactions.close():
             yield Refused(self._where(), complaint.reason, fault=complaint.fault)
 
-    def _take(self, items: Iterable[Item]) -> Iterator[Answer]:
-        takes, add_row = self._takes, self._transactions.add_row
+    def _answers(self, items: Iterable[Item]) -> Iterator[Answer]:
+        handlers, add_row = self._handlers, self._transactions.add_row
         for item in items:
             if type(item) is RowRecord:
                 if (complaint := add_row(item)) is not None:
                     yield Refused(self._where(), complaint.reason, fault=complaint.fault)
                 continue
-            take = takes.get(type(item))
-            answer = take(item) if take is not None else None
+            handle = handlers.get(type(item))
+            answer = handle(item) if handle is not None else None
             if answer is None:
                 continue
             if isinstance(answer, Committed):
@@ -128,13 +131,13 @@ class StreamReader:
             else:
                 yield answer
 
-    def _rest(self, timeout: Timeout) -> None:
+    def _note_idle(self, timeout: Timeout) -> None:
         self._idle = True
 
-    def _refused(self, fault: Fault) -> Refused:
+    def _refuse(self, fault: Fault) -> Refused:
         return Refused(self._where(), str(fault.corrupt), fault.record, not fault.note)
 
-    def _failed(self, failed: Failed) -> Refused:
+    def _fail(self, failed: Failed) -> Refused:
         flags, code = failed.head
         over = flags & _SESSION_INVALID
         reported = f"error {error_name(code)}, flags {flags}"
@@ -148,3 +151,64 @@ class StreamReader:
     def _where(self) -> str:
         read = f"read {self._frames}:" if self._frames else ""
         return self._at(f"{read}{self._stream.offset}")
+
+
+# --- sources
+
+
+def reader(
+    settings: GbaseSettings,
+    tables: Tables,
+    source: Source[bytes],
+    since: Position = START,
+    unseen: Unseen = Unseen.REFUSED,
+) -> StreamReader:
+    """Return the reader of one source, from the position where an earlier run stopped."""
+    limits = StreamLimits(settings.max_record, settings.max_open, settings.open_bytes)
+    store = None if settings.store is None else settings.store()
+    return StreamReader(tables, source.at, settings.text, limits, since, store, unseen)
+
+
+def read(
+    sources: Iterable[Source[bytes]], tables: Tables, settings: GbaseSettings
+) -> Iterator[Change | Refused]:
+    """Yield the changes of streams; each stream is read for itself."""
+    for source in sources:
+        yield from read_source(reader(settings, tables, source), source, settings)
+
+
+def read_source(
+    stream: StreamReader, source: Source[bytes], settings: GbaseSettings, *, growing: bool = False
+) -> Iterator[Change | Refused]:
+    """Yield the changes of one stream, to its end; a growing one may be cut off there."""
+    yield from _read_frames(stream, source, settings) if settings.framed else _read_bytes(stream, source)
+    if not growing:
+        yield from stream.close()
+
+
+def _read_bytes(stream: StreamReader, source: Source[bytes]) -> Iterator[Change | Refused]:
+    for chunk in source.records:
+        if isinstance(chunk, Refused):
+            yield chunk
+        else:
+            yield from stream.feed(chunk)
+
+
+def _read_frames(
+    stream: StreamReader, source: Source[bytes], settings: GbaseSettings
+) -> Iterator[Change | Refused]:
+    refused: list[Refused] = []
+    for read in read_dump(_chunks(source, refused), settings.max_record):
+        if isinstance(read, BadDump):
+            yield Refused(source.at(read.args[0]), str(read))
+        else:
+            yield from stream.frame(read)
+    yield from refused
+
+
+def _chunks(source: Source[bytes], refused: list[Refused]) -> Iterator[bytes]:
+    for chunk in source.records:
+        if isinstance(chunk, Refused):
+            refused.append(chunk)
+        else:
+            yield chunk

@@ -1,7 +1,7 @@
-"""The column types of a stream: one small entry each, and each knows both directions.
+"""The column types of a stream: a small entry each, for both directions.
 
-A fixed column is one code of `struct` in the row's fixed part; a variable one is the bytes that its
-size gives it, length prefix included. What `load` gets is what that code unpacks.
+A fixed column is one code of `struct` in the row's fixed part, and `load` gets what that unpacks. A variable
+column has as many bytes as its size states, with the length prefix.
 """
 
 from __future__ import annotations
@@ -198,17 +198,17 @@ def _varchar(declared: Declared, text: Text) -> ColumnType:
     def load(data: bytes) -> Value:
         size = len(data)
         if size and data[0] == size - 1:  # Informix: one byte of length
-            found = data[1:]
+            text_bytes = data[1:]
         elif size > 1 and data[0] << 8 | data[1] == size - 2:  # GBase 8s: two; never both
-            found = data[2:]
+            text_bytes = data[2:]
         else:
             raise InvalidValue(data[:8].hex(), f"the start of {size} bytes of varchar")
-        if found == _NULL_TEXT:
+        if text_bytes == _NULL_TEXT:
             return None
         try:
-            return str(found, code_set)
+            return str(text_bytes, code_set)
         except UnicodeError:
-            return Undecoded(bytes(found))
+            return Undecoded(bytes(text_bytes))
 
     def dump(value: Scalar | None) -> bytes:
         data = _NULL_TEXT if value is None else text.dump(value)

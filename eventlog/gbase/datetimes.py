@@ -15,7 +15,7 @@ from typing import Final
 
 from eventlog.core.change import Scalar, Value
 from eventlog.core.errors import InvalidValue, NotExpressible
-from eventlog.gbase.packed_numbers import EXCESS, PAIRS, PackedChange, pack, unpack
+from eventlog.gbase.decimals import EXCESS, PAIRS, PackedNumber, pack, unpack
 
 UNITS: Final = ("year", "month", "day", "hour", "minute", "second", "fraction")
 FRACTION: Final = UNITS.index("fraction")
@@ -71,8 +71,8 @@ class Qualifier:
         """The exponent of a value that fills the first unit."""
         return _WEIGHTS[self.units[-1]] + self.pairs if self.units else 0
 
-    def digits(self, data: bytes, number: PackedChange) -> str:
-        """Return all digits of the column, those that the packed form leaves out included."""
+    def digits(self, data: bytes, number: PackedNumber) -> str:
+        """Return all digits of the column, with those that the packed form leaves out."""
         missing = self.top - number.exponent
         if missing < 0:
             raise InvalidValue(data.hex(), f"a value of {self}")
@@ -83,26 +83,26 @@ class Qualifier:
         return digits[:length]
 
     def pack(self, negative: bool, digits: str) -> bytes:
-        return pack(PackedChange(negative, self.top, digits), self.size)
+        return pack(PackedNumber(negative, self.top, digits), self.size)
 
     def __str__(self) -> str:
         return f"{self.first} to {self.last}"
 
 
 def datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
-    """Reads a DATETIME; the calendar is checked, so no day or hour that does not exist comes out."""
+    """Return the reader of a DATETIME, which checks that the calendar has it."""
     if qualifier.first == "year" and qualifier.units[-1] == "second":
         return _whole_datetime_load(qualifier)
     return _partial_datetime_load(qualifier)
 
 
 def _whole_datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
-    """Return the same for a whole date and time of day, at a third of the cost."""
+    """Return the reader of a date with a time of day, at a third of the cost."""
     scale, partial = qualifier.scale, _partial_datetime_load(qualifier)
     filled = 0x80 + EXCESS + qualifier.top
     check, two = dt.datetime, _TWO_DIGITS
 
-    def whole(data: bytes) -> str:
+    def load_seconds(data: bytes) -> str:
         _, century, year, month, day, hour, minute, second = data
         try:
             check(100 * century + year if year < 100 else 0, month, day, hour, minute, second)
@@ -112,7 +112,7 @@ def _whole_datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
         return f"{date}T{two[hour]}:{two[minute]}:{two[second]}"
 
     def seconds(data: bytes) -> Value:
-        return whole(data) if data[0] == filled else partial(data)  # null, or a year before 100
+        return load_seconds(data) if data[0] == filled else partial(data)  # null, or a year before 100
 
     def fractions(data: bytes) -> Value:
         if data[0] != filled:
@@ -120,17 +120,17 @@ def _whole_datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
         fraction = data[8:].translate(PAIRS).hex()
         if fraction[scale:].strip("0") or not fraction.isdecimal():
             raise InvalidValue(data.hex(), f"a datetime {qualifier}")
-        return f"{whole(data[:8])}.{fraction[:scale]}"
+        return f"{load_seconds(data[:8])}.{fraction[:scale]}"
 
     return fractions if scale else seconds
 
 
 def _partial_datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
     cuts = _cuts(qualifier)
-    scale, kept = qualifier.scale, 2 * qualifier.pairs
-    before = "".join(_EARLIEST[unit] for unit in UNITS[: UNITS.index(qualifier.first)] if unit in _EARLIEST)
-    behind = "".join(_EARLIEST[unit] for unit in UNITS[UNITS.index(qualifier.last) + 1 : FRACTION])
-    before += _EARLIEST[qualifier.first][:-2] if qualifier.first in _MARKS and qualifier.units else ""
+    scale, fraction_at = qualifier.scale, 2 * qualifier.pairs
+    prefix = "".join(_EARLIEST[unit] for unit in UNITS[: UNITS.index(qualifier.first)] if unit in _EARLIEST)
+    suffix = "".join(_EARLIEST[unit] for unit in UNITS[UNITS.index(qualifier.last) + 1 : FRACTION])
+    prefix += _EARLIEST[qualifier.first][:-2] if qualifier.first in _MARKS and qualifier.units else ""
     whole_day = qualifier.first == "year"
 
     def load(data: bytes) -> Value:
@@ -139,8 +139,8 @@ def _partial_datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
             return None
         digits = qualifier.digits(data, number)
         text = "".join([mark + digits[start:stop] for mark, start, stop in cuts])
-        fraction = digits[kept:]
-        if number.negative or fraction[scale:].strip("0") or not _in_calendar(before + text + behind):
+        fraction = digits[fraction_at:]
+        if number.negative or fraction[scale:].strip("0") or not _in_calendar(prefix + text + suffix):
             raise InvalidValue(data.hex(), f"a datetime {qualifier}")
         if not whole_day:
             text = text.replace("T", " ")
@@ -169,7 +169,7 @@ def _in_calendar(text: str) -> bool:
 
 
 def datetime_dump(qualifier: Qualifier) -> Callable[[Scalar | None], bytes]:
-    """Writes a DATETIME; its own reader is the judge of what it wrote."""
+    """Return the writer of a DATETIME, which checks its result by the reader."""
     form = re.compile(_form(qualifier, r"\d\d" if qualifier.first != "year" else r"\d{4}"), re.ASCII)
     load = datetime_load(qualifier)
 
@@ -190,10 +190,10 @@ def datetime_dump(qualifier: Qualifier) -> Callable[[Scalar | None], bytes]:
 
 
 def interval_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
-    """Reads an INTERVAL: its first unit as a number, the others in two digits."""
+    """Return the reader of an INTERVAL: its first unit is a number, the others have two digits."""
     first = 2 * ((qualifier.precision + 1) // 2) if qualifier.units else 0
-    others = [(_MARKS[unit], _LIMITS[unit]) for unit in qualifier.units[1:]]
-    scale, kept = qualifier.scale, 2 * qualifier.pairs
+    later_units = [(_MARKS[unit], _LIMITS[unit]) for unit in qualifier.units[1:]]
+    scale, fraction_at = qualifier.scale, 2 * qualifier.pairs
 
     def load(data: bytes) -> Value:
         number = unpack(data)
@@ -201,22 +201,22 @@ def interval_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
             return None
         digits = qualifier.digits(data, number)
         leading, text, at = digits[:first].lstrip("0"), "", first
-        sound = len(leading) <= qualifier.precision
-        for mark, limit in others:
-            sound = sound and int(digits[at : at + 2]) <= limit
+        is_valid = len(leading) <= qualifier.precision
+        for mark, limit in later_units:
+            is_valid = is_valid and int(digits[at : at + 2]) <= limit
             text += mark + digits[at : at + 2]
             at += 2
-        if not sound or digits[kept:][scale:].strip("0"):
+        if not is_valid or digits[fraction_at:][scale:].strip("0"):
             raise InvalidValue(data.hex(), f"an interval {qualifier}")
         sign = "-" if number.negative else ""
-        fraction = f".{digits[kept:][:scale]}" if scale else ""
+        fraction = f".{digits[fraction_at:][:scale]}" if scale else ""
         return f"{sign}{(leading or '0') if first else ''}{text}{fraction}"
 
     return load
 
 
 def interval_dump(qualifier: Qualifier) -> Callable[[Scalar | None], bytes]:
-    """Writes an INTERVAL."""
+    """Return the writer of an INTERVAL."""
     form = re.compile("-?" + _form(qualifier, rf"\d{{1,{qualifier.precision}}}"), re.ASCII)
     load = interval_load(qualifier)
 
@@ -248,9 +248,9 @@ def _form(qualifier: Qualifier, first: str) -> str:
 
 def _all_digits(qualifier: Qualifier, match: re.Match[str]) -> str:
     """Return the digits of a text, each unit in whole pairs."""
-    found = match.groupdict()
+    digits_by_unit = match.groupdict()
     width = 2 * ((qualifier.precision + 1) // 2)
-    first = [found[unit].rjust(width, "0") for unit in qualifier.units[:1]]
-    others = [found[unit] for unit in qualifier.units[1:]]
-    fraction = found.get("fraction", "").ljust(2 * qualifier.fraction_pairs, "0")
-    return "".join((*first, *others, fraction))
+    first = [digits_by_unit[unit].rjust(width, "0") for unit in qualifier.units[:1]]
+    following = [digits_by_unit[unit] for unit in qualifier.units[1:]]
+    fraction = digits_by_unit.get("fraction", "").ljust(2 * qualifier.fraction_pairs, "0")
+    return "".join((*first, *following, fraction))

@@ -15,9 +15,9 @@ def read(
     sources: Iterable[Source[bytes]], tables: Tables, settings: GbaseSettings
 ) -> Iterator[Change | Refused]:
     """Yield the changes of streams; each stream is read for itself."""
-    from eventlog.gbase import stream_sources
+    from eventlog.gbase import changes as streams
 
-    return stream_sources.read(sources, tables, settings)
+    return streams.read(sources, tables, settings)
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: GbaseSettings) -> Iterator[bytes | Refused]:

@@ -14,38 +14,38 @@ from eventlog.gbase.faults import Corrupt
 from eventlog.gbase.records import COMMON, COMMON_SIZE, LAYOUTS, SCHEME, Number, RecordLayout
 from eventlog.gbase.stream import Fault, Item, Stream
 
-_REMEMBERED: Final = 1 << 20  # sequences
+_MAX_REMEMBERED: Final = 1 << 20  # sequences
 _NAMED = struct.Struct(">QI").unpack_from  # sequence and transaction, where a record has both
 _UNNUMBERED: Final = frozenset((Number.TABSCHEM, Number.ERROR, Number.TIMEOUT))  # no sequence of their own
 
 
 class Frames:
-    """Reads dumped buffers and knows which records it has seen."""
+    """Reads dumped buffers, and keeps the sequences of the records that it has read."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._last: dict[int, int] = {}  # for each transaction, the highest sequence
-        self._seen: dict[tuple[int, int], None] = {}  # sequence and record number
+        self._read_records: dict[tuple[int, int], None] = {}  # sequence and record number
 
     def read(self, data: bytes, counted: bool = False) -> Iterator[Item]:
-        """Yield the records of a read: the first; further ones if they are sound and new, or if the dump
-        counts.
+        """Yield the first record of a read, and further ones if they are valid and new, or if the dump states
+        the byte count.
         """
         at = 0
         while at < len(data):
-            known = _header(data, at)
+            header = _header(data, at)
             if at and not counted:
-                if known is None:
+                if header is None:
                     return
-                reason = self._stale(data, at, *known)
+                reason = self._stale(data, at, *header)
                 if reason:
                     note = f"{reason}, so it and the records after it count as the rest of an earlier read"
-                    yield Fault(Corrupt(at, "record", known[0].number.name, note), note=True)
+                    yield Fault(Corrupt(at, "record", header[0].number.name, note), note=True)
                     return
-            end = len(data) if known is None else at + known[1]
+            end = len(data) if header is None else at + header[1]
             yield from self._stream.frame(data[at:end], at)
-            if known is not None:
-                self._note(data, at, known[0])
+            if header is not None:
+                self._note(data, at, header[0])
             at = end
 
     def _stale(self, data: bytes, at: int, layout: RecordLayout, size: int) -> str:
@@ -55,7 +55,7 @@ class Frames:
         if layout.number in _UNNUMBERED:
             return ""
         sequence, transaction = _NAMED(data, at + COMMON_SIZE)
-        if (sequence, layout.number) in self._seen:
+        if (sequence, layout.number) in self._read_records:
             return f"its sequence {sequence} was there before"
         last = self._last.get(transaction, -1)
         # a DISCARD names an earlier record of its transaction, all others count on
@@ -67,10 +67,10 @@ class Frames:
         if layout.number in _UNNUMBERED or len(data) < at + layout.size:
             return
         sequence, transaction = _NAMED(data, at + COMMON_SIZE)
-        for known in (self._seen, self._last):
-            if len(known) >= _REMEMBERED:
-                known.pop(next(iter(known)))  # type: ignore[call-overload]
-        self._seen[sequence, layout.number] = None
+        for memory in (self._read_records, self._last):
+            if len(memory) >= _MAX_REMEMBERED:
+                memory.pop(next(iter(memory)))  # type: ignore[call-overload]
+        self._read_records[sequence, layout.number] = None
         self._last[transaction] = max(sequence, self._last.get(transaction, -1))
 
 

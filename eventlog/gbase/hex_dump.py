@@ -22,7 +22,7 @@ _HEXDUMP_LINE = re.compile(rf"{_OFFSET}  ([0-9A-Fa-f]{{2}}(?:  ?[0-9A-Fa-f]{{2}}
 _END_OF_HEXDUMP = re.compile(rf"{_OFFSET}")
 _TITLE = re.compile(r"第[0-9一二三四五六七八九十百千零〇两]+[行列](?:\D*([0-9]{1,9}) ?(?:字节|bytes?\b))?")
 _OPENING = re.compile(r"[0-9A-F]+")
-_BEHIND_NOTE = re.compile(r"(?<=[^\s0-9A-F])[0-9A-F]{8,}")
+_AFTER_NOTE = re.compile(r"(?<=[^\s0-9A-F])[0-9A-F]{8,}")
 _LINE_FEED: Final = b"\n"
 
 
@@ -33,18 +33,18 @@ class DumpedRead(NamedTuple):
     counted: bool = False  # the dump contains the byte count of the read, which must be exact
 
 
-Found = Iterator[DumpedRead | BadDump]
+Reads = Iterator[DumpedRead | BadDump]
 
 
 class _Form(Protocol):
-    """One way to print reads."""
+    """The parser of one form of dumps."""
 
-    def take(self, number: int, line: str) -> Found: ...
-    def close(self) -> Found: ...
+    def add_line(self, number: int, line: str) -> Reads: ...
+    def close(self) -> Reads: ...
 
 
-def read_dump(chunks: Iterable[bytes], max_read: int) -> Found:
-    """Return the reads of a dump, in order; a dump in which there is none is a bad one."""
+def read_dump(chunks: Iterable[bytes], max_read: int) -> Reads:
+    """Yield the reads of a dump, in order; a dump without reads is a bad one."""
     form: _Form | None = None
     text_of = _Decoder()
     number = reads = 0
@@ -56,19 +56,19 @@ def read_dump(chunks: Iterable[bytes], max_read: int) -> Found:
         if not text:
             continue
         form = form or _form_of(text, max_read)
-        for found in form.take(number, text):
-            reads += isinstance(found, DumpedRead)
-            yield found
-    for found in form.close() if form is not None else ():
-        reads += isinstance(found, DumpedRead)
-        yield found
+        for read in form.add_line(number, text):
+            reads += isinstance(read, DumpedRead)
+            yield read
+    for read in form.close() if form is not None else ():
+        reads += isinstance(read, DumpedRead)
+        yield read
     if form is not None and not reads:
-        known = "hex text of a read a line, `xxd` lines, nor a line 第N行 before typed bytes"
-        yield BadDump(number, f"no read was found up to here: neither {known}")
+        forms = "hex text of a read a line, `xxd` lines, nor a line 第N行 before typed bytes"
+        yield BadDump(number, f"no read was found up to here: neither {forms}")
 
 
 def _form_of(text: str, max_read: int) -> _Form:
-    """Return the form that the first line of a dump has."""
+    """Return the parser of the form that the first line of a dump has."""
     if _HEX_LINE.fullmatch(text):
         return _HexLines()
     return _Xxd(max_read) if _offset_and_bytes(text) else _Typed(max_read)
@@ -90,15 +90,15 @@ class _Decoder:
 
 
 class _HexLines:
-    """A read a line."""
+    """A parser of dumps with a read a line."""
 
-    def take(self, number: int, line: str) -> Found:
+    def add_line(self, number: int, line: str) -> Reads:
         if _HEX_LINE.fullmatch(line):
             yield DumpedRead(bytes.fromhex(line))
         else:
             yield BadDump(number, f"{line[:40]!r} is not the hex text of whole bytes")
 
-    def close(self) -> Found:
+    def close(self) -> Reads:
         yield from ()
 
 
@@ -110,13 +110,13 @@ class _Collected:
         self._read = bytearray()
         self._counted: int | None = None
 
-    def close(self) -> Found:
+    def close(self) -> Reads:
         """Return the read that ends here, cut to the count that the dump states."""
         if self._read:
             yield DumpedRead(bytes(self._read[: self._counted]), self._counted is not None)
         self._read.clear()
 
-    def _add(self, number: int, data: bytes) -> Found:
+    def _add(self, number: int, data: bytes) -> Reads:
         self._read += data
         if len(self._read) > self._max_read:
             yield BadDump(number, f"a read of over {self._max_read} bytes: it is left out")
@@ -126,7 +126,7 @@ class _Collected:
 class _Xxd(_Collected):
     """A reader of offsets and bytes; an offset of zero begins a read."""
 
-    def take(self, number: int, line: str) -> Found:
+    def add_line(self, number: int, line: str) -> Reads:
         match = _offset_and_bytes(line)
         if match is None:
             if not _END_OF_HEXDUMP.fullmatch(line):
@@ -152,7 +152,7 @@ class _Typed(_Collected):
         super().__init__(max_read)
         self._open = False
 
-    def take(self, number: int, line: str) -> Found:
+    def add_line(self, number: int, line: str) -> Reads:
         title = _TITLE.match(line)
         if title is not None:
             yield from self.close()
@@ -170,7 +170,7 @@ def _runs(line: str) -> Iterator[str]:
     opening = _OPENING.match(line)
     if opening is not None and len(opening[0]) % 2 == 0:
         yield opening[0]
-    for run in _BEHIND_NOTE.findall(line):
+    for run in _AFTER_NOTE.findall(line):
         yield run[: len(run) // 2 * 2]
 
 
@@ -179,20 +179,20 @@ def _lines(chunks: Iterable[bytes], limit: int) -> Iterator[bytes | BadDump]:
     parts: list[bytes] = []
     size = number = 0
     for chunk in chunks:
-        *whole, rest = chunk.split(_LINE_FEED)
-        for line in whole:
+        *lines, remainder = chunk.split(_LINE_FEED)
+        for line in lines:
             number += 1
             size += len(line)
             yield _line(parts, line, size, limit, number)
             size = 0
-        size += len(rest)
+        size += len(remainder)
         if size <= limit:
-            parts.append(rest)
+            parts.append(remainder)
     if size:
         yield _line(parts, b"", size, limit, number + 1)
 
 
-def _line(parts: list[bytes], rest: bytes, size: int, limit: int, number: int) -> bytes | BadDump:
-    line = b"".join((*parts, rest)) if size <= limit else b""
+def _line(parts: list[bytes], last_part: bytes, size: int, limit: int, number: int) -> bytes | BadDump:
+    line = b"".join((*parts, last_part)) if size <= limit else b""
     parts.clear()
     return line if size <= limit else BadDump(number, f"it has {size} bytes, the limit is {limit}")

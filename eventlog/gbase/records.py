@@ -108,10 +108,10 @@ class RecordLayout(NamedTuple):
         codes = self.struct.format[1 : 1 + self.fields.index(field)]
         return COMMON_SIZE + struct.calcsize(">" + codes)
 
-    def pack(self, head: Head, rest: bytes = b"", payload: bytes = b"") -> bytes:
+    def pack(self, head: Head, extra_header: bytes = b"", payload: bytes = b"") -> bytes:
         """Return the record of these header fields, further header bytes and payload."""
-        common = COMMON.pack(self.size + len(rest), len(payload), SCHEME, self.number)
-        return b"".join((common, self.struct.pack(*head), rest, payload))
+        common = COMMON.pack(self.size + len(extra_header), len(payload), SCHEME, self.number)
+        return b"".join((common, self.struct.pack(*head), extra_header, payload))
 
 
 def _layout(number: Number, head: Any, payload: bool = False, **codes: str) -> tuple[Number, RecordLayout]:

@@ -33,7 +33,7 @@ class SchemaColumn(NamedTuple):
     type: ColumnType
 
 
-PLAN_FAULTS: Final = (InvalidValue, struct.error)  # after which the plain reading reports what is wrong
+PLAN_FAULTS: Final = (InvalidValue, struct.error)  # after them the plain reading reports what is wrong
 Plan = Callable[[bytes, int, int, int], tuple[Value, ...]]
 
 
@@ -68,7 +68,7 @@ class Schema:
             return self.read_plainly(record, sizes_at, start, stop)
 
     def read_plainly(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
-        """Return the same, column by column: the reference, which knows where a fault is."""
+        """Return the same values, column by column: slower, but errors name the place of the fault."""
         at = start + self._fixed.size
         sizes = self._sizes(record, sizes_at, start, stop - at)
         values = list(self._fixed.unpack_from(record, start))
@@ -110,16 +110,16 @@ class Schema:
         return self.plan(record, sizes_at, start, stop)
 
     def _compile(self) -> Plan:
-        known: dict[str, Any] = {
+        namespace: dict[str, Any] = {
             "fixed": self._fixed.unpack_from,
             "big": self._orders["big"].unpack_from,
             "little": self._orders["little"].unpack_from,
             "find": self._sizes,
         }
         for at, column in enumerate(self.columns):
-            known |= {f"load{at}": column.type.load, f"null{at}": column.type.null}
-        exec(plan_source(self.columns, self._fixed.size), known)  # noqa: S102 - see plan_source
-        plan: Plan = known["plan"]
+            namespace |= {f"load{at}": column.type.load, f"null{at}": column.type.null}
+        exec(plan_source(self.columns, self._fixed.size), namespace)  # noqa: S102 - see plan_source
+        plan: Plan = namespace["plan"]
         return plan
 
     def _corrupt(self, at: int, index: int, fault: InvalidValue) -> Corrupt:
@@ -136,9 +136,9 @@ class Schema:
 
 
 def plan_source(columns: Sequence[SchemaColumn], fixed_bytes: int) -> str:
-    """Return the decoding of a row as one function: no loop, no call for an integer.
+    """Return the source of a function that decodes a row without a loop, and without a call for an integer.
 
-    Its words are counts and names made here; no word of the stream is among them.
+    Its words are counts and generated names; no word of the stream is among them.
     """
     count = sum(bool(column.type.code) for column in columns)
     sizes = [f"s{at}" for at in range(count, len(columns))]
@@ -180,7 +180,7 @@ def _read_column(definition: str, form: Text) -> SchemaColumn:
     if stated is None:
         raise BadSchema(f"{definition[:60]!r} is not a column and its type")
     name, declaration = stated
-    found = column_type(read_declared(declaration), form)
-    if found is None:
+    stream_type = column_type(read_declared(declaration), form)
+    if stream_type is None:
         raise BadSchema(f"{declaration[:60]!r} is not a type that a stream carries")
-    return SchemaColumn(name, found)
+    return SchemaColumn(name, stream_type)

@@ -1,7 +1,7 @@
 """A capture session: the calls of the vendor's nine steps, over any DB-API connection to syscdcv1.
 
 Step 1, creating that database, is the administrator's; step 6, reading, is `changes.StreamReader`. The
-bytes come from a function, for no DB-API knows how to read the session's large object.
+bytes come from a function, because no DB-API can read the session's large object.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Protocol, Self
 
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog.gbase.errorcodes import ERRORS, error_name
+from eventlog.gbase.faults import ERRORS, error_name
 
 READ_SIZE: Final = 32_000  # servers before 12.10.xC4 never return more from one read (APAR IT00258)
 MAX_RECORDS: Final = 256  # per read; larger values were refused
@@ -74,7 +74,7 @@ def rows(
 
 
 def run(connection: Connection, statement: str) -> None:
-    """Carry a statement out that has no result."""
+    """Run a statement that has no result."""
     cursor = connection.cursor()
     try:
         cursor.execute(statement, ())
@@ -189,8 +189,8 @@ class Session:
         except CaptureError:
             raise
         except Exception as fault:  # each driver has errors of its own
-            lacking = function == "cdc_opensess" and _ABSENT.search(str(fault))
-            raise (MissingCatalogue if lacking else CaptureError)(function, str(fault)) from fault
+            is_missing = function == "cdc_opensess" and _ABSENT.search(str(fault))
+            raise (MissingCatalogue if is_missing else CaptureError)(function, str(fault)) from fault
         if result == _NO_CATALOGUE:
             raise MissingCatalogue(function, error_name(result), result)
         if result < 0:

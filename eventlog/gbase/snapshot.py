@@ -1,4 +1,4 @@
-"""The rows that a captured table holds before its stream, and the facts of the server that join the two."""
+"""The rows of a captured table before its stream, and the position in the log that joins the two."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CapturedDatabase(Connection, Protocol):
 
 
 class ServerMoment(NamedTuple):
-    """A point of time by the server: up to which sequence its log is on disk, and the seconds since 1970."""
+    """A moment of the server: the sequence up to which its log is on disk, and the seconds since 1970."""
 
     sequence: int
     seconds: int
@@ -57,21 +57,21 @@ def log_of(sequence: int) -> int:
     return sequence >> _LOG
 
 
-def now(connection: Connection, owner: str) -> ServerMoment:
+def server_moment(connection: Connection, owner: str) -> ServerMoment:
     """Return this moment; its sequence is 0 if sysmaster cannot be read."""
     try:
-        found = [*fetched(connection, "select uniqid, used from sysmaster:syslogs where is_current = 1")]
+        logs = [*fetched(connection, "select uniqid, used from sysmaster:syslogs where is_current = 1")]
     except ServerError:
-        found = []
-    log, page = (int(str(cell)) for cell in found[0]) if found else (0, 0)
+        logs = []
+    log, page = (int(str(cell)) for cell in logs[0]) if logs else (0, 0)
     clock = f"select dbinfo('utc_current') from {owner}.systables where tabid = 1"  # noqa: S608 - a vendor's
     seconds = _number(connection, clock)
     return ServerMoment(log << _LOG | page << _PAGE, seconds or 0)
 
 
 def _number(connection: Connection, query: str) -> int | None:
-    found = [row[0] for row in fetched(connection, query)]
-    return int(str(found[0])) if found and found[0] is not None else None
+    cells = [row[0] for row in fetched(connection, query)]
+    return int(str(cells[0])) if cells and cells[0] is not None else None
 
 
 def share_lock(connection: Connection, table: CapturableTable) -> None:
@@ -94,7 +94,7 @@ def read_table(
         share_lock(connection, table)
     else:
         run(connection, "set isolation to repeatable read")
-    before = now(connection, owner)
+    before = server_moment(connection, owner)
     facts: Facts = (("number", number),)
     keys = [at for at, column in enumerate(table.columns) if column.name in table.key]
     keys.sort(key=lambda at: table.key.index(table.columns[at].name))
@@ -109,7 +109,7 @@ def read_table(
         fields = tuple(Field(c.name, ABSENT, v) for c, v in zip(table.columns, values, strict=True))
         key = tuple((table.columns[at].name, values[at]) for at in keys)
         yield Change(Op.SNAPSHOT, schema, called, key, fields, str(before.sequence), extra=facts)
-    after = now(connection, owner)
+    after = server_moment(connection, owner)
     connection.commit()
     yield after
 

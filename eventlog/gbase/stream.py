@@ -1,7 +1,7 @@
-"""Bytes in, records out: fed in pieces of any size, it returns whole records and keeps the rest.
+"""A reader of the records of a stream, which is fed in pieces of any size.
 
-A record is `header size + payload size` long, and nothing else gives its length. If both sizes are plausible,
-a record with another fault costs itself. If they are not, the reading ends.
+A record is `header size + payload size` long, and nothing else shows its length. If both sizes are plausible,
+only a faulty record itself is lost. If they are not, the reading ends.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ _ROWS: Final = frozenset(map(int, ROWS))
 
 
 class SchemaRecord(NamedTuple):
-    """A TABSCHEM record; without a schema where its text does not add up."""
+    """A TABSCHEM record; without a schema if its text is wrong."""
 
     head: TabSchem
     schema: Schema | None
 
 
 class Failed(NamedTuple):
-    """An ERROR record, with the text that some servers send along."""
+    """An ERROR record, with the text that some servers add."""
 
     head: Error
     text: str
@@ -87,18 +87,18 @@ Item = Record | Fault
 
 
 class Stream:
-    """An incremental reader; each call's answers must be taken before the next call."""
+    """An incremental reader; the items of a call must be consumed before the next call."""
 
     def __init__(self, form: Text = _PLAIN, max_record: int = MAX_RECORD) -> None:
         self._form = form
         self.max_record = max_record
         self._pending = bytearray()
-        self._wanted = COMMON_SIZE  # pending bytes that are needed to go on
+        self._needed_bytes = COMMON_SIZE  # pending bytes with which reading can continue
         self._lost: Corrupt | None = None
         self._unread = 0
         self._schemas: dict[int, Schema | None] = {}
         self._costs: dict[int, int] = {}
-        self.offset = 0  # of the record that is being answered
+        self.offset = 0  # of the record that is yielded
 
     @property
     def lost(self) -> bool:
@@ -106,9 +106,9 @@ class Stream:
         return self._lost is not None
 
     def feed(self, data: bytes | memoryview) -> Iterator[Item]:
-        """Yield the records that these bytes make whole, and what is wrong in them."""
+        """Yield the records that these bytes complete, and the faults."""
         self._pending += data
-        if len(self._pending) >= self._wanted and self._lost is None:
+        if len(self._pending) >= self._needed_bytes and self._lost is None:
             buffer = bytes(self._pending)
             end = yield from self._records(buffer)
             del self._pending[:end]
@@ -126,7 +126,7 @@ class Stream:
 
     def frame(self, data: bytes, offset: int = 0) -> Iterator[Item]:
         """Yield the one record that these bytes of a dumped read hold, or what is wrong with it."""
-        self.offset, self._wanted = offset, COMMON_SIZE
+        self.offset, self._needed_bytes = offset, COMMON_SIZE
         end = yield from self._records(data)
         if self._lost is not None:
             yield Fault(self._given_up(self._lost, len(data)), data)
@@ -145,7 +145,7 @@ class Stream:
                 self._lost = self._unsound(header, payload)
                 return at
             if end > length:
-                self._wanted = end - at
+                self._needed_bytes = end - at
                 return at
             if number in _ROWS and header >= ROW_SIZE and scheme == SCHEME:
                 try:
@@ -154,17 +154,17 @@ class Stream:
                     yield Fault(_moved(fault, base))
                     yield self._raw_row(buffer, at, at + header, end, number)
             else:
-                yield from self._other(buffer[at:end], header, scheme, number)
+                yield from self._control_record(buffer[at:end], header, scheme, number)
             self.offset = base + end
             at = yield from self._sound_rows(buffer, end, base)
-        self._wanted = COMMON_SIZE
+        self._needed_bytes = COMMON_SIZE
         return at
 
     def _sound_rows(self, buffer: bytes, at: int, base: int) -> Generator[Item, None, int]:
-        """Yield the rows from here on, in the shortest way, and where the first record is that is anything
-        else.
+        """Yield the rows from here on, in the fastest way; return the place of the first record that is
+        anything else.
         """
-        length, most, schemas = len(buffer), self.max_record, self._schemas
+        length, max_record, schemas = len(buffer), self.max_record, self._schemas
         while length - at >= ROW_SIZE:
             header, payload, scheme, number, sequence, transaction, table, flags = _row_record(buffer, at)
             start = at + header
@@ -176,7 +176,7 @@ class Stream:
                 or end > length
                 or schema is None
                 or header < schema.header_size
-                or end - at > most
+                or end - at > max_record
             ):
                 break
             try:
@@ -215,8 +215,8 @@ class Stream:
         schema = self._schemas.get(table)
         return RowRecord(number, sequence, transaction, table, flags, schema, (), image, end - at)
 
-    def _other(self, record: bytes, header: int, scheme: int, number: int) -> Iterator[Item]:
-        """Yield a record that is no row, or is none of the known."""
+    def _control_record(self, record: bytes, header: int, scheme: int, number: int) -> Iterator[Item]:
+        """Yield a record that is no row, or the fault of one that is unknown."""
         layout = LAYOUTS.get(number)  # type: ignore[call-overload]
         fault = self._misfit(record, header, scheme, number, layout)
         if fault is not None or layout is None:
@@ -256,7 +256,7 @@ class Stream:
             yield Fault(must, note=True)
         schema = None
         try:
-            self._pay(head.table, len(record) - header)
+            self._count_bytes(head.table, len(record) - header)
             schema = self._schema(head, record[header:])
         except BadSchema as fault:
             value = as_hex(record[header:])
@@ -282,8 +282,8 @@ class Stream:
             raise BadSchema(f"its {names} are {schema.shape}, the header has {stated}")
         return schema
 
-    def _pay(self, table: int, size: int) -> None:
-        """Keeps what all tables together take below its limit."""
+    def _count_bytes(self, table: int, size: int) -> None:
+        """Count the bytes of a schema text; raise BadSchema if all texts together take too many."""
         self._costs.pop(table, None)
         if sum(self._costs.values()) + size > MAX_SCHEMAS or len(self._costs) >= MAX_TABLES:
             raise BadSchema(f"over {MAX_TABLES} tables, or schema texts of over {MAX_SCHEMAS} bytes together")
@@ -302,8 +302,8 @@ class Stream:
         return Corrupt(at, field, value, f"{why}; {unread} bytes from {self.offset} on were not read")
 
     def _cut_off(self, data: bytes) -> Fault:
-        wanted = f"{self._wanted} bytes are needed"
-        return Fault(Corrupt(self.offset, "record", f"{len(data)} bytes", f"it is cut off: {wanted}"), data)
+        needed = f"{self._needed_bytes} bytes are needed"
+        return Fault(Corrupt(self.offset, "record", f"{len(data)} bytes", f"it is cut off: {needed}"), data)
 
 
 def _moved(fault: Corrupt, base: int) -> Corrupt:

@@ -1,6 +1,6 @@
-"""Transactions: the records of each are kept until it commits, and dropped when it does not.
+"""Transactions: the records of each are stored until it commits, and dropped if it is rolled back.
 
-The server reuses transaction numbers, so an open transaction is known by its number and forgotten at its end.
+The server reuses transaction numbers, so the number identifies only an open transaction.
 Records of several transactions interleave in the stream.
 """
 
@@ -12,13 +12,12 @@ from typing import Final, NamedTuple
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
-from eventlog.gbase.open_records import COST, OpenRecords, Operation
-from eventlog.gbase.pairs import KeyOf
+from eventlog.gbase.open_records import COST, KeyOf, OpenRecords, Operation
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
 from eventlog.gbase.settings import MAX_OPEN, MAX_STORED, RecordStore
 from eventlog.gbase.stream import RowRecord
 
-_STRANGERS: Final = 100_000
+_MAX_UNKNOWN: Final = 100_000
 
 
 class TooMuchOpen(EventlogError):
@@ -30,11 +29,11 @@ class TooMuchStored(EventlogError):
 
 
 class Unseen(enum.StrEnum):
-    """The treatment of a transaction whose beginning was not seen."""
+    """The treatment of a transaction whose beginning was not read."""
 
     REFUSED = "refused"  # it is left out, which is a fault
-    NOTED = "noted"  # left out by right: it ended before the capture began
-    TAKEN = "taken"  # it began before the capture, which delivers all that it still does
+    NOTED = "noted"  # left out rightly: it ended before the capture began
+    TAKEN = "taken"  # it began before the capture, which delivers the rest of it
 
 
 class Position(NamedTuple):
@@ -62,11 +61,11 @@ class Complaint(NamedTuple):
 
 class _Open(NamedTuple):
     begin: BeginTx
-    held: OpenRecords
+    records: OpenRecords
 
 
 class Transactions:
-    """The open transactions of a stream; what memory does not hold of them goes to the store."""
+    """The open transactions of a stream; those that are too large for memory go to the store."""
 
     def __init__(
         self,
@@ -79,136 +78,134 @@ class Transactions:
     ) -> None:
         self._key_of = key_of
         self._open: dict[int, _Open] = {}
-        self._strangers: set[int] = set()
+        self._unknown: set[int] = set()
         self._max_open = max_open
         self._store = store
         self._max_stored = max_stored
         self._unseen = unseen
         self._cost = 0
-        self.seen = since.delivered  # commits that an earlier run delivered
+        self.delivered_before = since.delivered  # commits that an earlier run delivered
         self._delivered = self._last = since.delivered
-        self._pending: int | None = since.restart  # until all that was open then has come again
+        self._pending: int | None = since.restart  # until all transactions of that time have come again
 
     @property
     def position(self) -> Position:
-        """The position after all that was taken so far."""
-        begun = [known.begin.sequence for known in self._open.values()]
+        """Return the position after all records so far."""
+        sequences = [transaction.begin.sequence for transaction in self._open.values()]
         if self._pending is not None:
-            begun.append(self._pending)
-        return Position(min(begun, default=self._last), self._delivered)
+            sequences.append(self._pending)
+        return Position(min(sequences, default=self._last), self._delivered)
 
     def begin(self, begin: BeginTx) -> Complaint | None:
         """Open a transaction; return a complaint about one of the same number that never ended."""
-        self._pass(begin.sequence)
-        self._strangers.discard(begin.transaction)
-        left = self._close(begin.transaction)
+        self._note_commit_point(begin.sequence)
+        self._unknown.discard(begin.transaction)
+        unfinished = self._close(begin.transaction)
         self._open[begin.transaction] = _Open(begin, OpenRecords())
         self._cost += COST
         if self._cost > self._max_open:
             self._make_room()
-        if left is None:
+        if unfinished is None:
             return None
-        left.held.drop()
-        return Complaint(f"{_called(left)} began again before it ended: it is left out")
+        unfinished.records.drop()
+        return Complaint(f"{_describe(unfinished)} began again before it ended: it is left out")
 
     def add_row(self, row: RowRecord) -> Complaint | None:
-        """Return a row of an open transaction; one of a transaction whose beginning was not seen is
-        left out.
-        """
-        known = self._open.get(row[2]) or self._taken(row)
-        if known is None:
-            return self._stranger(row)
+        """Add a row to its transaction; return a complaint if the beginning of that was not read."""
+        transaction = self._open.get(row[2]) or self._begin_unseen(row)
+        if transaction is None:
+            return self._complain(row)
         size = row[8] + COST
-        known.held.add_row(row, size)
+        transaction.records.add_row(row, size)
         self._cost += size
         if self._cost > self._max_open:
             self._make_room()
         return None
 
     def add(self, record: Truncate | Discard) -> Complaint | None:
-        """Return the same of a record that is no row."""
-        known = self._open.get(record.transaction) or self._taken(record)
-        if known is None:
-            return self._stranger(record)
-        known.held.add(record, COST)
+        """Add a record that is no row, likewise."""
+        transaction = self._open.get(record.transaction) or self._begin_unseen(record)
+        if transaction is None:
+            return self._complain(record)
+        transaction.records.add(record, COST)
         self._cost += COST
         if self._cost > self._max_open:
             self._make_room()
         return None
 
     def roll_back(self, record: RbTx) -> None:
-        self._strangers.discard(record.transaction)
-        known = self._close(record.transaction)
-        if known is not None:
-            known.held.drop()
+        self._unknown.discard(record.transaction)
+        transaction = self._close(record.transaction)
+        if transaction is not None:
+            transaction.records.drop()
 
     def commit(self, record: CommTx) -> Committed | None:
-        """Return what the transaction did; None if nothing of it is new."""
-        self._pass(record.sequence)
-        self._strangers.discard(record.transaction)
-        known = self._close(record.transaction)
-        if known is None:
+        """Return the committed transaction; None if nothing of it is new."""
+        self._note_commit_point(record.sequence)
+        self._unknown.discard(record.transaction)
+        transaction = self._close(record.transaction)
+        if transaction is None:
             return None
         self._last = max(self._last, record.sequence)
-        if record.sequence <= self.seen:
-            known.held.drop()
+        if record.sequence <= self.delivered_before:
+            transaction.records.drop()
             return None
         self._delivered = max(self._delivered, record.sequence)
-        return Committed(known.begin, record, known.held.operations(self._key_of))
+        return Committed(transaction.begin, record, transaction.records.operations(self._key_of))
 
     def close(self) -> Iterator[Complaint]:
         """Yield the transactions that the input leaves unfinished."""
         restart = self.position.restart
-        for known in self._open.values():
-            records = quantity(known.held.count, "record is", "records are")
-            said = f"{_called(known)} is unfinished: {records} left out"
-            yield Complaint(f"{said}; a capture that restarts at {restart} has them", fault=False)
+        for transaction in self._open.values():
+            count = quantity(transaction.records.count, "record is", "records are")
+            reason = f"{_describe(transaction)} is unfinished: {count} left out"
+            yield Complaint(f"{reason}; a capture that restarts at {restart} has them", fault=False)
 
     def _close(self, transaction: int) -> _Open | None:
-        known = self._open.pop(transaction, None)
-        if known is not None:
-            self._cost -= known.held.cost
-        return known
+        closed = self._open.pop(transaction, None)
+        if closed is not None:
+            self._cost -= closed.records.cost
+        return closed
 
-    def _pass(self, sequence: int) -> None:
-        """Drop transactions that were open at the end of an earlier run and cannot come any more."""
-        if sequence > self.seen:
+    def _note_commit_point(self, sequence: int) -> None:
+        """Note that all transactions that were open at the end of the earlier run have come again."""
+        if sequence > self.delivered_before:
             self._pending = None
 
-    def _taken(self, record: RowRecord | Truncate | Discard) -> _Open | None:
-        """Return a transaction that began where the capture did not look, as if its first record began it."""
+    def _begin_unseen(self, record: RowRecord | Truncate | Discard) -> _Open | None:
+        """Return a transaction that began before the capture, as if this record had begun it."""
         if self._unseen is not Unseen.TAKEN:
             return None
         self.begin(BeginTx(record.sequence, record.transaction, 0, 0))
         return self._open[record.transaction]
 
-    def _stranger(self, record: RowRecord | Truncate | Discard) -> Complaint | None:
+    def _complain(self, record: RowRecord | Truncate | Discard) -> Complaint | None:
         transaction = record.transaction
-        if transaction in self._strangers or record.sequence <= self.seen:  # ended before the restart
+        if transaction in self._unknown or record.sequence <= self.delivered_before:
             return None
-        if len(self._strangers) < _STRANGERS:
-            self._strangers.add(transaction)
+        if len(self._unknown) < _MAX_UNKNOWN:
+            self._unknown.add(transaction)
         reason = f"transaction {transaction}: its BEGINTX was not seen, so its records are left out"
         return Complaint(reason, self._unseen is Unseen.REFUSED)
 
     def _make_room(self) -> None:
         """Move the largest transactions to disk, until half of the limit is free."""
         if self._store is not None:
-            for known in sorted(self._open.values(), key=_waiting, reverse=True):
+            for transaction in sorted(self._open.values(), key=_memory, reverse=True):
                 if self._cost <= self._max_open // 2:
                     break
-                self._cost -= known.held.cost
-                known.held.spill(self._store)
-                self._cost += known.held.cost
+                self._cost -= transaction.records.cost
+                transaction.records.spill(self._store)
+                self._cost += transaction.records.cost
                 if self._store.size > self._max_stored:
                     raise TooMuchStored(self._max_stored)
-        if self._cost > self._max_open - self._max_open // 4:  # or each record would look for room
+        if self._cost > self._max_open - self._max_open // 4:  # else each record would try to make room
             raise TooMuchOpen(self._max_open)
 
 
-def _waiting(known: _Open) -> int:
-    return known.held.waiting
+def _memory(transaction: _Open) -> int:
+    return transaction.records.waiting
 
 
-def _called(known: _Open) -> str:
-    return f"transaction {known.begin.transaction}, begun at {known.begin.sequence},"
+def _describe(transaction: _Open) -> str:
+    return f"transaction {transaction.begin.transaction}, begun at {transaction.begin.sequence},"

@@ -143,7 +143,7 @@ class _Writer:
 
     def _rows(self, change: Change, schema: Schema | None, head: RowHead) -> Iterator[bytes]:
         raw = change.raw or Raw()
-        earlier = change.fact("sequence-before")
+        before_sequence = change.fact("sequence-before")
         sides = (("before", change.before, raw.before), ("after", change.after, raw.after))
         numbers = _NUMBERS_OF[change.op]
         written = 0
@@ -152,7 +152,9 @@ class _Writer:
                 continue
             if number is None:
                 raise NotExpressible(f"{change.op} has values {side} it, for which a stream has no record")
-            sequence = earlier if side == "before" and isinstance(earlier, int) else head.sequence
+            sequence = head.sequence
+            if side == "before" and isinstance(before_sequence, int):
+                sequence = before_sequence
             row = head._replace(sequence=_within(sequence, 64), flags=_flags(change, side))
             yield write_row(number, row, self._image(change, schema, side, values, image))
             written += 1

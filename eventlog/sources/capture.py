@@ -19,13 +19,12 @@ from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import kind_of
 from eventlog.gbase import snapshot
 from eventlog.gbase.address import Address
-from eventlog.gbase.catalogue import CapturableTable, describe, read_wanted
-from eventlog.gbase.changes import Answer, StreamReader
+from eventlog.gbase.catalogue import CapturableTable, describe, read_table_name
+from eventlog.gbase.changes import Answer, StreamReader, reader
 from eventlog.gbase.records import seconds_of
 from eventlog.gbase.session import Captured, MissingCatalogue, ServerError, Session
 from eventlog.gbase.settings import GbaseSettings, Lock
 from eventlog.gbase.snapshot import CapturedDatabase, ServerMoment
-from eventlog.gbase.stream_sources import reader
 from eventlog.gbase.transactions import Position, Unseen
 from eventlog.sources.capture_settings import CaptureSettings
 
@@ -101,7 +100,7 @@ class Capture:
         self._databases: dict[str, CapturedDatabase] = {}
         self._exit = ExitStack()
         self._state = CaptureState() if since is None else _load(since)
-        captured_names = [read_wanted(name, address.database) for name in dict.fromkeys(names)]
+        captured_names = [read_table_name(name, address.database) for name in dict.fromkeys(names)]
         self._tables = [
             describe(self._database(w.database), w, reading.text, self._owner) for w in captured_names
         ]
@@ -115,7 +114,7 @@ class Capture:
     @property
     def uncarried_columns(self) -> Iterator[tuple[str, str]]:
         """The columns that no stream carries, with their tables."""
-        return ((str(table.table), column) for table in self._tables for column in table.left)
+        return ((str(table.table), column) for table in self._tables for column in table.uncapturable)
 
     def answers(self, *, once: bool = False) -> Generator[Iterator[Answer]]:
         """Yield an iterator for each piece that the session hands out; read it to its end before the next.
@@ -150,7 +149,7 @@ class Capture:
     def _start(self) -> tuple[int, ServerMoment]:
         """Return a position before all that is open now and all that will be, and this moment."""
         connection = self._any_database()
-        now = snapshot.now(connection, self._owner)
+        now = snapshot.server_moment(connection, self._owner)
         current = snapshot.current_log(connection)
         if current is None:
             raise ServerError("sysmaster names no current log")

@@ -9,8 +9,8 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Shape, Source
 from eventlog.files.inputs import Advance, open_sources, stem_of
+from eventlog.gbase.changes import read_source, reader
 from eventlog.gbase.settings import GbaseSettings
-from eventlog.gbase.stream_sources import read_source, reader
 from eventlog.jobs.job import Job
 from eventlog.sequence.ordered import COMMITS
 from eventlog.sequence.stream_settings import StreamSettings

@@ -13,9 +13,8 @@ from typing import Any, Final
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import Answer
+from eventlog.gbase.changes import Answer, reader
 from eventlog.gbase.settings import GbaseSettings
-from eventlog.gbase.stream_sources import reader
 from eventlog.gbase.transactions import START, Position
 
 CHUNK: Final = 1 << 16

@@ -36,7 +36,7 @@ from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import read_readable, read_tables
+from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sql.connect import connect
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.receiver_state import Base

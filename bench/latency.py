@@ -35,9 +35,9 @@ from eventlog.fold import Rules
 from eventlog.jobs.signals import Signals
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.sleep import make_sleeper
+from eventlog.publisher.tables import read_readable
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Call

@@ -34,8 +34,8 @@ from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.tables import read_readable
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect

@@ -25,8 +25,8 @@ from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.tables import read_readable
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue

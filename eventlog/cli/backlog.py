@@ -22,8 +22,9 @@ from eventlog.core.extras import extra
 from eventlog.core.settings import declared
 from eventlog.jobs.job import Job
 from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import TablePublishing, opened
+from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import read_rules
+from eventlog.publisher.tables import TablePublishing
 from eventlog.sequence.ordered import SEQUENCERS
 
 if TYPE_CHECKING:

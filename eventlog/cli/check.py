@@ -18,10 +18,11 @@ from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
 from eventlog.operate.comparing import comparing_findings
 from eventlog.publisher.config import Config, statements
-from eventlog.publisher.open_log import opened, place_of, read_tables
+from eventlog.publisher.open_log import opened, place_of
 from eventlog.publisher.published import among
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import naming_log, why_warned
+from eventlog.publisher.tables import read_tables
 from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.checks.finding import Finding
 from eventlog.sql.catalogue import Catalogue

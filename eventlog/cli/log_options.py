@@ -20,15 +20,10 @@ from eventlog.fold import Rules
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config, read_config
 from eventlog.publisher.daemon import DaemonSettings
-from eventlog.publisher.open_log import (
-    DatabaseSettings,
-    LogPlace,
-    SourceSettings,
-    TablePublishing,
-    place_of,
-)
+from eventlog.publisher.open_log import DatabaseSettings, LogPlace, place_of
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.tables import SourceSettings, TablePublishing
 from eventlog.sinks import SINKS, sink_kind
 from eventlog.sql.log import binding
 from eventlog.web.monitor import MonitorSettings

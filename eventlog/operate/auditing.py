@@ -17,9 +17,9 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
 from eventlog.publisher.config import Config, statements
-from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings, naming_log
+from eventlog.publisher.tables import read_readable
 from eventlog.sql.log.receiver_state import Base, LogRow, Mark, ReceiverState, StateStep
 from eventlog.sql.log.store import Store
 

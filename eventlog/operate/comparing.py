@@ -8,9 +8,8 @@ from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table, Tables
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
-from eventlog.publisher.former_tables import read_bases
 from eventlog.publisher.log_status import read_log_status
-from eventlog.publisher.open_log import gone_tables
+from eventlog.publisher.tables import gone_tables, read_bases
 from eventlog.sql.capture.checks.finding import Finding
 from eventlog.sql.log.receiver_state import StateGone, StateLost
 from eventlog.sql.log.store import Store

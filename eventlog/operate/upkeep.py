@@ -15,7 +15,7 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.tables import Tables
 from eventlog.publisher.delete_brake import is_stopped
 from eventlog.publisher.log_status import read_log_status
-from eventlog.publisher.open_log import table_named
+from eventlog.publisher.tables import table_named
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Which
 

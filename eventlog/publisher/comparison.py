@@ -26,8 +26,8 @@ from eventlog.core.tables import Table, Tables
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
 from eventlog.publisher.delete_brake import DeleteBrake, is_stopped
-from eventlog.publisher.open_log import gone_tables, read_readable, read_tables, source_of, table_named
 from eventlog.publisher.source import SourceView
+from eventlog.publisher.tables import gone_tables, read_readable, read_tables, source_of, table_named
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.log.receiver_state import FORMAT, Base, StateGone, StateLost, StateStep

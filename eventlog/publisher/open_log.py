@@ -1,48 +1,25 @@
-"""From settings to an open log: the engine, the log's columns bound, and what may be read back."""
+"""From settings to an open log: the engine, and the columns of the log bound."""
 
 from __future__ import annotations
 
-import logging
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import Misuse
-from eventlog.core.publish_lists import read_lists, restrict
 from eventlog.core.settings import setting
-from eventlog.core.tables import Column, Table, Tables
-from eventlog.core.values import Kind
-from eventlog.publisher.config import Config, names, statements
-from eventlog.publisher.former_tables import former_tables, with_former
-from eventlog.publisher.published import Absent, published, refer, with_places
-from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
+from eventlog.publisher.config import Config, statements
+from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import connect_to_log, read_url
 from eventlog.sql.dialects import check_log_name, dialect_of
 from eventlog.sql.log.binding import LAYOUTS, bind
-from eventlog.sql.log.receiver_state import Base
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
-from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.schema.migrate import exists
-
-if TYPE_CHECKING:
-    from eventlog.publisher.source import TableSource
-
-logger = logging.getLogger("eventlog.publishing")
-
-
-def _compiled(text: str) -> re.Pattern[str]:
-    """Return a regular expression; raise Misuse if it is none."""
-    try:
-        return re.compile(text, re.ASCII)
-    except re.error as fault:
-        raise Misuse(f"{text!r} is not a regular expression: {fault}") from fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,49 +33,6 @@ class DatabaseSettings:
     layout: str | None = setting(None, "bind an existing log's columns by position", choices=tuple(LAYOUTS))
     log_time: str = setting("utc", "the zone of event_time", choices=("utc", "local"))
     connection_init: str | None = setting(None, "SQL after each connect, `;` between", metavar="SQL")
-
-
-@dataclass(frozen=True, slots=True)
-class TablePublishing:
-    """The settings for what may be queried back, and how it is published."""
-
-    sync_schema: str | None = setting(
-        None, "a schema whose tables are all published, in addition to the tracked ones", metavar="NAME"
-    )
-    include_table_filter: str | None = setting(
-        None,
-        "of sync-schema only tables whose whole names are of this regular expression",
-        metavar="REGEX",
-        check=_compiled,
-    )
-    exclude_table_filter: str | None = setting(
-        None, "of sync-schema no tables whose whole names are of this one", metavar="REGEX", check=_compiled
-    )
-    sync_tables: str | None = setting(
-        None,
-        "tables and views that are published in addition to the tracked ones, with blanks, commas or `;`"
-        " between them; put a name that contains one of these in double quotes",
-        metavar="NAMES",
-        check=names,
-    )
-    sync_children: bool = setting(False, "also the child tables of those that sync-tables names")
-    enable_refs: bool = setting(True, "foreign keys to published tables become references")
-    enable_meta_identifiers: bool = setting(
-        True, "the prefixes pk_, fk_, sv_, mv_ of view columns have meaning"
-    )
-    trim_char: bool = setting(True, "char(n) loses its padding")
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSettings:
-    """The settings for where the tables are."""
-
-    source_url: str | None = setting(
-        None,
-        "with publication-mode compare, the database of the tables, where it is not that of the log: any that"
-        " SQLAlchemy reads; nothing is made there",
-        metavar="URL",
-    )
 
 
 @dataclass(frozen=True)
@@ -160,154 +94,3 @@ def driver_user(engine: Engine, log: Log) -> str:
     with engine.connect() as connection:
         (statement,) = templates.statements(log.dialect, "user", {})
         return str(connection.exec_driver_sql(statement).scalar())
-
-
-def read_tables(
-    engine: Engine,
-    log: Log,
-    config: Config,
-    absent: Absent | None = None,
-    bases: Mapping[str, Base] | None = None,
-) -> Tables:
-    """Return the tables that are published, as the catalogue knows them. Where states are compared, a name
-    without a table goes to `absent`, else to the log; `bases` name columns that tables had.
-    """
-    settings = config.build(TablePublishing)
-    compared = absent is not None or config.values.get("publication_mode") == "compare"
-    if compared and absent is None:
-        absent = _tell_absent
-    named, children = names(settings.sync_tables), settings.sync_children
-    sync = named, settings.sync_schema, _filter(settings)
-    absent_tables: list[Table] = []
-
-    def leave_out(name: str, fault: NoSuchTable) -> None:
-        if absent is None:
-            raise fault
-        absent_tables.append(table_named(name))
-        absent(name, fault)
-
-    def adapt(described: Sequence[Table], dialect: str) -> Tables:
-        return Tables([with_former(_adapt(t, described, settings), bases or {}) for t in described], dialect)
-
-    source = source_of(config)
-    with engine.execution_options(**log.dialect.session_options).connect() as connection:
-        if source is None:
-            described = published(
-                connection, log, *sync, children=children, compared=compared, absent=leave_out
-            )
-            adapted = adapt(described, log.dialect.name)
-            existing = Directory(Catalogue(connection)).existing
-            return _with_sections(adapted, config, existing, absent_tables)
-    described = source.published(*sync, children=children, absent=leave_out)
-    adapted = adapt(described, source.dialect)
-    return _with_sections(adapted, config, source.existing, absent_tables)
-
-
-def gone_tables(
-    config: Config, engine: Engine, bases: Mapping[str, Base], tables: Iterable[Table]
-) -> list[Table]:
-    """Return the tables that have a state with objects and are not in the database any more."""
-    former = {str(table): table for table in former_tables(bases, tables)}
-    source = source_of(config)
-    with engine.connect() as connection:
-        existing = source.existing if source else Directory(Catalogue(connection)).existing
-        there = {str(table) for table in existing(sorted(former))} if former else set[str]()
-    return [table for name, table in former.items() if name not in there]
-
-
-def table_named(name: str) -> Table:
-    """Return a table whose only known fact is its name, which may contain a schema."""
-    schema, _, bare = name.rpartition(".")
-    return Table(schema or None, bare, {})
-
-
-def source_of(config: Config) -> TableSource | None:
-    """Return the database whose tables are published, None where it is the log's."""
-    url = config.build(SourceSettings).source_url
-    if url is None:
-        return None
-    from eventlog.publisher.source import source_at  # Arrow takes a while to load
-
-    return source_at(url)
-
-
-def _tell_absent(name: str, fault: NoSuchTable) -> None:
-    logger.warning("%s is not read: %s", name, fault)
-
-
-def with_sections(engine: Engine, log: Log, tables: Tables, config: Config) -> Tables:
-    """Return the tables with their sections of the settings file: what may leave, and how long values are."""
-    with engine.execution_options(**log.dialect.session_options).connect() as connection:
-        return _with_sections(tables, config, Directory(Catalogue(connection)).existing, ())
-
-
-def _with_sections(
-    tables: Tables,
-    config: Config,
-    existing: Callable[[Iterable[str]], Iterator[Table]],
-    absent_tables: Sequence[Table],
-) -> Tables:
-    sections = {name: (tables.find(name), entries) for name, entries in config.tables.items()}
-    limits = {table: entries.get("max-value") for table, entries in sections.values() if table}
-    limited = [replace(table, max_value=limits.get(table) or table.max_value) for table in tables]
-    lists = [read_lists(name, entries) for name, (_, entries) in sections.items()]
-    absent = [name for name, (table, _) in sections.items() if table is None]
-    away = Tables(absent_tables, tables.dialect)
-    left_out = [name for name in absent if away.find(name)]
-    restricted = restrict(limited, lists, tables.dialect, existing(absent), left_out)
-    for words in restricted.warnings:
-        logger.warning(words)
-    return restricted
-
-
-def readable_of(
-    config: Config, engine: Engine, log: Log, tables: Iterable[Table]
-) -> dict[Table, ReadableTable]:
-    """Return how the current rows of each published table with a key are read, wherever it is."""
-    source = source_of(config)
-    if source is None:
-        return read_readable(engine, log, tables)
-    return source.readable(table for table in tables if table.key)
-
-
-def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Table, ReadableTable]:
-    """Return how the current rows of each table with a key are read."""
-    with engine.connect() as connection:
-        catalogue = Catalogue(connection)
-        return {table: _readable(catalogue, table) for table in tables if table.key}
-
-
-def _readable(catalogue: Catalogue, table: Table) -> ReadableTable:
-    placed, children = with_places(catalogue, table)
-    return readable(catalogue.connection, placed, catalogue.dialect, children)
-
-
-def _filter(settings: TablePublishing) -> Callable[[str], bool]:
-    """Return a filter for the tables of sync-schema, by name."""
-    if settings.sync_schema is None and (settings.include_table_filter or settings.exclude_table_filter):
-        raise Misuse("include-table-filter and exclude-table-filter choose among the tables of sync-schema")
-    filters = (settings.include_table_filter, settings.exclude_table_filter)
-    included, excluded = (None if text is None else _compiled(text) for text in filters)
-
-    def passes(name: str) -> bool:
-        return (included is None or included.fullmatch(name) is not None) and not (
-            excluded is not None and excluded.fullmatch(name)
-        )
-
-    return passes
-
-
-def _adapt(table: Table, published: Iterable[Table], settings: TablePublishing) -> Table:
-    """Return the table with the settings of its columns applied."""
-    targets = list(published) if settings.enable_refs else []
-
-    def adapt(column: Column) -> Column:
-        changed = replace(
-            refer(column, table, targets, meta=settings.enable_meta_identifiers),
-            kind=Kind.STRING if column.kind is Kind.PADDED and not settings.trim_char else column.kind,
-        )
-        if settings.enable_meta_identifiers or not table.view:
-            return changed
-        return replace(changed, published=column.name, multivalued=False, effective=None)
-
-    return replace(table, columns={name: adapt(column) for name, column in table.columns.items()})

@@ -21,12 +21,12 @@ from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.former_tables import former_tables, read_bases
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.open_log import driver_user, read_tables, readable_of
+from eventlog.publisher.open_log import driver_user
 from eventlog.publisher.published import describe_children
 from eventlog.publisher.settings import PublisherSettings, naming_log, run_statements, why_warned
 from eventlog.publisher.sleep import Sleeper, make_sleeper
+from eventlog.publisher.tables import former_tables, read_bases, read_tables, readable_of
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.log.leader import Leader

@@ -60,7 +60,7 @@ class Outcome(Enum):
     """The end of an event, or of a part of it, that was answered."""
 
     FINISHED = auto()
-    HELD = auto()  # it is sent again
+    RETRY = auto()  # it is sent again
     UNFINISHED = auto()  # its further parts are still to come
 
 
@@ -73,7 +73,7 @@ def settle(answer: Status, worst: Status, *, further_parts: bool) -> tuple[Outco
     status = answer if answer.level > worst.level else worst
     if further_parts and answer.level not in (Level.RETRY, Level.FATAL):
         return Outcome.UNFINISHED, status
-    return (Outcome.HELD if status.level is Level.RETRY else Outcome.FINISHED), status
+    return (Outcome.RETRY if status.level is Level.RETRY else Outcome.FINISHED), status
 
 
 class AnswerTally:
@@ -216,7 +216,7 @@ class AnswerTally:
         self._worst.pop(sending.run_id, None)
         if further_parts:
             self.blocked.add(sending.object)
-        if outcome is Outcome.HELD:
+        if outcome is Outcome.RETRY:
             self._hold(sending, status, now)
         else:
             self._finish(sending, LETTERS[status.level], status)

@@ -34,11 +34,11 @@ from eventlog.publisher.batches import (
 )
 from eventlog.publisher.config import Config
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.open_log import read_readable, read_tables, with_sections
 from eventlog.publisher.read_back import CHUNK, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.tables import read_readable, read_tables, with_sections
 from eventlog.publisher.tally import letters_of
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.current import NO_BOUND, TooMuch

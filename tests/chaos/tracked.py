@@ -15,7 +15,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.open_log import read_readable
+from eventlog.publisher.tables import read_readable
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import INSERTS, UPDATES, Choice
 from eventlog.sql.log.store import Store

@@ -26,7 +26,7 @@ from eventlog.core.values import Kind
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import read_readable, read_tables
+from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.receiver_state import StateLost
 from eventlog.sql.log.upkeep import Which

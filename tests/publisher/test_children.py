@@ -12,7 +12,7 @@ from eventlog.cli import cli
 from eventlog.fold import Rules
 from eventlog.publisher.config import Config
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.open_log import read_readable, read_tables
+from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sql.capture import track
 from eventlog.sql.choice import Choice
 from eventlog.sql.log.pending import PickUpFilter

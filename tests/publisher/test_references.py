@@ -14,7 +14,7 @@ from eventlog.cli import cli
 from eventlog.core import tablesfile
 from eventlog.core.tables import Tables
 from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import read_tables
+from eventlog.publisher.tables import read_tables
 from tests.publisher.test_children import texts, values
 from tests.publisher.world import World, key
 

@@ -22,8 +22,8 @@ from eventlog.operate.redriving import Redriven, redrive
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.deliver import CycleControl
 from eventlog.publisher.fold import PickUpFolder
-from eventlog.publisher.open_log import read_readable
 from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.tables import read_readable
 from eventlog.publisher.tally import Cycle
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.sql.catalogue import Catalogue

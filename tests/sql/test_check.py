@@ -9,7 +9,7 @@ import pytest
 
 from eventlog.core.tables import Tables
 from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import read_tables
+from eventlog.publisher.tables import read_tables
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.checks.finding import Finding
 from eventlog.sql.catalogue import Catalogue

@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.publisher.config import Config
-from eventlog.publisher.open_log import opened, read_readable, read_tables
+from eventlog.publisher.open_log import opened
 from eventlog.publisher.published import NothingPublished
+from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.defaults import NoDefault
 from eventlog.sql.capture.record import NoRecord, TrackRecord, read_record

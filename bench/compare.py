@@ -26,9 +26,9 @@ from sqlalchemy.engine import URL, Connection, Engine
 
 from bench.peers.installing import Skipped, python
 from bench.peers.server import peers_server
+from eventlog.compare.digest import digest_of, key_hash_of
 from eventlog.compare.lines import differences, in_order
 from eventlog.compare.segments import TableSide, differing_rows
-from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import at_hand, snapshot
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables

@@ -16,7 +16,7 @@ from eventlog.cli.format_names import guess, refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
-from eventlog.compare.memory import compare_memory
+from eventlog.compare import compare_memory
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eventlog.compare.files import files_of, read_file
-from eventlog.compare.kept_state import KeptState
+from eventlog.compare.files import StateFile, files_of, read_file
 from eventlog.compare.lines import DifferenceLine, differences, in_order
 from eventlog.compare.segments import TableSide, differing_rows
 from eventlog.compare.tables import TableSnapshot, at_hand, snapshot
@@ -57,7 +56,7 @@ def _keeping(name: str, pairs: Sequence[tuple[Table, Rows, Rows]]) -> Iterator[t
     if len(pairs) > 1:
         raise Misuse("--keep: a file holds the rows of one table, and several are compared")
     ((table, before, after),) = pairs
-    with KeptState(name, table) as kept_state:
+    with StateFile(name, table) as kept_state:
         yield table, lambda: (_all(before), kept_state.passing(_all(after)))
 
 

@@ -24,24 +24,28 @@ class Difference(NamedTuple):
     after: Cells | None
 
 
-def change_of(table: Table, one: Difference) -> Change | None:
+def change_of(table: Table, difference: Difference) -> Change | None:
     """Return the change that a difference is; None where all values are the same."""
-    key = table.load_pairs(tablekey.read(one.key))
-    old, new = _sides(table, one.before), _sides(table, one.after)
-    if old is not None and new is not None:
-        cells = zip(table.data, old, new, strict=True)
-        old = [after if _same(column, before, after) else before for column, before, after in cells]
-        if old == new:
+    key = table.load_pairs(tablekey.read(difference.key))
+    old_values, new_values = _sides(table, difference.before), _sides(table, difference.after)
+    if old_values is not None and new_values is not None:
+        cells = zip(table.data, old_values, new_values, strict=True)
+        old_values = [after if _same(column, before, after) else before for column, before, after in cells]
+        if old_values == new_values:
             return None
-    return build_change(table, key, old, new)
+    return build_change(table, key, old_values, new_values)
 
 
-def build_change(table: Table, key: Key, old: Sides | None, new: Sides | None) -> Change:
+def build_change(table: Table, key: Key, old_values: Sides | None, new_values: Sides | None) -> Change:
     """Return the change of an object that had and has these values, None for the side that has no object."""
-    op = Op.INSERT if old is None else Op.DELETE if new is None else Op.UPDATE
-    keyed = [Field(name, *(ABSENT if side is None else value for side in (old, new))) for name, value in key]
+    op = Op.INSERT if old_values is None else Op.DELETE if new_values is None else Op.UPDATE
+    keyed = [
+        Field(name, *(ABSENT if side is None else value for side in (old_values, new_values)))
+        for name, value in key
+    ]
     absent = [ABSENT] * len(table.data)
-    cells = zip(table.data, absent if old is None else old, absent if new is None else new, strict=True)
+    sides = (absent if side is None else side for side in (old_values, new_values))
+    cells = zip(table.data, *sides, strict=True)
     fields = [Field(column.name, before, after) for column, before, after in cells]
     return Change(op, table.schema, table.name, key, (*keyed, *fields))
 
@@ -58,7 +62,7 @@ def load(column: Column, text: str | None) -> Side:
         if text is None:
             return None
         if column.multivalued:
-            return one_or_many(tuple(column.load(one) for one in json.loads(text)))
+            return one_or_many(tuple(column.load(value_text) for value_text in json.loads(text)))
         return column.load(text)
     except EventlogError as fault:
         raise WrongRow(f"{column.name}: {fault}") from fault

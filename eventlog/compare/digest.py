@@ -4,7 +4,7 @@ Format 2 is a UTF-8 text. It begins with `2;`, the digest of the columns' names 
 follow in order: `n;` for null, else the letter of the kind, the number of bytes, a colon, the text and a
 semicolon. An attribute of many values is a `v`, the number of distinct values and a semicolon. Its values
 follow, in the order of their bytes. The text of the names has for each name its number of bytes, a colon,
-the name and a semicolon. Format 1 had no names. Databases make the same text by SQL;
+the name and a semicolon. Format 1 had no names. Expressions of SQL make the same text in a database.
 `examples/digests.jsonl` contains vectors.
 """
 
@@ -16,6 +16,8 @@ from functools import lru_cache
 
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
+from eventlog.sql.common.dialect import Dialect
+from eventlog.sql.common.expression import literal
 
 FORMAT = 2
 WITHOUT_NAMES = 1  # the format of states that earlier versions kept
@@ -63,9 +65,29 @@ def _part(kind: Kind, text: str | tuple[str, ...] | None) -> str:
     if isinstance(text, str):
         return _value(kind, text)
     distinct = sorted(set(text), key=str.encode)
-    return f"v{len(distinct)};{''.join(_value(kind, one) for one in distinct)}"
+    return f"v{len(distinct)};{''.join(_value(kind, value_text) for value_text in distinct)}"
 
 
 def _value(kind: Kind, text: str) -> str:
     text = text.rstrip(" ") if kind is Kind.PADDED else text
     return f"{LETTERS[kind]}{len(text.encode('utf-8', 'surrogatepass'))}:{text};"
+
+
+def digest_of(dialect: Dialect, columns: Iterable[tuple[Column, str]]) -> str:
+    """Return the digest of columns whose texts these expressions are."""
+    expressions, columns = dialect.expressions, tuple(columns)
+    head = heading([column for column, _ in columns])
+    parts = [literal(head), *(_part_in_sql(dialect, column, text) for column, text in columns)]
+    return dialect.digest.format(x=expressions.wrapped.format(parts=expressions.joined.join(parts)))
+
+
+def key_hash_of(dialect: Dialect, key_text: str) -> str:
+    """Return the digest of a key's text."""
+    return dialect.digest.format(x=key_text)
+
+
+def _part_in_sql(dialect: Dialect, column: Column, text: str) -> str:
+    """Return the part of one value; null makes the whole part null."""
+    expressions = dialect.expressions
+    pieces = (literal(LETTERS[column.kind]), dialect.octets.format(x=text), "':'", text, "';'")
+    return f"coalesce({expressions.wrapped.format(parts=expressions.joined.join(pieces))}, 'n;')"

@@ -26,54 +26,58 @@ Keep = Callable[[Table, Texts], str | None]  # what the state keeps of an object
 def step_of(
     name: str,
     table: Table,
-    found: PolledChange,
-    later: Container[str] = (),
+    change: PolledChange,
+    set_later: Container[str] = (),
     *,
     keep: Keep,
     stale: Container[str] = (),
     unsure: bool = False,
 ) -> tuple[Phase, StateStep, bool]:
-    """Return the phase and the step of a difference, and whether more of the object follows once it is
+    """Return the phase and the step of a change, and whether more of the object follows once it is
     settled. The first add leaves out the columns `later`; of those that are `stale` the receiver may have
     values that the state lacks; `unsure`: it may have the object.
     """
-    if adds(found.known_digest):
-        found = found._replace(known_digest=None)
+    if adds(change.known_digest):
+        change = change._replace(known_digest=None)
     step = StateStep(
-        name, found.key_hash, found.key, found.known_digest, found.known_values, existed=found.known
+        name, change.key_hash, change.key, change.known_digest, change.known_values, existed=change.is_known
     )
-    texts, new = found.texts, found.known_digest is None
-    if texts is None or found.digest is None:
-        return Phase.GONE, step._replace(rows=() if new else (LogRow(4),)), False
-    whole = texts
-    if new and unsure:
-        found, step = found._replace(known_digest=DOUBT), step._replace(digest=DOUBT)
-    if new:
-        pairs = zip(table.data, whole, strict=True)
-        texts = tuple(None if column.name in later else text for column, text in pairs)
-    late = tuple(texts) != tuple(whole)
-    coming = digest(table.data, texts).hex() if late else found.digest
-    before = None if found.known_values is None else _Before(found.known_values)
-    kept = keep(table, texts if before is None else before.sent_texts(table, texts))
-    rows = list(_rows(table, found, before, texts, stale))
-    phase = Phase.NEW if new else Phase.CHANGED
+    texts, is_new = change.texts, change.known_digest is None
+    if texts is None or change.digest is None:
+        return Phase.DELETED, step._replace(rows=() if is_new else (LogRow(4),)), False
+    all_texts = texts
+    if is_new and unsure:
+        change, step = change._replace(known_digest=DOUBT), step._replace(digest=DOUBT)
+    if is_new:
+        pairs = zip(table.data, all_texts, strict=True)
+        texts = tuple(None if column.name in set_later else text for column, text in pairs)
+    is_partial = tuple(texts) != tuple(all_texts)
+    next_digest = digest(table.data, texts).hex() if is_partial else change.digest
+    before = None if change.known_values is None else _Before(change.known_values)
+    state_values = keep(table, texts if before is None else before.sent_texts(table, texts))
+    rows = list(_rows(table, change, before, texts, stale))
+    phase = Phase.NEW if is_new else Phase.CHANGED
     if not rows:
-        return phase, step._replace(digest=coming, row_values=kept), False
-    return phase, step._replace(next_digest=coming, next_values=kept, rows=tuple(rows)), late
+        return phase, step._replace(digest=next_digest, row_values=state_values), False
+    return (
+        phase,
+        step._replace(next_digest=next_digest, next_values=state_values, rows=tuple(rows)),
+        is_partial,
+    )
 
 
-def current_row_step(name: str, table: Table, found: PolledChange, *, keep: Keep) -> StateStep:
+def current_row_step(name: str, table: Table, change: PolledChange, *, keep: Keep) -> StateStep:
     """Return the step that takes what is for what the receiver has."""
-    kept = None if found.texts is None else keep(table, found.texts)
-    return StateStep(name, found.key_hash, found.key, found.digest, kept, existed=found.known)
+    state_values = None if change.texts is None else keep(table, change.texts)
+    return StateStep(name, change.key_hash, change.key, change.digest, state_values, existed=change.is_known)
 
 
 class _Before:
     """The values of an object that the state has: those that were sent, or the digests of such values."""
 
-    def __init__(self, kept: str) -> None:
-        self.digested = kept.startswith("[")
-        self.texts: dict[str, Text] = json.loads(kept)[0] if self.digested else load(kept)
+    def __init__(self, state_text: str) -> None:
+        self.digested = state_text.startswith("[")
+        self.texts: dict[str, Text] = json.loads(state_text)[0] if self.digested else load(state_text)
 
     def sent_texts(self, table: Table, texts: Texts) -> Texts:
         """Return the texts as they were sent: a value that means the same keeps its text."""
@@ -90,35 +94,36 @@ def _sent_text(column: Column, before: Text, text: Text) -> Text:
 
 
 def _rows(
-    table: Table, found: PolledChange, before: _Before | None, texts: Texts, stale: Container[str]
+    table: Table, change: PolledChange, before: _Before | None, texts: Texts, stale: Container[str]
 ) -> Iterable[LogRow]:
-    if found.known_digest is None:
+    if change.known_digest is None:
         return [*_every_added(table, texts)] or [LogRow(5)]
-    if found.known_digest == found.digest or (found.renewed and found.known_values is None):
+    if change.known_digest == change.digest or (change.renewed and change.known_values is None):
         return ()  # the row is what the receiver has: an event failed, or an earlier version made the digest
     if before is None:
-        return [*_every_cleared(table, texts)] or ([] if found.known else [LogRow(5)])
+        return [*_every_cleared(table, texts)] or ([] if change.is_known else [LogRow(5)])
     return _differing(table, before, texts, stale)
 
 
 def _differing(table: Table, before: _Before, texts: Texts, stale: Container[str]) -> Iterator[LogRow]:
     """Return the rows that lead from what the state keeps to these values."""
-    kept = before.texts
+    before_texts = before.texts
     for column, text in zip(table.data, texts, strict=True):
-        known = kept.get(column.name)
-        unknown = column.name in stale and column.name not in kept
-        if unknown or (before.digested and known != _digest_of(column, text)):
+        before_text = before_texts.get(column.name)
+        unknown = column.name in stale and column.name not in before_texts
+        if unknown or (before.digested and before_text != _digest_of(column, text)):
             yield from _cleared(column, text)
-        elif not before.digested and known != text:
-            yield from _changed(column, known, text)
+        elif not before.digested and before_text != text:
+            yield from _changed(column, before_text, text)
     for column in table.gone:
-        if kept.get(column.name) is not None or (column.name in stale and column.name not in kept):
+        unknown = column.name in stale and column.name not in before_texts
+        if unknown or before_texts.get(column.name) is not None:
             yield LogRow(3, column.name)
 
 
 def _every_added(table: Table, texts: Texts) -> Iterator[LogRow]:
     for column, text in zip(table.data, texts, strict=True):
-        yield from (LogRow(1, column.name, None, one) for one in _each(text) or (None,))
+        yield from (LogRow(1, column.name, None, value) for value in _each(text) or (None,))
 
 
 def _every_cleared(table: Table, texts: Texts) -> Iterator[LogRow]:
@@ -129,17 +134,17 @@ def _every_cleared(table: Table, texts: Texts) -> Iterator[LogRow]:
 
 
 def _cleared(column: Column, text: Text) -> Iterator[LogRow]:
-    first, *others = _each(text) or (None,)
+    first, *further_values = _each(text) or (None,)
     yield LogRow(3, column.name, None, first)
-    for one in others:
-        yield LogRow(2, column.name, None, one)
+    for value in further_values:
+        yield LogRow(2, column.name, None, value)
 
 
 def _changed(column: Column, before: Text, after: Text) -> Iterator[LogRow]:
     if isinstance(before, tuple) or isinstance(after, tuple):
-        old, new = dict.fromkeys(_each(before)), dict.fromkeys(_each(after))
-        yield from (LogRow(2, column.name, value, None) for value in old if value not in new)
-        yield from (LogRow(2, column.name, None, value) for value in new if value not in old)
+        old_values, new_values = dict.fromkeys(_each(before)), dict.fromkeys(_each(after))
+        yield from (LogRow(2, column.name, value, None) for value in old_values if value not in new_values)
+        yield from (LogRow(2, column.name, None, value) for value in new_values if value not in old_values)
     elif not same_text(column, before, after):
         removable = before is None or _is_removable(column, before)
         yield from (LogRow(2, column.name, before, after),) if removable else _cleared(column, after)
@@ -172,8 +177,8 @@ def dump(table: Table, texts: Texts, stale: Container[str] = ()) -> str:
 def dump_digests(table: Table, texts: Texts, stale: Container[str] = ()) -> str:
     """Return the digest of each value, as a state without values keeps them; null as `dump` has it."""
     pairs = zip(table.data, texts, strict=True)
-    kept = {c.name: _digest_of(c, text) for c, text in pairs if text is not None or c.name in stale}
-    return _ENCODED([kept])
+    digests = {c.name: _digest_of(c, text) for c, text in pairs if text is not None or c.name in stale}
+    return _ENCODED([digests])
 
 
 def dump_nothing(table: Table, texts: Texts) -> None:
@@ -182,24 +187,25 @@ def dump_nothing(table: Table, texts: Texts) -> None:
 
 def load(text: str) -> dict[str, Text]:
     """Return the values that `dump` wrote."""
-    return {name: tuple(one) if isinstance(one, list) else one for name, one in json.loads(text).items()}
+    values = json.loads(text).items()
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values}
 
 
 def names_in(text: str) -> Iterable[str]:
     """Return the names of the columns that the state keeps values of."""
-    kept = json.loads(text)
-    return kept if isinstance(kept, dict) else kept[0]
+    state_values = json.loads(text)
+    return state_values if isinstance(state_values, dict) else state_values[0]
 
 
 def in_chunks(steps: Iterable[StateStep]) -> Iterator[list[StateStep]]:
     """Yield the steps, some at a time: so many, or so many letters of values, as one transaction takes."""
-    held: list[StateStep] = []
+    chunk: list[StateStep] = []
     size = 0
-    for one in steps:
-        held.append(one)
-        size += len(one.next_values or one.row_values or "")
-        if len(held) >= _STEPS or size > _LETTERS:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
+    for step in steps:
+        chunk.append(step)
+        size += len(step.next_values or step.row_values or "")
+        if len(chunk) >= _STEPS or size > _LETTERS:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

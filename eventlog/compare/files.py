@@ -1,22 +1,36 @@
-"""A state in files: the rows of each table in a file of its own."""
+"""A state in files: the rows of each table in a file of its own, read and written."""
 
 from __future__ import annotations
 
+import datetime as dt
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from eventlog.compare import rows
-from eventlog.compare.texts import texts_of
+from eventlog.core import tablekey
 from eventlog.core.errors import InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.core.formats import Row, Shape, Source, listed_columns
 from eventlog.core.tables import Table, Tables
 from eventlog.files import parquet
 from eventlog.files.inputs import CONTAINERS, Advance, container_of, open_input, open_source, stem_of
 from eventlog.files.limits import LIMITS, Limits
-from eventlog.log_files.current import cell_texts
+from eventlog.files.output_files import place_at
+from eventlog.log_files.current import cell_text, cell_texts
+
+_AS_OURS = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean)
+_PLAIN_SCALE = 6  # from the seventh digit after the point on, Arrow writes small numbers with an exponent
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+_DAYS = (dt.date.min.toordinal() - _EPOCH, dt.date.max.toordinal() - _EPOCH)  # that Python knows
+_DAY = 86_400_000_000  # microseconds
+_MOMENTS = ((_DAYS[0] + 1) * _DAY, _DAYS[1] * _DAY)  # that it knows in all zones
 
 
 def files_of(name: str, tables: Tables, only: str | None = None) -> dict[Table, str]:
@@ -26,17 +40,17 @@ def files_of(name: str, tables: Tables, only: str | None = None) -> dict[Table, 
     path = Path(name)
     if not path.is_dir():
         return {table_of(name, tables, only): name}
-    found: dict[Table, str] = {}
+    files: dict[Table, str] = {}
     for file in sorted(path.iterdir()):
         extension = Path(file.name.removesuffix(".gz")).suffix.removeprefix(".").lower()
         table = tables.find(stem_of(file.name)) if extension in CONTAINERS[Shape.ROWS] else None
         if table is not None:
-            if table in found:
-                raise Misuse(f"{found[table]} and {file} both hold {table}")
-            found[table] = str(file)
-    if not found:
+            if table in files:
+                raise Misuse(f"{files[table]} and {file} both hold {table}")
+            files[table] = str(file)
+    if not files:
         raise Misuse(f"{name}: no file in this folder is named after a table, as in {_example(tables)}.csv")
-    return found
+    return files
 
 
 def _example(tables: Tables) -> str:
@@ -47,12 +61,12 @@ def table_of(name: str, tables: Tables, only: str | None) -> Table:
     """Return the table whose rows a file contains: as named, else by the file's name, else the only one."""
     if only is not None:
         return tables.get(only)
-    found = tables.find(stem_of(name))
-    if found is None and len(tables) == 1:
-        (found,) = tables
-    if found is None:
+    table = tables.find(stem_of(name))
+    if table is None and len(tables) == 1:
+        (table,) = tables
+    if table is None:
         raise Misuse(f"{name}: which table are these rows of? Give --rows-of TABLE")
-    return found
+    return table
 
 
 def read_file(
@@ -88,13 +102,13 @@ def _of_columns(
     table: Table, name: str, columns: tuple[str, ...], batches: Iterator[parquet.PlacedBatch | Refused]
 ) -> Iterator[pa.RecordBatch]:
     keys, data = places_of(table, columns, name)
-    for one in batches:
-        if isinstance(one, Refused):
-            raise InvalidTables(f"{one.where}: {one.reason}: the rows of a state cannot be read")
-        found = one.columns
-        last = one.first + found.num_rows
-        places = pa.array([f"{name}:{number}" for number in range(one.first + 1, last + 1)], pa.string())
-        texts = {at: texts_of(found.column(at)) for at in {*keys, *data}}
+    for placed in batches:
+        if isinstance(placed, Refused):
+            raise InvalidTables(f"{placed.where}: {placed.reason}: the rows of a state cannot be read")
+        columns_of_batch = placed.columns
+        last = placed.first + columns_of_batch.num_rows
+        places = pa.array([f"{name}:{number}" for number in range(placed.first + 1, last + 1)], pa.string())
+        texts = {at: texts_of(columns_of_batch.column(at)) for at in {*keys, *data}}
         yield rows.batch(table, places, [texts[at] for at in keys], [texts[at] for at in data])
 
 
@@ -112,3 +126,75 @@ def _column(columns: tuple[str, ...], source: str, table: Table, name: str) -> i
     if folded.count(name.lower()) == 1:
         return folded.index(name.lower())
     raise InvalidTables(f"{source} lacks column {name} of table {table}; it has {listed_columns(columns)}")
+
+
+def texts_of(column: pa.Array) -> pa.Array:
+    """Return the texts of a column's values."""
+    plain = parquet.decoded(column)
+    if plain is not None and plain is not column:
+        return texts_of(plain)
+    texts = _by_column(column)
+    if texts is not None:
+        return texts
+    return pa.array([cell_text(cell) for cell in parquet.cells(column)], pa.string())
+
+
+def _by_column(column: pa.Array) -> pa.Array | None:
+    """Return the texts as Arrow writes them, None where they may be others than ours."""
+    kind = column.type
+    if any(is_type(kind) for is_type in _AS_OURS):
+        return column.cast(pa.string())
+    if pa.types.is_decimal(kind) and 0 <= kind.scale <= _PLAIN_SCALE:
+        return column.cast(pa.string())
+    if pa.types.is_date32(kind) and _within(column.cast(pa.int32()), _DAYS):
+        return column.cast(pa.string())
+    if pa.types.is_timestamp(kind) and kind.unit == "us" and _within(column.cast(pa.int64()), _MOMENTS):
+        return _moments(column)
+    return None
+
+
+def _moments(column: pa.Array) -> pa.Array:
+    """Write timestamps of microseconds in UTC, with a fraction unless it is zero."""
+    numbers = column.cast(pa.int64())
+    moments = numbers.cast(pa.timestamp("us"))
+    if not np.any(pc.fill_null(numbers, 0).to_numpy() % 1_000_000):
+        return moments.cast(pa.timestamp("s")).cast(pa.string())
+    return pc.replace_substring_regex(moments.cast(pa.string()), r"\.000000\z", "")
+
+
+def _within(numbers: pa.Array, bounds: tuple[int, int]) -> bool:
+    limits = pc.min_max(numbers).as_py()
+    return limits["min"] is None or (bounds[0] <= limits["min"] and limits["max"] <= bounds[1])
+
+
+class StateFile:
+    """Writes rows that pass through it to a Parquet file, which takes its place when the block ends well."""
+
+    def __init__(self, name: str, table: Table) -> None:
+        self._table = table
+        columns = (*table.key, *(column.name for column in table.data))
+        self._form = pa.schema([(column, pa.string()) for column in columns])
+        self._target = place_at(name)
+        self._writer = pq.ParquetWriter(self._target.stream, self._form)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._writer.close()
+            if kind is None:
+                self._target.complete()
+        finally:
+            self._target.discard()
+
+    def passing(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the same batches, each once it is written."""
+        for passed in batches:
+            pairs = [tablekey.read(key) for key in passed.column("key").to_pylist()]
+            values = zip(*([text for _, text in key] for key in pairs), strict=True)
+            keys = [pa.array(column, pa.string()) for column in values]
+            self._writer.write_batch(pa.record_batch([*keys, *passed.columns[2:]], schema=self._form))
+            yield passed

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.vectors import Flags, flags, hash_texts, shares
-from eventlog.compare.memory import MEMORY
+from eventlog.compare import MEMORY
 from eventlog.compare.rows import gathered
 from eventlog.core.tables import Table
 from eventlog.files.arrow_stores import KeyedBatches
@@ -28,37 +28,37 @@ Judge = Callable[[pa.RecordBatch, pa.RecordBatch], Iterator[T]]
 
 def join_sides(
     old_form: pa.Schema,
-    old: Iterable[pa.RecordBatch],
+    old_batches: Iterable[pa.RecordBatch],
     new_form: pa.Schema,
-    new: Iterable[pa.RecordBatch],
+    new_batches: Iterable[pa.RecordBatch],
     judge: Judge[T],
     memory: int = MEMORY,
 ) -> Iterator[T]:
     """Yield what `judge` returns for the rows of both sides; it gets all rows of some keys at a time."""
     meeting = _Meeting(old_form, new_form, judge)
-    yield from meeting.meet(iter(old), iter(new), memory, 0)
+    yield from meeting.meet(iter(old_batches), iter(new_batches), memory, 0)
 
 
 class _Meeting(NamedTuple, Generic[T]):
     """The two sides, and the function that judges them."""
 
-    old: pa.Schema
-    new: pa.Schema
+    old_form: pa.Schema
+    new_form: pa.Schema
     judge: Judge[T]
 
     def meet(
-        self, old: Iterator[pa.RecordBatch], new: Iterator[pa.RecordBatch], memory: int, level: int
+        self, old_form: Iterator[pa.RecordBatch], new_form: Iterator[pa.RecordBatch], memory: int, level: int
     ) -> Iterator[T]:
         """Compare in memory what fits there, else share by share."""
-        held_old, all_old = _hold(old, memory // 2)
-        held_new, all_new = _hold(new, memory // 2) if all_old else ([], False)
+        held_old, all_old = _hold(old_form, memory // 2)
+        held_new, all_new = _hold(new_form, memory // 2) if all_old else ([], False)
         if all_old and all_new:
-            yield from self.judge(_joined(self.old, held_old), _joined(self.new, held_new))
+            yield from self.judge(_joined(self.old_form, held_old), _joined(self.new_form, held_new))
             return
-        with closing(KeyedBatches(self.old)) as before, closing(KeyedBatches(self.new)) as after:
-            _divide(before, chain(held_old, old), memory // 4, level)
+        with closing(KeyedBatches(self.old_form)) as before, closing(KeyedBatches(self.new_form)) as after:
+            _divide(before, chain(held_old, old_form), memory // 4, level)
             held_old.clear()
-            _divide(after, chain(held_new, new), memory // 4, level)
+            _divide(after, chain(held_new, new_form), memory // 4, level)
             held_new.clear()
             room = memory if level < _DEEPEST else _ALL
             for share in range(_SHARES):
@@ -67,13 +67,13 @@ class _Meeting(NamedTuple, Generic[T]):
 
 def _hold(batches: Iterator[pa.RecordBatch], memory: int) -> tuple[list[pa.RecordBatch], bool]:
     """Return the first batches, up to so many bytes; and whether these are all."""
-    held, size = [], 0
-    for one in batches:
-        held.append(one)
-        size += one.nbytes
+    held_batches, size = [], 0
+    for rows in batches:
+        held_batches.append(rows)
+        size += rows.nbytes
         if size > memory:
-            return held, False
-    return held, True
+            return held_batches, False
+    return held_batches, True
 
 
 def _joined(form: pa.Schema, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -83,51 +83,51 @@ def _joined(form: pa.Schema, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 def _divide(to: KeyedBatches, batches: Iterable[pa.RecordBatch], memory: int, level: int) -> None:
     """Move the rows to shares on disk; a level looks at other digits of the hash than those above."""
     for rows in _large(batches, memory):
-        for share, some in shares(rows, hash_texts(rows.column("key")) // _SHARES**level % _SHARES):
-            to.add(share, some)
+        for share, share_rows in shares(rows, hash_texts(rows.column("key")) // _SHARES**level % _SHARES):
+            to.add(share, share_rows)
 
 
 def _large(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of about so many bytes."""
-    held: list[pa.RecordBatch] = []
+    batch_group: list[pa.RecordBatch] = []
     size = 0
-    for one in batches:
-        held.append(one)
-        size += one.nbytes
+    for rows in batches:
+        batch_group.append(rows)
+        size += rows.nbytes
         if size > memory:
-            yield pa.concat_batches(held)
-            held, size = [], 0
-    if held:
-        yield pa.concat_batches(held)
+            yield pa.concat_batches(batch_group)
+            batch_group, size = [], 0
+    if batch_group:
+        yield pa.concat_batches(batch_group)
 
 
 class JoinedRows(NamedTuple):
     """The rows that differ between all rows of some keys; those before and after are of the same keys."""
 
-    gone: pa.RecordBatch
-    new: pa.RecordBatch
+    deleted: pa.RecordBatch
+    added: pa.RecordBatch
     before: pa.RecordBatch
     after: pa.RecordBatch
 
 
-def join_tables(table: Table, old: pa.RecordBatch, new: pa.RecordBatch) -> JoinedRows:
+def join_tables(table: Table, old_rows: pa.RecordBatch, new_rows: pa.RecordBatch) -> JoinedRows:
     """Return the differences between all rows of some keys, by column."""
-    old, new = gathered(table, old), gathered(table, new)
-    found = pc.index_in(new.column("key"), value_set=old.column("key"))
-    known = flags(found.is_valid())
-    in_old = found.drop_null().to_numpy().astype(np.int64)
-    gone = np.ones(old.num_rows, np.bool_)
-    gone[in_old] = False
-    one, other = old.take(pa.array(in_old)), new.filter(pa.array(known))
+    old_rows, new_rows = gathered(table, old_rows), gathered(table, new_rows)
+    old_places = pc.index_in(new_rows.column("key"), value_set=old_rows.column("key"))
+    is_in_both = flags(old_places.is_valid())
+    in_old = old_places.drop_null().to_numpy().astype(np.int64)
+    is_deleted = np.ones(old_rows.num_rows, np.bool_)
+    is_deleted[in_old] = False
+    before, after = old_rows.take(pa.array(in_old)), new_rows.filter(pa.array(is_in_both))
     differ = np.zeros(len(in_old), np.bool_)
-    for name in old.schema.names[2:]:
-        differ |= differing(one.column(name), other.column(name))
+    for name in old_rows.schema.names[2:]:
+        differ |= differing(before.column(name), after.column(name))
     changed = pa.array(differ)
-    sides = old.filter(pa.array(gone)), new.filter(pa.array(~known))
-    return JoinedRows(*sides, one.filter(changed), other.filter(changed))
+    sides = old_rows.filter(pa.array(is_deleted)), new_rows.filter(pa.array(~is_in_both))
+    return JoinedRows(*sides, before.filter(changed), after.filter(changed))
 
 
 def differing(before: pa.Array, after: pa.Array) -> Flags:
     """Return where two columns have different texts."""
-    found: Flags = flags(pc.not_equal(before, after)) | (flags(before.is_null()) != flags(after.is_null()))
-    return found
+    differs: Flags = flags(pc.not_equal(before, after)) | (flags(before.is_null()) != flags(after.is_null()))
+    return differs

@@ -26,8 +26,8 @@ class _Form(NamedTuple):
     """A form of texts with a known JSON form, and the text around them there."""
 
     pattern: str
-    before: str = '"'
-    behind: str = '"'
+    opening: str = '"'
+    closing: str = '"'
 
 
 _FORMS = {
@@ -68,24 +68,24 @@ class JsonTexts:
         """Return the JSON of each text; null where a text is none of the column's type."""
         if self._form is None:
             return self._one_by_one(texts)
-        pattern, before, behind = self._form
+        pattern, opening, closing = self._form
         copied = pc.utf8_rtrim(texts, " ") if self._padded else texts
-        sure = pc.fill_null(pc.match_substring_regex(copied, rf"\A(?:{pattern})\z"), False)
+        matches = pc.fill_null(pc.match_substring_regex(copied, rf"\A(?:{pattern})\z"), False)
         if self._moment:
             copied = pc.replace_substring(copied, " ", "T", max_replacements=1)
-        found = pc.binary_join_element_wise(before, copied, behind, "") if before else copied
-        if pc.all(sure).as_py():
-            return found
-        others = pc.invert(sure)
-        return pc.replace_with_mask(found, others, self._one_by_one(texts.filter(others)))
+        json = pc.binary_join_element_wise(opening, copied, closing, "") if opening else copied
+        if pc.all(matches).as_py():
+            return json
+        unmatched = pc.invert(matches)
+        return pc.replace_with_mask(json, unmatched, self._one_by_one(texts.filter(unmatched)))
 
     def _one_by_one(self, texts: pa.Array) -> pa.Array:
         """Return the same, each text once."""
-        each = pc.dictionary_encode(texts, null_encoding="encode")
-        made = pa.array(map(self._made, each.dictionary.to_pylist()), pa.string())
-        return made.take(each.indices)
+        distinct = pc.dictionary_encode(texts, null_encoding="encode")
+        json = pa.array(map(self._json_of, distinct.dictionary.to_pylist()), pa.string())
+        return json.take(distinct.indices)
 
-    def _made(self, text: str | None) -> str | None:
+    def _json_of(self, text: str | None) -> str | None:
         try:
             return dumps_side(None if text is None else self._plain(text))
         except EventlogError:

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.vectors import Flags, flags
+from eventlog.compare import MEMORY
 from eventlog.compare.changes import Difference, build_change, change_of, same_text
 from eventlog.compare.join import differing, join_sides, join_tables
 from eventlog.compare.jsontexts import JsonTexts
-from eventlog.compare.memory import MEMORY
 from eventlog.compare.ordering import Order, Phase, Ranks, ranks
 from eventlog.compare.rows import schema
 from eventlog.core.change import Change, Op
@@ -52,29 +52,30 @@ def line(head: str, position: int) -> str:
 
 
 def differences(
-    tables: Tables, table: Table, old: Batches, new: Batches, memory: int = MEMORY
+    tables: Tables, table: Table, old_batches: Batches, new_batches: Batches, memory: int = MEMORY
 ) -> Iterator[DifferenceLine]:
     """Yield the objects of one of these tables that differ, in no order."""
     form = schema(table)
-    yield from join_sides(form, old, form, new, DifferenceLines(ranks(tables), table).differences, memory)
+    lines = DifferenceLines(ranks(tables), table)
+    yield from join_sides(form, old_batches, form, new_batches, lines.differences, memory)
 
 
 def in_order(
-    tables: Tables, found: Iterable[tuple[Table, DifferenceLine]], memory: int = MEMORY
+    tables: Tables, differences: Iterable[tuple[Table, DifferenceLine]], memory: int = MEMORY
 ) -> Iterator[str | Refused]:
     """Yield the lines of differences in the order in which they leave, numbered."""
     order: Order[str | Refused] = Order(tables, memory)
-    for table, lines in found:
+    for table, lines in differences:
         for key, head, refused in zip(*(column.to_pylist() for column in lines[1:]), strict=True):
-            what = head if refused is None else Refused(f"{table} {key}", refused)
-            order.add(lines.phase, table, key, what)
+            item = head if refused is None else Refused(f"{table} {key}", refused)
+            order.add(lines.phase, table, key, item)
     position = 0
-    for _, _, what in order:
-        if isinstance(what, str):
+    for _, _, item in order:
+        if isinstance(item, str):
             position += 1
-            yield line(what, position)
+            yield line(item, position)
         else:
-            yield what
+            yield item
 
 
 class DifferenceLines:
@@ -91,25 +92,25 @@ class DifferenceLines:
             sides: _frame(table, *sides) for sides in ((True, False), (False, True), (True, True))
         }
 
-    def differences(self, old: pa.RecordBatch, new: pa.RecordBatch) -> Iterator[DifferenceLine]:
+    def differences(self, old_rows: pa.RecordBatch, new_rows: pa.RecordBatch) -> Iterator[DifferenceLine]:
         """Yield the differences between all rows of some keys."""
-        found = join_tables(self._table, old, new)
-        for (gone,) in _pieces(found.gone):
-            yield self._lines(Phase.GONE, gone.column("key"), _cells(gone), None)
-        for (added,) in _pieces(found.new):
+        joined = join_tables(self._table, old_rows, new_rows)
+        for (deleted,) in _pieces(joined.deleted):
+            yield self._lines(Phase.DELETED, deleted.column("key"), _cells(deleted), None)
+        for (added,) in _pieces(joined.added):
             yield from self._added(added.column("key"), _cells(added))
-        for before, after in _pieces(found.before, found.after):
+        for before, after in _pieces(joined.before, joined.after):
             yield self._lines(Phase.CHANGED, after.column("key"), _cells(before), _cells(after))
 
     def _added(self, keys: pa.Array, cells: Columns) -> Iterator[DifferenceLine]:
         """Yield new objects; those in a circle of references come first without these, then with them."""
         pairs = list(zip(cells, self._circular, strict=True))
-        first = [pa.nulls(len(keys), pa.string()) if later else one for one, later in pairs]
+        first = [pa.nulls(len(keys), pa.string()) if is_circular else column for column, is_circular in pairs]
         yield self._lines(Phase.NEW, keys, None, first)
-        late = [flags(one.is_valid()) for one, later in pairs if later]
-        if late and (some := np.logical_or.reduce(late)).any():
-            at = pa.array(some)
-            before, after = ([one.filter(at) for one in side] for side in (first, cells))
+        late_columns = [flags(column.is_valid()) for column, is_circular in pairs if is_circular]
+        if late_columns and (has_late := np.logical_or.reduce(late_columns)).any():
+            at = pa.array(has_late)
+            before, after = ([column.filter(at) for column in side] for side in (first, cells))
             yield self._lines(Phase.CHANGED, keys.filter(at), before, after)
 
     def _lines(
@@ -122,11 +123,11 @@ class DifferenceLines:
         doubtful = flags(heads.is_null())
         if doubtful.any():
             at = pa.array(doubtful)
-            some = [keys.filter(at).to_pylist(), *(_cells_of(side, at) for side in (before, after))]
-            plain = [self._plainly(Difference(*one)) for one in zip(*some, strict=True)]
+            doubtful_rows = [keys.filter(at).to_pylist(), *(_cells_of(side, at) for side in (before, after))]
+            plain = [self._plain_line(Difference(*row)) for row in zip(*doubtful_rows, strict=True)]
             heads = pc.replace_with_mask(heads, at, pa.array([head for head, _ in plain], pa.string()))
             refused = pc.replace_with_mask(refused, at, pa.array([why for _, why in plain], pa.string()))
-            differ[doubtful] = [one != _NOTHING for one in plain]
+            differ[doubtful] = [head_and_reason != _NO_LINE for head_and_reason in plain]
         differing = pa.array(differ)
         return DifferenceLine(
             phase, keys.filter(differing), heads.filter(differing), refused.filter(differing)
@@ -137,59 +138,61 @@ class DifferenceLines:
     ) -> tuple[tuple[Columns | None, Columns | None], Flags]:
         """Return the JSON of so many objects before and after, and which of them have a difference."""
         if before is not None and after is not None:
-            old, new, tells = self._changed(before, after, count)
-            return (old, new), tells
-        one, other = (None if side is None else self._json(side) for side in (before, after))
-        return (one, other), np.ones(count, np.bool_)
+            old_json, new_json, has_difference = self._changed(before, after, count)
+            return (old_json, new_json), has_difference
+        before_json, after_json = (None if side is None else self._json(side) for side in (before, after))
+        return (before_json, after_json), np.ones(count, np.bool_)
 
     def _changed(self, before: Columns, after: Columns, count: int) -> tuple[Columns, Columns, Flags]:
-        old, new = [], self._json(after)
-        tells = np.zeros(count, np.bool_)
-        columns = zip(self._table.data, self._data, before, after, new, strict=True)
-        for column, json, one, other, now in columns:
-            differ = differing(one, other)
+        old_json, new_json = [], self._json(after)
+        has_difference = np.zeros(count, np.bool_)
+        columns = zip(self._table.data, self._data, before, after, new_json, strict=True)
+        for column, json, before_texts, after_texts, after_json in columns:
+            differ = differing(before_texts, after_texts)
             if not differ.any():
-                old.append(now)
+                old_json.append(after_json)
                 continue
             at = pa.array(differ)
-            was, to = json.of(one.filter(at)), now.filter(at)
+            differing_before, differing_after = json.of(before_texts.filter(at)), after_json.filter(at)
             if column.number is not None:
-                was = pc.if_else(_same(column, one.filter(at), other.filter(at)), to, was)
-            tells[differ] |= pc.fill_null(pc.not_equal(was, to), True).to_numpy(zero_copy_only=False)
-            old.append(pc.replace_with_mask(now, at, was))
-        return old, new, tells
+                is_same = _same(column, before_texts.filter(at), after_texts.filter(at))
+                differing_before = pc.if_else(is_same, differing_after, differing_before)
+            is_different = pc.fill_null(pc.not_equal(differing_before, differing_after), True)
+            has_difference[differ] |= is_different.to_numpy(zero_copy_only=False)
+            old_json.append(pc.replace_with_mask(after_json, at, differing_before))
+        return old_json, new_json, has_difference
 
     def _json(self, cells: Columns) -> list[pa.Array]:
-        return [json.of(one) for json, one in zip(self._data, cells, strict=True)]
+        return [json.of(texts) for json, texts in zip(self._data, cells, strict=True)]
 
     def _key_json(self, keys: pa.Array) -> list[pa.Array]:
         """Return the JSON of the values in keys; null where one has quotes."""
-        found = pc.extract_regex(keys, self._key_form)
-        values = zip(self._keys, found.flatten(), strict=True)
-        return [pc.if_else(found.is_valid(), json.of(texts), None) for json, texts in values]
+        key_values = pc.extract_regex(keys, self._key_form)
+        values = zip(self._keys, key_values.flatten(), strict=True)
+        return [pc.if_else(key_values.is_valid(), json.of(texts), None) for json, texts in values]
 
-    def _filled(self, keys: pa.Array, old: Columns | None, new: Columns | None) -> pa.Array:
+    def _filled(self, keys: pa.Array, old_json: Columns | None, new_json: Columns | None) -> pa.Array:
         """Return the frame of a line around the values; null where one of these is."""
         named = self._key_json(keys)
-        sides = [side for side in (old, new) if side is not None]
-        values = [*named, *chain.from_iterable([one] * len(sides) for one in named)]
+        sides = [side for side in (old_json, new_json) if side is not None]
+        values = [*named, *chain.from_iterable([texts] * len(sides) for texts in named)]
         values += chain.from_iterable(zip(*sides, strict=True))
-        frame = self._frames[old is not None, new is not None]
+        frame = self._frames[old_json is not None, new_json is not None]
         pieces = chain.from_iterable(zip(frame, values, strict=False))
         return pc.binary_join_element_wise(*pieces, frame[-1], "")
 
-    def _plainly(self, one: Difference) -> tuple[str | None, str | None]:
+    def _plain_line(self, difference: Difference) -> tuple[str | None, str | None]:
         """Return the line of one difference up to its position, or why it is refused."""
         try:
-            change = change_of(self._table, one)
+            change = change_of(self._table, difference)
         except EventlogError as fault:
             return None, str(fault)
         if change is None:
-            return _NOTHING
+            return _NO_LINE
         return dumps(change._replace(position="")).removesuffix(f'""{END}'), None
 
 
-_NOTHING = (None, None)
+_NO_LINE = (None, None)
 
 
 def _frame(table: Table, had: bool, has: bool) -> list[str]:
@@ -202,27 +205,29 @@ def _frame(table: Table, had: bool, has: bool) -> list[str]:
     while mark in f"{table} {[*table.key, *table.columns]}":
         mark += "?"
     key = tuple((name, mark) for name in table.key)
-    old, new = ([mark] * len(table.data) if there else None for there in (had, has))
-    return dumps(build_change(table, key, old, new)._replace(position=mark)).split(f'"{mark}"')[:-1]
+    old_marks, new_marks = ([mark] * len(table.data) if exists else None for exists in (had, has))
+    return dumps(build_change(table, key, old_marks, new_marks)._replace(position=mark)).split(f'"{mark}"')[
+        :-1
+    ]
 
 
 def _same(column: Column, before: pa.Array, after: pa.Array) -> pa.Array:
     """Return whether texts of numbers mean the same."""
     sides = before, after
     trimmed = [pc.replace_substring_regex(texts, _DIGITS, r"\1\2") for texts in sides]
-    sure = np.full(len(before), column.number is Precision.EXACT)
+    is_plain = np.full(len(before), column.number is Precision.EXACT)
     for texts, plain in zip(sides, trimmed, strict=True):
-        sure &= flags(pc.match_substring_regex(texts, _DIGITS)) & flags(pc.not_equal(plain, "-0"))
-    at = pa.array(~sure)
+        is_plain &= flags(pc.match_substring_regex(texts, _DIGITS)) & flags(pc.not_equal(plain, "-0"))
+    at = pa.array(~is_plain)
     pairs = zip(*(texts.filter(at).to_pylist() for texts in sides), strict=True)
-    others = pa.array([same_text(column, *pair) for pair in pairs], pa.bool_())
-    return pc.replace_with_mask(pc.equal(*trimmed), at, others)
+    same_values = pa.array([same_text(column, *pair) for pair in pairs], pa.bool_())
+    return pc.replace_with_mask(pc.equal(*trimmed), at, same_values)
 
 
 def _cells(rows: pa.RecordBatch) -> Columns:
     """Return the columns outside the key."""
-    found: Columns = rows.columns[2:]
-    return found
+    columns: Columns = rows.columns[2:]
+    return columns
 
 
 def _cells_of(side: Columns | None, at: pa.Array) -> Iterable[tuple[str | None, ...] | None]:
@@ -231,7 +236,7 @@ def _cells_of(side: Columns | None, at: pa.Array) -> Iterable[tuple[str | None, 
         return [None] * at.true_count
     if not side:
         return [()] * at.true_count
-    return zip(*(one.filter(at).to_pylist() for one in side), strict=True)
+    return zip(*(column.filter(at).to_pylist() for column in side), strict=True)
 
 
 def _pieces(*sides: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, ...]]:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Phase(IntEnum):
-    GONE = 0
+    DELETED = 0
     NEW = 1
     CHANGED = 2
 
@@ -32,7 +32,7 @@ class Ranks(NamedTuple):
     def place(self, phase: Phase, table: Table) -> int:
         """Return the place of a table in a phase: what is gone goes from the children to the parents."""
         rank = self.of[str(table)]
-        return -rank if phase is Phase.GONE else rank
+        return -rank if phase is Phase.DELETED else rank
 
     def circular(self, table: Table, column: Column) -> bool:
         """Return whether the column refers to a table that refers back."""
@@ -41,29 +41,31 @@ class Ranks(NamedTuple):
 
 def ranks(tables: Iterable[Table]) -> Ranks:
     """Return the ranks of tables by their references."""
-    known = {str(table): table for table in tables}
-    targets = {name: _targets(table, known) for name, table in known.items()}
-    reached = {name: _reached(name, targets) for name in known}
-    order = sorted(known, key=lambda name: (len(reached[name]), name))
-    circles = {(one, other) for one in known for other in targets[one] if one in reached[other]}
+    tables_by_name = {str(table): table for table in tables}
+    targets = {name: _targets(table, tables_by_name) for name, table in tables_by_name.items()}
+    reached = {name: _reached(name, targets) for name in tables_by_name}
+    order = sorted(tables_by_name, key=lambda name: (len(reached[name]), name))
+    circles = {
+        (name, target) for name in tables_by_name for target in targets[name] if name in reached[target]
+    }
     return Ranks({name: rank for rank, name in enumerate(order)}, frozenset(circles))
 
 
-def _targets(table: Table, known: dict[str, Table]) -> set[str]:
-    found = {column.reference for column in table.data if column.reference is not None}
-    return {name for name in found if name in known}
+def _targets(table: Table, tables_by_name: dict[str, Table]) -> set[str]:
+    references = {column.reference for column in table.data if column.reference is not None}
+    return {name for name in references if name in tables_by_name}
 
 
 def _reached(name: str, targets: dict[str, set[str]]) -> set[str]:
     """Return the tables to which one leads, itself only if it does."""
-    found: set[str] = set()
-    coming = set(targets[name])
-    while coming:
-        one = coming.pop()
-        if one not in found:
-            found.add(one)
-            coming |= targets[one]
-    return found
+    reached: set[str] = set()
+    pending = set(targets[name])
+    while pending:
+        target = pending.pop()
+        if target not in reached:
+            reached.add(target)
+            pending |= targets[target]
+    return reached
 
 
 class Ordered(NamedTuple, Generic[T]):
@@ -73,7 +75,7 @@ class Ordered(NamedTuple, Generic[T]):
     rank: int
     depth: int  # 0, or how many objects of its table go before it at least
     key: bytes
-    what: T
+    item: T
 
 
 class Order(Generic[T]):
@@ -81,28 +83,28 @@ class Order(Generic[T]):
 
     def __init__(self, tables: Tables | Sequence[Table], memory: int) -> None:
         self.ranks = ranks(tables)
-        self._sorter: SortedRuns[Ordered[T]] = SortedRuns(lambda one: one[:4], _size, memory)
+        self._sorter: SortedRuns[Ordered[T]] = SortedRuns(lambda ordered: ordered[:4], _size, memory)
 
-    def add(self, phase: Phase, table: Table, key: str, what: T, depth: int = 0) -> None:
+    def add(self, phase: Phase, table: Table, key: str, item: T, depth: int = 0) -> None:
         """Take something of a table, by the key of its object."""
-        self._sorter.add(Ordered(phase, self.ranks.place(phase, table), depth, key.encode(), what))
+        self._sorter.add(Ordered(phase, self.ranks.place(phase, table), depth, key.encode(), item))
 
     def __iter__(self) -> Iterator[tuple[Phase, str, T]]:
         """Yield each phase, key and thing, once."""
         with self._sorter:
-            for one in self._sorter.in_order():
-                yield one.phase, one.key.decode(), one.what
+            for ordered in self._sorter.in_order():
+                yield ordered.phase, ordered.key.decode(), ordered.item
 
 
-def _size(one: Ordered[Any]) -> int:
+def _size(ordered: Ordered[Any]) -> int:
     """Return roughly how many bytes it takes in memory."""
-    return 400 + len(one.key) + weight(one.what)
+    return 400 + len(ordered.key) + weight(ordered.item)
 
 
-def weight(what: object) -> int:
+def weight(item: object) -> int:
     """Return about how many bytes something takes in memory."""
-    if isinstance(what, str):
-        return 50 + len(what)
-    if not isinstance(what, tuple):
+    if isinstance(item, str):
+        return 50 + len(item)
+    if not isinstance(item, tuple):
         return 30
-    return 60 + sum([50 + len(one) if type(one) is str else weight(one) for one in what])
+    return 60 + sum([50 + len(part) if type(part) is str else weight(part) for part in item])

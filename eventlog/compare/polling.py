@@ -14,11 +14,10 @@ import pyarrow as pa
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.compare.digest import WITHOUT_NAMES, Texts, digest
+from eventlog.compare import MEMORY
+from eventlog.compare.digest import WITHOUT_NAMES, Texts, digest, digest_of, key_hash_of
 from eventlog.compare.join import join_sides
-from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import NullKey, gathered, in_batches, schema
-from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import read_table
 from eventlog.core import tablekey
 from eventlog.core.identity import hash_of_key
@@ -29,7 +28,7 @@ from eventlog.sql.queries import Queries, each_row_looked_up, each_side_once, un
 from eventlog.sql.readable import ReadableTable
 
 _FETCHED = 1_000  # rows at a time
-_KNOWN = pa.schema(
+_STATE_FORM = pa.schema(
     [(name, pa.string()) for name in ("key", "hash", "digest", "values", "failed", "next", "first")]
 )
 
@@ -41,11 +40,11 @@ class PolledChange(NamedTuple):
     key_hash: str
     digest: str | None  # None: it is gone
     texts: Texts | None
-    known: bool  # something is known of it
+    is_known: bool  # something is known of it
     known_digest: str | None  # None: the receiver has nothing
     known_values: str | None
     failed: bool
-    coming: str | None = None  # the digest to which its event leads, where that is known here
+    next_digest: str | None = None  # the digest to which its event leads, where that is known here
     renewed: bool = False  # the state has the digest of these values as an earlier version made it
 
 
@@ -79,20 +78,21 @@ def poll(
     another database than the state. `version` is the column that decides whether a row is looked at. With a
     `part` only its rows are compared, which the database must be able to do.
     """
-    for one in _differing(connection, queries, name, source, objects, memory, remote, part):
-        if one.texts is None or not one.known:
-            yield one
+    for change in _differing(connection, queries, name, source, objects, memory, remote, part):
+        if change.texts is None or not change.is_known:
+            yield change
             continue
-        old = digest(source.table.data, one.texts, WITHOUT_NAMES).hex()
-        if not (one.failed and old == one.coming):  # an event that failed is not sent again
-            yield one._replace(renewed=old == one.known_digest)
+        without_names = digest(source.table.data, change.texts, WITHOUT_NAMES).hex()
+        if not (change.failed and without_names == change.next_digest):  # an event that failed is not resent
+            yield change._replace(renewed=without_names == change.known_digest)
 
 
 def every_object(connection: Connection, queries: Queries, name: str) -> Iterator[PolledChange]:
     """Return every object of a table that is gone, without those whose event is on its way."""
-    for key, key_hash, own, _, failed, coming, first in read_receiver_state(connection, queries, name):
-        if first is None or (failed and coming is not None):
-            yield PolledChange(key, str(key_hash), None, None, True, own, None, bool(failed))
+    states = read_receiver_state(connection, queries, name)
+    for key, key_hash, known_digest, _, failed, next_digest, first in states:
+        if first is None or (failed and next_digest is not None):
+            yield PolledChange(key, str(key_hash), None, None, True, known_digest, None, bool(failed))
 
 
 def _differing(
@@ -107,20 +107,20 @@ def _differing(
 ) -> Iterator[PolledChange]:
     dialect = queries.log.dialect
     if remote is not None or why_here(dialect, source.table) is not None:
-        here = read_table(connection, source.table, source) if remote is None else remote.rows(source)
-        yield from _poll_here(connection, queries, name, source.table, here, memory)
+        batches = read_table(connection, source.table, source) if remote is None else remote.rows(source)
+        yield from _poll_here(connection, queries, name, source.table, batches, memory)
         return
-    new = 0
+    new_count = 0
     way = each_row_looked_up if part else each_side_once
     with way(connection, dialect):
         for condition in part.conditions if part else ("",):
-            for one in _changed(connection, queries, name, source, condition):
-                new += not one.known
-                yield one
+            for difference in _changed(connection, queries, name, source, condition):
+                new_count += not difference.is_known
+                yield difference
     rows = part.rows if part else connection.execute(text(_filled(queries, "compare_count", source))).scalar()
-    if int(rows or 0) - new != objects:
+    if int(rows or 0) - new_count != objects:
         with each_side_once(connection, dialect):
-            yield from _gone(connection, queries, name, source)
+            yield from _deleted_objects(connection, queries, name, source)
 
 
 def why_here(dialect: Dialect, table: Table) -> str | None:
@@ -135,41 +135,36 @@ def why_here(dialect: Dialect, table: Table) -> str | None:
 
 
 def _changed(
-    connection: Connection,
-    queries: Queries,
-    name: str,
-    source: ReadableTable,
-    condition: str,
+    connection: Connection, queries: Queries, name: str, source: ReadableTable, condition: str
 ) -> Iterator[PolledChange]:
     columns, dialect = source.table.data, queries.log.dialect
-    numbered = [f"c{number}" for number in range(len(columns))]
-    own = digest_of(dialect, zip(columns, (f"h.{one}" for one in numbered), strict=True))
+    row_digest = digest_of(dialect, ((column, f"h.c{number}") for number, column in enumerate(columns)))
     statement = _filled(
         queries,
         "compare_changed",
         source,
-        digest=own,
-        texts="".join(f", n.{one}" for one in numbered),
+        digest=row_digest,
+        texts="".join(f", n.c{number}" for number in range(len(columns))),
         within=f" where {condition}" if condition else "",
         is_whole="false" if condition else "true",
     )
-    for key, key_hash, own, known_hash, known, values, failed, coming, *texts in _streamed(
-        connection, statement, name
-    ):
+    rows = _streamed(connection, statement, name)
+    for key, key_hash, new_digest, known_hash, known_digest, values, failed, next_digest, *texts in rows:
         if key is None:
             raise NullKey(str(source.table), " or ".join(source.table.key), source.table)
-        values = unseal(name, key, known, values)
-        known_before = known_hash is not None
+        is_known, values = known_hash is not None, unseal(name, key, known_digest, values)
         yield PolledChange(
-            key, key_hash, own, tuple(texts), known_before, known, values, bool(failed), coming
+            key, key_hash, new_digest, tuple(texts), is_known, known_digest, values, bool(failed), next_digest
         )
 
 
-def _gone(
+def _deleted_objects(
     connection: Connection, queries: Queries, name: str, source: ReadableTable
 ) -> Iterator[PolledChange]:
-    for key, key_hash, known, values in _streamed(connection, gone_statement(queries, source), name):
-        yield PolledChange(key, key_hash, None, None, True, known, unseal(name, key, known, values), False)
+    for key, key_hash, known_digest, values in _streamed(connection, gone_statement(queries, source), name):
+        yield PolledChange(
+            key, key_hash, None, None, True, known_digest, unseal(name, key, known_digest, values), False
+        )
 
 
 def gone_statement(queries: Queries, source: ReadableTable) -> str:
@@ -179,8 +174,8 @@ def gone_statement(queries: Queries, source: ReadableTable) -> str:
 
 def _streamed(connection: Connection, statement: str, name: str) -> Iterator[Sequence[Any]]:
     streamed = text(statement).execution_options(stream_results=True, yield_per=_FETCHED)
-    with connection.execute(streamed, {"object_table": name}) as found:
-        yield from found
+    with connection.execute(streamed, {"object_table": name}) as rows:
+        yield from rows
 
 
 def _filled(queries: Queries, name: str, source: ReadableTable, **holes: str) -> str:
@@ -188,7 +183,7 @@ def _filled(queries: Queries, name: str, source: ReadableTable, **holes: str) ->
     dialect = queries.log.dialect
     key = dialect.expressions.key(((c.name, c) for c in source.table.key_columns), "t", dialect.quote)
     texts = "".join(f", {text} as c{number}" for number, text in enumerate(source.expressions))
-    known = {
+    pieces = {
         "known": queries.name("known"),
         "source": source.source,
         "key_text": key,
@@ -196,7 +191,7 @@ def _filled(queries: Queries, name: str, source: ReadableTable, **holes: str) ->
         "expressions": texts,
         "apart": dialect.apart,
     }
-    return queries.filled(name, **{hole: unbound(sql) for hole, sql in (known | holes).items()})
+    return queries.filled(name, **{hole: unbound(sql) for hole, sql in (pieces | holes).items()})
 
 
 def _poll_here(
@@ -209,84 +204,77 @@ def _poll_here(
 ) -> Iterator[PolledChange]:
     """Yield all rows and the whole state meet here."""
 
-    def judge(known: pa.RecordBatch, some: pa.RecordBatch) -> Iterator[PolledChange]:
-        state = {key: rest for key, *rest in zip(*(c.to_pylist() for c in known.columns), strict=True)}
-        for key, _, *cells in zip(*(c.to_pylist() for c in gathered(table, some).columns), strict=True):
+    def judge(state_rows: pa.RecordBatch, table_rows: pa.RecordBatch) -> Iterator[PolledChange]:
+        state = {key: cells for key, *cells in zip(*(c.to_pylist() for c in state_rows.columns), strict=True)}
+        for key, _, *cells in zip(*(c.to_pylist() for c in gathered(table, table_rows).columns), strict=True):
             texts = tuple(
                 _texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True)
             )
-            found = _judged(name, key, digest(table.data, texts).hex(), texts, state.pop(key, None))
-            if found is not None:
-                yield found
-        for key, (key_hash, own, values, failed, coming, first) in state.items():
-            if first is None or (failed == "1" and coming is not None):
-                values = unseal(name, key, own, values)
-                yield PolledChange(key, str(key_hash), None, None, True, own, values, failed == "1")
+            difference = _judged(name, key, digest(table.data, texts).hex(), texts, state.pop(key, None))
+            if difference is not None:
+                yield difference
+        for key, (key_hash, known_digest, values, failed, next_digest, first) in state.items():
+            if first is None or (failed == "1" and next_digest is not None):
+                values = unseal(name, key, known_digest, values)
+                yield PolledChange(key, str(key_hash), None, None, True, known_digest, values, failed == "1")
 
     yield from join_sides(
-        _KNOWN,
-        _batches(connection, queries, name),
-        schema(table),
-        rows,
-        judge,
-        memory,
+        _STATE_FORM, _batches(connection, queries, name), schema(table), rows, judge, memory
     )
 
 
 def read_again(
-    table: Table, one: PolledChange, current: Iterable[Sequence[str | None]]
+    table: Table, difference: PolledChange, current: Iterable[Sequence[str | None]]
 ) -> PolledChange | None:
     """Return a difference by the current rows of its object, None where there is none any more, or another
     kind of one, which the next poll finds.
     """
     rows = [tuple(row) for row in current]
-    if one.texts is None:
-        return None if rows else one
+    if difference.texts is None:
+        return None if rows else difference
     if not rows:
         return None
-    values = tuple(text for _, text in tablekey.read(one.key))
+    values = tuple(text for _, text in tablekey.read(difference.key))
     (batch,) = in_batches(table, ((str(table), values, row) for row in rows))
     _, _, *cells = (column[0].as_py() for column in gathered(table, batch).columns)
     texts = tuple(_texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True))
-    own = digest(table.data, texts).hex()
-    same = own == (one.coming if one.failed else one.known_digest)
-    return None if same else one._replace(texts=texts, digest=own)
+    current_digest = digest(table.data, texts).hex()
+    same = current_digest == (difference.next_digest if difference.failed else difference.known_digest)
+    return None if same else difference._replace(texts=texts, digest=current_digest)
 
 
-def _texts(cell: str | None, many: bool) -> str | tuple[str, ...] | None:
-    return tuple(json.loads(cell)) if many and cell is not None else cell
+def _texts(cell: str | None, multivalued: bool) -> str | tuple[str, ...] | None:
+    return tuple(json.loads(cell)) if multivalued and cell is not None else cell
 
 
 def _judged(
-    name: str, key: str, own: str, texts: Texts, state: Sequence[str | None] | None
+    name: str, key: str, current_digest: str, texts: Texts, state: Sequence[str | None] | None
 ) -> PolledChange | None:
     """Return what the state of an object means for it; None if there is no difference."""
     if state is None:
-        return PolledChange(key, hash_of_key(key), own, texts, False, None, None, False)
-    key_hash, known, values, failed, coming, first = state
-    same = known == own if first is None else failed != "1" or coming == own
+        return PolledChange(key, hash_of_key(key), current_digest, texts, False, None, None, False)
+    key_hash, known_digest, values, failed, next_digest, first = state
+    same = known_digest == current_digest if first is None else failed != "1" or next_digest == current_digest
     if same:
         return None
-    values = unseal(name, key, known, values)
-    return PolledChange(key, str(key_hash), own, texts, True, known, values, failed == "1", coming)
+    values = unseal(name, key, known_digest, values)
+    return PolledChange(
+        key, str(key_hash), current_digest, texts, True, known_digest, values, failed == "1", next_digest
+    )
 
 
 def _batches(connection: Connection, queries: Queries, name: str) -> Iterator[pa.RecordBatch]:
     """Yield the state of a table, some objects at a time."""
-    held: list[list[str | None]] = []
-    for key, key_hash, own, values, failed, coming, first in read_receiver_state(connection, queries, name):
-        cells = [
-            None if cell is None else str(cell)
-            for cell in (key, key_hash, own, values, failed, coming, first)
-        ]
-        held.append(cells)
-        if len(held) >= _FETCHED:
-            yield _packed(held)
-            held = []
-    if held:
-        yield _packed(held)
+    state_rows: list[list[str | None]] = []
+    for state in read_receiver_state(connection, queries, name):
+        state_rows.append([None if cell is None else str(cell) for cell in state])
+        if len(state_rows) >= _FETCHED:
+            yield _packed(state_rows)
+            state_rows = []
+    if state_rows:
+        yield _packed(state_rows)
 
 
 def _packed(rows: Sequence[Sequence[str | None]]) -> pa.RecordBatch:
     columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-    return pa.record_batch(columns, schema=_KNOWN)
+    return pa.record_batch(columns, schema=_STATE_FORM)

@@ -38,9 +38,9 @@ def batch(
     table: Table, places: pa.Array, keys: Sequence[pa.Array], texts: Sequence[pa.Array]
 ) -> pa.RecordBatch:
     """Return rows whose key has these texts, in the order of the key; raise NullKey if one is null."""
-    for name, one in zip(table.key, keys, strict=True):
-        if one.null_count:
-            at = flags(one.is_null()).argmax()
+    for name, key_texts in zip(table.key, keys, strict=True):
+        if key_texts.null_count:
+            at = flags(key_texts.is_null()).argmax()
             raise NullKey(places[int(at)].as_py(), name, table)
     return pa.record_batch([_table_keys(table, keys), places, *texts], schema=schema(table))
 
@@ -49,16 +49,16 @@ def in_batches(table: Table, rows: Iterable[tuple[str, Cells, Cells]]) -> Iterat
     """Yield batches of rows that come one by one: the place of each, the texts of its key, and of its
     columns.
     """
-    held: list[tuple[str | None, ...]] = []
+    batch_rows: list[tuple[str | None, ...]] = []
     size = 0
     for place, key, texts in rows:
-        held.append((place, *key, *texts))
+        batch_rows.append((place, *key, *texts))
         size += sum(len(text) for text in texts if text is not None)
-        if len(held) >= _ROWS or size > _LETTERS:
-            yield _packed(table, held)
-            held, size = [], 0
-    if held:
-        yield _packed(table, held)
+        if len(batch_rows) >= _ROWS or size > _LETTERS:
+            yield _packed(table, batch_rows)
+            batch_rows, size = [], 0
+    if batch_rows:
+        yield _packed(table, batch_rows)
 
 
 def _packed(table: Table, rows: Sequence[Cells]) -> pa.RecordBatch:
@@ -88,22 +88,26 @@ def gathered(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return one row for each key: where columns have many values they hold them as a JSON list; TwoRows
     where nothing explains a second row.
     """
-    many = {number for number, column in enumerate(table.data) if column.multivalued}
-    if not many:
+    multivalued = {number for number, column in enumerate(table.data) if column.multivalued}
+    if not multivalued:
         _demand_one(rows)
         return rows
-    found: dict[str, list[object]] = {}
+    rows_by_key: dict[str, list[object]] = {}
     for key, place, *texts in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-        row = found.get(key)
+        row = rows_by_key.get(key)
         if row is None:
-            row = found[key] = [key, place, *({} if n in many else text for n, text in enumerate(texts))]
+            row = rows_by_key[key] = [
+                key,
+                place,
+                *({} if n in multivalued else text for n, text in enumerate(texts)),
+            ]
         for number, text in enumerate(texts, 2):
-            known = row[number]
-            if isinstance(known, dict):
-                known |= {} if text is None else {text: None}
-            elif known != text:
+            cell_values = row[number]
+            if isinstance(cell_values, dict):
+                cell_values |= {} if text is None else {text: None}
+            elif cell_values != text:
                 raise TwoRows(row[1], place, key)
-    listed = [[_listed(cell) for cell in row] for row in found.values()]
+    listed = [[_listed(cell) for cell in row] for row in rows_by_key.values()]
     columns = zip(*listed, strict=True) if listed else [[]] * len(rows.columns)
     return pa.record_batch([pa.array(column, pa.string()) for column in columns], schema=rows.schema)
 
@@ -119,9 +123,9 @@ def _demand_one(rows: pa.RecordBatch) -> None:
     keys = rows.column("key")
     if pc.count_distinct(keys).as_py() == len(keys):
         return
-    seen: dict[str, int] = {}
+    first_places: dict[str, int] = {}
     for at, key in enumerate(keys.to_pylist()):
-        if key in seen:
+        if key in first_places:
             places = rows.column("place")
-            raise TwoRows(places[seen[key]].as_py(), places[at].as_py(), key)
-        seen[key] = at
+            raise TwoRows(places[first_places[key]].as_py(), places[at].as_py(), key)
+        first_places[key] = at

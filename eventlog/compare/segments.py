@@ -25,7 +25,7 @@ from eventlog.sql.queries import unbound
 from eventlog.sql.readable import ReadableTable
 
 _WIDTH = 64  # numbers of a segment at least
-MOST = 1 << 18  # segments of a table
+MAX_SEGMENTS = 1 << 18  # segments of a table
 FEW = 4  # if more than a fourth of the segments differ, all rows are read
 _LEVELS, _PARTS = 2, 8  # how often a segment that differs is divided, and by how much
 _ALL = "1 = 1"
@@ -37,12 +37,12 @@ _END, _NULL = "',|'", "',;'"  # of a value; no escaped text contains one
 
 
 class TableSide(NamedTuple):
-    """A table in a snapshot, compared as the rows of `table`; `own` is the table in the catalogue."""
+    """A table in a snapshot, compared as the rows of `table`."""
 
     connection: Connection
     table: Table
     readable: ReadableTable
-    own: Table
+    catalogue_table: Table
 
     @property
     def dialect(self) -> Dialect:
@@ -73,14 +73,14 @@ class SegmentSum(NamedTuple):
     first: int
     second: int
 
-    def plus(self, other: SegmentSum) -> SegmentSum:
+    def plus(self, addend: SegmentSum) -> SegmentSum:
         """Return the sum of the rows of both."""
-        first, second = (self.first + other.first) % _HALF, (self.second + other.second) % _HALF
-        return SegmentSum(self.segment, self.rows + other.rows, first, second)
+        first, second = (self.first + addend.first) % _HALF, (self.second + addend.second) % _HALF
+        return SegmentSum(self.segment, self.rows + addend.rows, first, second)
 
-    def minus(self, other: SegmentSum) -> SegmentSum:
+    def minus(self, part: SegmentSum) -> SegmentSum:
         """Return the sum without the rows of another."""
-        return self.plus(SegmentSum(other.segment, -other.rows, -other.first, -other.second))
+        return self.plus(SegmentSum(part.segment, -part.rows, -part.first, -part.second))
 
 
 class Segments(NamedTuple):
@@ -93,7 +93,9 @@ class Segments(NamedTuple):
     def cover(self, bounds: tuple[int, int]) -> bool:
         """Return whether keys between these bounds are in segments, and these are not too many."""
         low, high = bounds
-        return self.start <= low and high + self.width - self.start < min(_LARGEST, 2 * MOST * self.width)
+        return self.start <= low and high + self.width - self.start < min(
+            _LARGEST, 2 * MAX_SEGMENTS * self.width
+        )
 
     def sums(self, state: TableSide, where: str) -> set[SegmentSum]:
         """Return the sums of each segment that has rows which satisfy a condition."""
@@ -134,43 +136,42 @@ def sums(
     for setting in settings:
         connection.execute(text(setting))
     return {
-        SegmentSum(
-            NO_KEY if at is None else int(at), int(n or 0), int(one or 0) % _HALF, int(two or 0) % _HALF
-        )
-        for at, n, one, two in connection.execute(text(statement))
+        SegmentSum(NO_KEY if at is None else int(at), int(count or 0), *(int(h or 0) % _HALF for h in halves))
+        for at, count, *halves in connection.execute(text(statement))
     }
 
 
 def differing_rows(
-    old: TableSide, new: TableSide
+    old_side: TableSide, new_side: TableSide
 ) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
     """Return the rows of both sides that can differ: all of them if segments do not help."""
-    segments = _segments(old, new)
+    segments = _segments(old_side, new_side)
     if segments is None:
-        return old.rows(), new.rows()
-    before, after = (segments.sums(side, _ALL) for side in (old, new))
+        return old_side.rows(), new_side.rows()
+    before, after = (segments.sums(side, _ALL) for side in (old_side, new_side))
     differing = differing_segments(before, after)
     if len(differing) * FEW > max(len(before), len(after)):
-        return old.rows(), new.rows()
+        return old_side.rows(), new_side.rows()
     for _ in range(_LEVELS):
-        differing, segments = _divided(segments, differing, old, new)
-    one, other = (_rows_of(segments, side, differing) for side in (old, new))
-    return one, other
+        differing, segments = _divided(segments, differing, old_side, new_side)
+    old_rows, new_rows = (_rows_of(segments, side, differing) for side in (old_side, new_side))
+    return old_rows, new_rows
 
 
 def differing_segments(before: set[SegmentSum], after: set[SegmentSum]) -> set[int]:
     """Return the segments whose sums differ, or show nothing because a row has no hash."""
-    return {one.segment for one in before ^ after} | {one.segment for one in before if not one.rows}
+    without_hash = {part for part in before if not part.rows}
+    return {part.segment for part in (before ^ after) | without_hash}
 
 
 def _divided(
-    segments: Segments, differing: set[int], old: TableSide, new: TableSide
+    segments: Segments, differing: set[int], old_side: TableSide, new_side: TableSide
 ) -> tuple[set[int], Segments]:
     """Return which parts of segments differ, and these parts as segments."""
     parts = segments._replace(width=max(1, segments.width // _PARTS))
     before, after = (
-        {one for where in segments.conditions(side, differing) for one in parts.sums(side, where)}
-        for side in (old, new)
+        set().union(*(parts.sums(side, where) for where in segments.conditions(side, differing)))
+        for side in (old_side, new_side)
     )
     return differing_segments(before, after), parts
 
@@ -180,45 +181,46 @@ def _rows_of(segments: Segments, state: TableSide, differing: Iterable[int]) -> 
         yield from state.rows(condition)
 
 
-def _segments(old: TableSide, new: TableSide) -> Segments | None:
+def _segments(old_side: TableSide, new_side: TableSide) -> Segments | None:
     """Return the segments of two tables; None if a database cannot sum them alike, or a key is not theirs."""
-    if old.dialect is not new.dialect or not old.dialect.escaped:
+    if old_side.dialect is not new_side.dialect or not old_side.dialect.escaped:
         return None
-    if not all(by_number(state) for state in (old, new)):
+    if not all(by_number(state) for state in (old_side, new_side)):
         return None
-    before, after = old.bounds(), new.bounds()
+    before, after = old_side.bounds(), new_side.bounds()
     if before is None or after is None:
         return None
     bounds = min(before[0], after[0]), max(before[1], after[1])
-    return segments_between(bounds, MOST, secrets.token_hex(16))
+    return segments_between(bounds, MAX_SEGMENTS, secrets.token_hex(16))
 
 
-def segments_between(bounds: tuple[int, int], most: int, salt: str) -> Segments | None:
+def segments_between(bounds: tuple[int, int], max_segments: int, salt: str) -> Segments | None:
     """Return at most so many segments of these keys; None if a database cannot count with them."""
     start, end = bounds
-    segments = Segments(start, max(_WIDTH, (end - start) // most + 1), salt)
+    segments = Segments(start, max(_WIDTH, (end - start) // max_segments + 1), salt)
     return segments if segments.cover(bounds) else None
 
 
 def by_number(state: TableSide) -> bool:
     """Return whether the key is the one of the catalogue, and begins with an integer."""
-    own, table = state.own, state.readable.table
-    return not own.view and set(own.key) == set(table.key) and table.key_columns[0].bounds is not None
+    catalogue_table, table = state.catalogue_table, state.readable.table
+    has_key = not catalogue_table.view and set(catalogue_table.key) == set(table.key)
+    return has_key and table.key_columns[0].bounds is not None
 
 
 def text_of_row(readable: ReadableTable, dialect: Dialect, salt: str) -> str:
     """Return the expression of a text that no row with another key or other values has."""
-    own, columns = dialect.expressions, (*readable.table.key_columns, *readable.table.data)
+    expressions, columns = dialect.expressions, (*readable.table.key_columns, *readable.table.data)
     texts = zip(columns, (*readable.key_texts, *readable.expressions), strict=True)
     parts = (literal(salt), *(_part(dialect, column, value) for column, value in texts))
-    return own.wrapped.format(parts=own.joined.join(parts))
+    return expressions.wrapped.format(parts=expressions.joined.join(parts))
 
 
 def _part(dialect: Dialect, column: Column, value: str) -> str:
     """Return the text of one value; null makes the whole part null."""
-    own = dialect.expressions
-    escaped = value if own.of(column.type).plain else dialect.escaped.format(x=value)
-    return f"coalesce({own.wrapped.format(parts=own.joined.join((escaped, _END)))}, {_NULL})"
+    expressions = dialect.expressions
+    escaped = value if expressions.of(column.type).plain else dialect.escaped.format(x=value)
+    return f"coalesce({expressions.wrapped.format(parts=expressions.joined.join((escaped, _END)))}, {_NULL})"
 
 
 def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -18,9 +18,9 @@ from eventlog.files.sorted_runs import SortedRuns
 class HeldObject(NamedTuple):
     """A new object, how many others go before it at least, and the columns that it leaves out."""
 
-    found: PolledChange
+    difference: PolledChange
     depth: int
-    later: tuple[str, ...]
+    set_later: tuple[str, ...]
 
 
 class SelfReferences:
@@ -29,38 +29,40 @@ class SelfReferences:
     def __init__(self, table: Table, memory: int) -> None:
         self._table = table
         self._columns = own_references(table)
-        self._held: SortedRuns[PolledChange] = SortedRuns(lambda one: one.key.encode(), weight, memory)
+        self._waiting: SortedRuns[PolledChange] = SortedRuns(
+            lambda change: change.key.encode(), weight, memory
+        )
         self._targets: dict[str, frozenset[str]] = {}
 
-    def hold(self, found: PolledChange) -> bool:
+    def hold(self, difference: PolledChange) -> bool:
         """Hold an object back if it is new and refers to its own table."""
-        if found.known_digest is not None or found.texts is None:
+        if difference.known_digest is not None or difference.texts is None:
             return False
-        targets = frozenset(target for column in self._columns for target in self._keys(column, found))
+        targets = frozenset(target for column in self._columns for target in self._keys(column, difference))
         if targets:
-            self._held.add(found)
-            self._targets[found.key] = targets
+            self._waiting.add(difference)
+            self._targets[difference.key] = targets
         return bool(targets)
 
     def placed(self) -> Iterator[HeldObject]:
         """Return the objects that were held back, once."""
         depth, cut = depths(self._targets)
-        with self._held:
-            for found in self._held.in_order():
-                later = [
+        with self._waiting:
+            for difference in self._waiting.in_order():
+                set_later = [
                     column.name
                     for column in self._columns
-                    if any((found.key, target) in cut for target in self._keys(column, found))
+                    if any((difference.key, target) in cut for target in self._keys(column, difference))
                 ]
-                yield HeldObject(found, depth[found.key], tuple(later))
+                yield HeldObject(difference, depth[difference.key], tuple(set_later))
 
-    def _keys(self, column: Column, found: PolledChange) -> Iterator[str]:
+    def _keys(self, column: Column, difference: PolledChange) -> Iterator[str]:
         """Return the keys of the objects to which a column refers."""
-        names = [one.name for one in self._table.data]
-        own = dict(tablekey.read(found.key)) | dict(zip(names, found.texts or (), strict=True))
-        text = own[column.name]
+        names = [value.name for value in self._table.data]
+        texts = dict(tablekey.read(difference.key)) | dict(zip(names, difference.texts or (), strict=True))
+        text = texts[column.name]
         if isinstance(text, tuple):
-            yield from (tablekey.write([(self._table.key[0], one)]) for one in text)
+            yield from (tablekey.write([(self._table.key[0], value)]) for value in text)
             return
         if text is not None:
             yield tablekey.write([(self._table.key[0], text)])
@@ -80,8 +82,8 @@ def depths(targets: Mapping[str, Collection[str]]) -> tuple[dict[str, int], set[
         way = [] if start in depth else [(start, iter(sorted(targets[start])))]
         entered = {start}
         while way:
-            key, rest = way[-1]
-            for target in rest:
+            key, unvisited = way[-1]
+            for target in unvisited:
                 if target in entered:
                     cut.add((key, target))
                 elif target in targets and target not in depth:
@@ -91,6 +93,6 @@ def depths(targets: Mapping[str, Collection[str]]) -> tuple[dict[str, int], set[
             else:
                 way.pop()
                 entered.remove(key)
-                above = (depth.get(one, 0) for one in targets[key] if (key, one) not in cut)
+                above = (depth.get(name, 0) for name in targets[key] if (key, name) not in cut)
                 depth[key] = 1 + max(above, default=0)
     return depth, cut

@@ -64,26 +64,30 @@ def snapshot(engine: Engine, locked: Sequence[Place] = ()) -> Iterator[TableSnap
         moment.end()
 
 
-def at_hand(connection: Connection, name: str, wanted: Table | None = None) -> ReadableTable:
+def at_hand(connection: Connection, name: str, as_table: Table | None = None) -> ReadableTable:
     """Return how the rows of a table of this database are read.
 
     If another table is wanted, they are read as its rows, and all of its columns are needed.
     """
     catalogue = Catalogue(connection)
-    own = catalogue.find(name).table
-    return readable(connection, own if wanted is None else _as(own, wanted), catalogue.dialect)
+    catalogue_table = catalogue.find(name).table
+    return readable(
+        connection, catalogue_table if as_table is None else _as(catalogue_table, as_table), catalogue.dialect
+    )
 
 
-def _as(own: Table, wanted: Table) -> Table:
+def _as(catalogue_table: Table, as_table: Table) -> Table:
     """Return the table with the columns that another one has, in that one's order."""
-    named = {column.name: own.column(column.name) for column in (*wanted.key_columns, *wanted.data)}
+    named = {
+        column.name: catalogue_table.column(column.name) for column in (*as_table.key_columns, *as_table.data)
+    }
     columns = {}
     for name, column in named.items():
         if column is None:
-            raise InvalidTables(f"{own} lacks column {name} of table {wanted}")
-        columns[column.name] = replace(column, multivalued=wanted.columns[name].multivalued, leaves=True)
-    key = tuple(list(columns)[: len(wanted.key)])
-    return replace(own, columns=columns, key=key)
+            raise InvalidTables(f"{catalogue_table} lacks column {name} of table {as_table}")
+        columns[column.name] = replace(column, multivalued=as_table.columns[name].multivalued, leaves=True)
+    key = tuple(list(columns)[: len(as_table.key)])
+    return replace(catalogue_table, columns=columns, key=key)
 
 
 def read_table(
@@ -100,6 +104,6 @@ def read_table(
     )
     width = len(table.key)
     streamed = text(statement).execution_options(stream_results=True, yield_per=_FETCHED)
-    with connection.execute(streamed) as found:
+    with connection.execute(streamed) as result_rows:
         place = str(table)
-        yield from rows.in_batches(table, ((place, row[:width], row[width:]) for row in found))
+        yield from rows.in_batches(table, ((place, row[:width], row[width:]) for row in result_rows))

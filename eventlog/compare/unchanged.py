@@ -44,8 +44,8 @@ _ALL = "1 = 1"
 _NOTHING = SegmentSum(0, 0, 0, 0)
 
 
-class _Seen(NamedTuple):
-    """A table and its state in a snapshot."""
+class _TableSums(NamedTuple):
+    """The sums of a table and its state in a snapshot."""
 
     table: Table
     names: tuple[str, ...]  # of its columns, in the order in which rows have them
@@ -57,25 +57,25 @@ class _Seen(NamedTuple):
     @property
     def sums(self) -> set[SegmentSum]:
         """Return the sums of its segments."""
-        return {SegmentSum(*one) for one in np.frombuffer(self.rows, _SUMS).tolist()}
+        return {SegmentSum(*values) for values in np.frombuffer(self.rows, _SUMS).tolist()}
 
     @property
     def is_certain(self) -> bool:
         """Return whether every row has a key and a hash, and every object of the state a hash."""
-        rows = all(one.rows and one.segment != NO_KEY for one in self.sums)
+        rows = all(segment.rows and segment.segment != NO_KEY for segment in self.sums)
         return rows and (self.state.rows > 0 or not self.objects)
 
 
 class _Compared(NamedTuple):
     """A table after a poll: only where something changed since, or where an object is open, it can differ."""
 
-    seen: _Seen
+    table_sums: _TableSums
     open: Mapping[str, str]  # hash and text of the key of each object whose state follows its event
     steady: SegmentSum  # the sum of the state without these
 
 
 class UnchangedRows:
-    """The rows without a difference, as they and their states were seen last."""
+    """The sums of rows without a difference, and of their states."""
 
     def __init__(self) -> None:
         self._salt = secrets.token_hex(16)
@@ -97,30 +97,30 @@ class UnchangedRows:
         """Yield the differences that a poll finds in the connection's snapshot. Rows without a difference are
         left out if they and the state are as they were then.
         """
-        look = _Look(connection, queries, name, source, objects, self._salt)
+        reader = _SumReader(connection, queries, name, source, objects, self._salt)
         before = self._compared.pop(name, None)
-        now = None if before is None else look.again(before.seen)
-        if before is not None and now == before.seen and not before.open:
+        sums_now = None if before is None else reader.read_same(before.table_sums)
+        if before is not None and sums_now == before.table_sums and not before.open:
             self._compared[name] = before
             return
-        part = None if before is None or now is None else look.part(before, now)
-        found: dict[str, str] = {}
-        for one in poll(connection, queries, name, source, objects, memory, part=part):
-            if len(found) <= _OPEN:
-                found[one.key_hash] = one.key
-            yield one
-        waiting = {} if before is None else look.waiting(before.open)
-        still_open = waiting | found
+        part = None if before is None or sums_now is None else reader.part(before, sums_now)
+        differing: dict[str, str] = {}
+        for difference in poll(connection, queries, name, source, objects, memory, part=part):
+            if len(differing) <= _OPEN:
+                differing[difference.key_hash] = difference.key
+            yield difference
+        waiting = {} if before is None else reader.waiting(before.open)
+        still_open = waiting | differing
         if len(still_open) > _OPEN:
             return
-        now = now or look.first()
-        if now.is_certain:
-            steady = now.state.minus(look.state_of(still_open))
-            self._compared[name] = _Compared(now, still_open, steady)
+        sums_now = sums_now or reader.read()
+        if sums_now.is_certain:
+            steady = sums_now.state.minus(reader.state_of(still_open))
+            self._compared[name] = _Compared(sums_now, still_open, steady)
 
 
-class _Look(NamedTuple):
-    """A look at a table and its state in the snapshot of a connection."""
+class _SumReader(NamedTuple):
+    """Reads the sums of a table and its state in the snapshot of a connection."""
 
     connection: Connection
     queries: Queries
@@ -137,18 +137,18 @@ class _Look(NamedTuple):
     def _names(self) -> tuple[str, ...]:
         return tuple(column.name for column in (*self.source.table.key_columns, *self.source.table.data))
 
-    def first(self) -> _Seen:
-        """Return what is seen, by segments where the key has them."""
-        return self._seen(self._segments(self._bounds()))
+    def read(self) -> _TableSums:
+        """Return the sums, by segments where the key has them."""
+        return self._sum(self._segments(self._bounds()))
 
-    def again(self, seen: _Seen) -> _Seen | None:
-        """Return what is seen by the same segments; None if they do not suit the table any more."""
-        if (self.source.table, self._names) != (seen.table, seen.names):
+    def read_same(self, table_sums: _TableSums) -> _TableSums | None:
+        """Return the sums of the same segments; None if they do not suit the table any more."""
+        if (self.source.table, self._names) != (table_sums.table, table_sums.names):
             return None
-        bounds, segments = self._bounds(), seen.segments
+        bounds, segments = self._bounds(), table_sums.segments
         if segments is None:  # as a table without rows, and perhaps not for good
-            return None if self._segments(bounds) else self._seen(None)
-        return self._seen(segments) if bounds is not None and segments.cover(bounds) else None
+            return None if self._segments(bounds) else self._sum(None)
+        return self._sum(segments) if bounds is not None and segments.cover(bounds) else None
 
     def _bounds(self) -> tuple[int, int] | None:
         return self._side.bounds() if by_number(self._side) else None
@@ -156,7 +156,7 @@ class _Look(NamedTuple):
     def _segments(self, bounds: tuple[int, int] | None) -> Segments | None:
         return None if bounds is None else segments_between(bounds, _SEGMENTS, self.salt)
 
-    def _seen(self, segments: Segments | None) -> _Seen:
+    def _sum(self, segments: Segments | None) -> _TableSums:
         source = self.source
         if segments is None:
             row_text = text_of_row(source, self.queries.log.dialect, self.salt)
@@ -164,9 +164,9 @@ class _Look(NamedTuple):
         else:
             rows = segments.sums(self._side, _ALL)
         packed = np.array(sorted(rows), _SUMS).tobytes()
-        return _Seen(source.table, self._names, self.objects, segments, packed, self._state(_ALL))
+        return _TableSums(source.table, self._names, self.objects, segments, packed, self._state(_ALL))
 
-    def part(self, before: _Compared, now: _Seen) -> ChangedPart | None:
+    def part(self, before: _Compared, now: _TableSums) -> ChangedPart | None:
         """Return the rows that can differ since a poll; None if all can."""
         segments = now.segments
         if segments is None or not now.is_certain:
@@ -174,37 +174,40 @@ class _Look(NamedTuple):
         if now.state.minus(self.state_of(before.open)) != before.steady:
             return None
         sums_now = now.sums
-        changed = differing_segments(before.seen.sums, sums_now)
+        changed = differing_segments(before.table_sums.sums, sums_now)
         try:
-            first = (int(self.source.load_key(key)[0]) for key in before.open.values())
-            changed |= {(number - segments.start) // segments.width for number in first}
+            numbers = (int(self.source.load_key(key)[0]) for key in before.open.values())
+            changed |= {(number - segments.start) // segments.width for number in numbers}
         except (EventlogError, ValueError):
             return None
         if len(changed) * FEW > len(sums_now):
             return None
-        return ChangedPart([*segments.conditions(self._side, changed)], sum(one.rows for one in sums_now))
+        rows = sum(segment.rows for segment in sums_now)
+        return ChangedPart([*segments.conditions(self._side, changed)], rows)
 
     def state_of(self, keys: Iterable[str]) -> SegmentSum:
         """Return the sum of what the state has of these objects."""
-        found = _NOTHING
+        total = _NOTHING
         for hashes in _listed(keys):
-            found = found.plus(self._state(f"t.key_hash in ({hashes})"))
-        return found
+            total = total.plus(self._state(f"t.key_hash in ({hashes})"))
+        return total
 
     def _state(self, condition: str) -> SegmentSum:
         row_text = _text_of_state(self.queries.log.dialect, self.salt)
-        own = f"t.object_table = {literal(self.name)} and t.key_hash <> 'base' and {condition}"
-        return next(iter(sums(self.connection, self.queries.name("known"), row_text, own)), _NOTHING)
+        of_table = f"t.object_table = {literal(self.name)} and t.key_hash <> 'base' and {condition}"
+        return next(iter(sums(self.connection, self.queries.name("known"), row_text, of_table)), _NOTHING)
 
     def waiting(self, objects: Mapping[str, str]) -> dict[str, str]:
         """Return those of these objects whose event is on its way."""
-        found: dict[str, str] = {}
+        waiting: dict[str, str] = {}
         for hashes in _listed(objects):
-            known = self.queries.name("known")
-            statement = self.queries.filled("compare_waiting", known=unbound(known), hashes=unbound(hashes))
+            state_table = self.queries.name("known")
+            statement = self.queries.filled(
+                "compare_waiting", known=unbound(state_table), hashes=unbound(hashes)
+            )
             rows = self.connection.execute(text(statement), {"object_table": self.name})
-            found |= {str(key_hash): objects[str(key_hash)] for (key_hash,) in rows}
-        return found
+            waiting |= {str(key_hash): objects[str(key_hash)] for (key_hash,) in rows}
+        return waiting
 
 
 def can_sum(dialect: Dialect, table: Table) -> bool:
@@ -221,7 +224,7 @@ def _listed(keys: Iterable[str]) -> Iterator[str]:
 
 def _text_of_state(dialect: Dialect, salt: str) -> str:
     """Return the expression of a text for a row of the state."""
-    own = dialect.expressions
+    expressions = dialect.expressions
     texts = (dialect.text.format(column=f"t.{name}") for name in _STATE)
     parts = (literal(salt), *(f"coalesce({text}, {_NULL})" for text in texts))
-    return own.wrapped.format(parts=f"{own.joined}','{own.joined}".join(parts))
+    return expressions.wrapped.format(parts=f"{expressions.joined}','{expressions.joined}".join(parts))

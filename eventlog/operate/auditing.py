@@ -26,7 +26,7 @@ from eventlog.sql.log.store import Store
 _MEMORY = 256 << 20
 _UNFINISHED = -1  # no notice: a state that is not whole yet explains nothing
 _ROWS = {
-    Phase.GONE: (LogRow(4), LogRow(5)),  # a row that is there again by then is read back
+    Phase.DELETED: (LogRow(4), LogRow(5)),  # a row that is there again by then is read back
     Phase.NEW: (LogRow(5),),
     Phase.CHANGED: (LogRow(6),),
 }
@@ -108,7 +108,7 @@ def _separate(
     """
     missed_count = 0
     for change in polled_changes:
-        phase = Phase.GONE if change.texts is None else Phase.CHANGED if change.known else Phase.NEW
+        phase = Phase.DELETED if change.texts is None else Phase.CHANGED if change.is_known else Phase.NEW
         step = current_row_step(str(table), table, change, keep=dump_nothing)
         if is_silent or change.renewed or change.key in explained:
             steps.add(phase, table, change.key, step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eventlog.compare.memory import compare_memory
+from eventlog.compare import compare_memory
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting

@@ -15,10 +15,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.compare.changes import Difference, change_of
+from eventlog.compare.files import texts_of
 from eventlog.compare.lines import differences, in_order
 from eventlog.compare.ordering import Phase, ranks
 from eventlog.compare.rows import in_batches
-from eventlog.compare.texts import texts_of
 from eventlog.core import tablekey, tablesfile
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Table
@@ -134,7 +134,7 @@ def plainly(table: Table, old: State, new: State) -> list[tuple[Any, ...]]:
         name = tablekey.write(zip(table.key, key, strict=True))
         before, after = old.get(key), new.get(key)
         if after is None:
-            found.append((Phase.GONE, Difference(name, before, None)))
+            found.append((Phase.DELETED, Difference(name, before, None)))
         elif before is not None:
             if before == after:
                 continue

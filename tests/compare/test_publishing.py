@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from lxml import etree
 from sqlalchemy import text
 
+from eventlog.compare.digest import digest_of
 from eventlog.compare.polling import gone_statement
-from eventlog.compare.sqldigest import digest_of
 from eventlog.core import tablesfile
 from eventlog.core.settings import build
 from eventlog.core.tables import Column

@@ -116,7 +116,7 @@ def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows
     digest = digest_of(POSTGRESQL, zip(table.data, readable.expressions, strict=True))
     pairs = (f"'{one.name}', {text}" for one, text in zip(table.data, readable.expressions, strict=True))
     with store.work(leader.epoch) as work:
-        work.known().begin(str(table), Base())
+        work.receiver_state().begin(str(table), Base())
     _run(
         engine,
         f"""insert into eventlog_known (object_table, key_hash, object_key, digest, row_values)
@@ -126,7 +126,7 @@ def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows
     )
     with store.work(leader.epoch) as work:
         names = tuple(column.name for column in table.data)
-        work.known().put(str(table), Base(rows, names=names, key=table.key))
+        work.receiver_state().put(str(table), Base(rows, names=names, key=table.key))
 
 
 def tables(rows: int, runs: int) -> None:

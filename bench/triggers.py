@@ -23,11 +23,11 @@ from sqlalchemy.engine import Engine
 from eventlog.core.errors import EventlogError
 from eventlog.demo.embedded import embedded_postgres
 from eventlog.sql.capture.track import track, untrack
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect, execute_plain
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.postgresql.triggers import wake_key
+from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 
 ROWS = 200_000

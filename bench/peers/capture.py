@@ -30,10 +30,10 @@ from eventlog.publisher.tables import read_readable
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import dialect_at, execute_plain
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
+from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 

@@ -24,7 +24,7 @@ from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import naming_log, why_warned
 from eventlog.publisher.tables import read_tables
 from eventlog.sql.capture.check import check as run_check
-from eventlog.sql.capture.checks.finding import Finding
+from eventlog.sql.capture.findings import Finding
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.binding import bind
 from eventlog.sql.log.store import Store

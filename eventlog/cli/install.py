@@ -79,8 +79,6 @@ def install(
             "its triggers run as a superuser, the owner of the log: fine for a test,"
             " else let a role of its own install it (docs/databases/postgresql.md)"
         )
-    for table in track.adopt(engine, log):
-        print_line(f"{table} is on record as tracked")
 
 
 @click.command(short_help="Remove the event log")

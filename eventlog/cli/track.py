@@ -12,8 +12,8 @@ from sqlalchemy.engine import Engine
 from eventlog.cli.log_options import database_options, read_place
 from eventlog.cli.terminal import print_line, put
 from eventlog.sql.capture import track as tracking
-from eventlog.sql.choice import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
 from eventlog.sql.names import Log
+from eventlog.sql.relation import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
 
 F = TypeVar("F", bound=Callable[..., Any])
 

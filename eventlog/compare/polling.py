@@ -189,7 +189,7 @@ def _filled(queries: Queries, name: str, source: ReadableTable, **holes: str) ->
         "key_text": key,
         "key_hash": key_hash_of(dialect, f"{dialect.hashed_key}.key_text"),
         "expressions": texts,
-        "apart": dialect.apart,
+        "unmerged": dialect.unmerged,
     }
     return queries.filled(name, **{hole: unbound(sql) for hole, sql in (pieces | holes).items()})
 

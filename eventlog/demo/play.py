@@ -19,10 +19,10 @@ from eventlog.demo.inbox import Inbox, inbox
 from eventlog.demo.output import Narrator
 from eventlog.demo.publishing import LOG, Publishing
 from eventlog.sql.capture import track
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect, execute_plain
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.names import Log, log_named
+from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 
 TRACKED = "indirect.usr"

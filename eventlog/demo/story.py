@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from eventlog.sql.choice import Choice
+from eventlog.sql.relation import Choice
 
 TABLES = """\
 create schema indirect;

@@ -79,7 +79,7 @@ def audit(store: Store, config: Config, tables: Tables) -> Iterator[Audited]:
         base = _log_steps(store, logged, name, base)
         base = _log_steps(store, missed, name, base._replace(mark=now))
         with store.upkeep() as upkeep:
-            upkeep.known().put(name, base)
+            upkeep.receiver_state().put(name, base)
         yield Audited(table, None if is_first else missed_count)
 
 
@@ -121,7 +121,7 @@ def _separate(
 def _begin(store: Store, name: str, base: Base) -> None:
     """Begin the state of a table anew."""
     with store.upkeep() as upkeep:
-        upkeep.known().begin(name, base)
+        upkeep.receiver_state().begin(name, base)
 
 
 def _log_steps(store: Store, order: Order[StateStep], name: str, base: Base) -> Base:
@@ -129,5 +129,5 @@ def _log_steps(store: Store, order: Order[StateStep], name: str, base: Base) -> 
     bases = {name: base}
     for chunk in in_chunks(step for *_, step in order):
         with store.upkeep() as upkeep:
-            upkeep.known().take(chunk, bases)
+            upkeep.receiver_state().take(chunk, bases)
     return bases[name]

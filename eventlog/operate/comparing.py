@@ -10,7 +10,7 @@ from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
 from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.tables import gone_tables, read_bases
-from eventlog.sql.capture.checks.finding import Finding
+from eventlog.sql.capture.findings import Finding
 from eventlog.sql.log.receiver_state import StateGone, StateLost
 from eventlog.sql.log.store import Store
 from eventlog.sql.schema.migrate import has_companion
@@ -62,11 +62,13 @@ def _state_findings(store: Store) -> Iterator[Finding]:
     with store.engine.connect() as connection:
         there = has_companion(connection, store.log, "known")
     if not there:
-        name = store.log.beside("known")
+        name = store.log.companion_name("known")
         yield Finding(name, str(StateGone(name)), "make it anew", commands=("eventlog install",))
         return
     try:
         with store.upkeep() as upkeep:
-            upkeep.known().counted()
+            upkeep.receiver_state().counted()
     except StateLost as fault:
-        yield Finding(store.log.beside("known"), str(fault), "give it at the next start of the publisher")
+        yield Finding(
+            store.log.companion_name("known"), str(fault), "give it at the next start of the publisher"
+        )

@@ -85,7 +85,9 @@ def redrive(store: Store, which: Which, reader: PickUpFolder, *, rows_are_delete
             upkeep.keep_leader_out()
             events = list(_events(upkeep, [row for row in page if row not in done]))
             present = why_present({row.object for event in events for row in event.deletes})
-            latest = upkeep.known().latest_events(row.record_id for event in events for row in event.rows)
+            latest = upkeep.receiver_state().latest_events(
+                row.record_id for event in events for row in event.rows
+            )
             types = dict[int, int]()
             for event in events:
                 done.update(row.record_id for row in event.rows)

@@ -182,7 +182,7 @@ class Comparison:
         """Take for true that the receiver has nothing of a table that is gone."""
         bases[name] = bases[name]._replace(objects=0)
         with self._store.work(self._epoch) as work:
-            work.known().begin(name, bases[name])
+            work.receiver_state().begin(name, bases[name])
 
     def _log_unread(self, unread: dict[str, str]) -> None:
         """Log once which tables are not published, and once which are again."""
@@ -202,13 +202,13 @@ class Comparison:
         try:
             with self._store.work(self._epoch) as work:
                 self._redriven = work.latest_redrive
-                bases = work.known().settle()
+                bases = work.receiver_state().settle()
                 return self._renewed(work, bases)
         except DatabaseFailed as fault:
             with self._store.engine.connect() as connection:
                 if has_companion(connection, self._store.log, "known"):
                     raise
-            raise StateGone(self._store.log.beside("known")) from fault
+            raise StateGone(self._store.log.companion_name("known")) from fault
         except StateLost as fault:
             if self._begun or self._settings.startup_option == "all":
                 raise
@@ -220,10 +220,10 @@ class Comparison:
         for table, base in bases.items():
             if base.form != FORMAT and base.mark is None:
                 names = dict.fromkeys(
-                    name for values in work.known().values_of(table) for name in names_in(values)
+                    name for values in work.receiver_state().values_of(table) for name in names_in(values)
                 )
                 bases[table] = base._replace(form=FORMAT, names=tuple(names))
-                work.known().put(table, bases[table])
+                work.receiver_state().put(table, bases[table])
         return bases
 
     def _begin(self, tables: Tables, before: dict[str, Base] | None) -> dict[str, Base]:
@@ -231,7 +231,7 @@ class Comparison:
         first, resync = not self._begun, self._settings.startup_option == "resync"
         bases = before or {}
         with self._store.work(self._epoch) as work:
-            receiver_state = work.known()
+            receiver_state = work.receiver_state()
             for table in tables:
                 name, base = str(table), bases.get(str(table))
                 new_base = base or Base(unsure=first and resync)
@@ -262,7 +262,7 @@ class Comparison:
         if read:
             with self._store.work(self._epoch) as work:
                 for table in read:
-                    work.known().put(table, bases[table]._replace(unsure=False))
+                    work.receiver_state().put(table, bases[table]._replace(unsure=False))
 
     def _log_differences(
         self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]
@@ -281,7 +281,7 @@ class Comparison:
             with self._store.work(self._epoch) as work:
                 if work.latest_redrive != self._redriven:
                     return objects, True  # what differs from the states of before is not known any more
-                work.known().take(chunk, bases)
+                work.receiver_state().take(chunk, bases)
                 self._brake.record(work, chunk, read)
             objects += sum(bool(step.rows) for step in chunk)
         self._awaited &= unread.keys()

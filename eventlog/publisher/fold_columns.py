@@ -76,14 +76,14 @@ class ColumnReader:
         self._current.begin(snapshot, allowance, thorough)
         waiting = self._waiting(picked, snapshot.held())
         sound, refused = _understood(snapshot, picked, bound)
-        taking_part = picked.some(sound & ~waiting)
+        taking_part = picked.subset(sound & ~waiting)
         events = self._engine.events(
             Rows(taking_part.ids, taking_part.kinds, *(taking_part.texts[name] for name in _TEXTS))
         )
         wrong = _refused_rows(events)
         if any(refused_event.event.parts > 1 for refused_event in events.unwritten):
             events = _without_parts(events, {row for row, _ in wrong})
-        held_rows = picked.some(sound & waiting)
+        held_rows = picked.subset(sound & waiting)
         names = zip(*(held_rows.texts[name].to_pylist() for name in _OBJECT), strict=True)
         reading.packed = PackedEvents(events, self._rules.log_name, self._rules.max_changes, self._tables)
         reading.rows_without_event = _rows_without_event(taking_part, events, wrong)

@@ -147,7 +147,7 @@ def published(
     record = read_record(connection, log)
     ours = {
         (log.place, log.dialect.fold(log.table)),
-        *((log.place, log.beside(name)) for name in (*COMPANIONS, "rows")),
+        *((log.place, log.companion_name(name)) for name in (*COMPANIONS, "rows")),
     }
     requested = _requested(catalogue, ours, sync_tables, sync_schema, passes, children, absent)
     requested = [relation for relation in requested if not _turned(record, relation)]

@@ -19,7 +19,7 @@ logger = logging.getLogger("eventlog.publisher")
 
 def naming_log(statements: Iterable[str], log: Log) -> Iterator[str]:
     """Yield the statements whose text has the name of the log or of one of its companion tables."""
-    names = "|".join(map(re.escape, (log.table, *map(log.beside, COMPANIONS))))
+    names = "|".join(map(re.escape, (log.table, *map(log.companion_name, COMPANIONS))))
     named = re.compile(rf"(?<![\w$#])(?:{names})(?![\w$#])", re.IGNORECASE)
     return (statement for statement in statements if named.search(statement))
 

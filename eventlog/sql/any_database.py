@@ -96,9 +96,9 @@ class AnyTable(ReadableTable):
     def current_rows(self, table: object, keys: Sequence[Sequence[str]]) -> Generator[Current, None, None]:
         """Yield the rows with these keys, and which of the keys found each."""
         with self._engine.connect() as connection:
-            yield from self.some(connection, keys)
+            yield from self.rows_of_keys(connection, keys)
 
-    def some(self, connection: Connection, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
+    def rows_of_keys(self, connection: Connection, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
         """Yield the same in a view of the database."""
         places = {tuple(key): place for place, key in enumerate(keys)}
         for condition in self._conditions(keys):
@@ -186,7 +186,7 @@ class AnyCatalogue:
         asking = connection.execution_options(skip_user_error_events=True)
         self._connection = asking
         self._inspector: Inspector = sa.inspect(asking)
-        self._known: dict[str | None, Tables] = {}
+        self._tables_by_schema: dict[str | None, Tables] = {}
 
     def find(self, name: str) -> Table:
         """Return the table or view of that name, which may carry its schema: exactly, else uniquely without
@@ -251,10 +251,10 @@ class AnyCatalogue:
         """Return the tables that need no schema, and those of one, without columns; SQLAlchemy lists them
         once.
         """
-        if schema not in self._known:
+        if schema not in self._tables_by_schema:
             further = () if schema is None else self._stubs(schema)
-            self._known[schema] = Tables([*self._stubs(None), *further])
-        return self._known[schema]
+            self._tables_by_schema[schema] = Tables([*self._stubs(None), *further])
+        return self._tables_by_schema[schema]
 
     def _stubs(self, schema: str | None) -> list[Table]:
         names = [*self._inspector.get_table_names(schema), *self._inspector.get_view_names(schema)]

@@ -97,13 +97,13 @@ class Catalogue:
 
     def owner(self, log: Log) -> Owner:
         """Return the owner of a log: the owner of the record of tracked tables."""
-        rows = self._ask("owner", schema=log.place, table_name=log.beside("tracked"))
+        rows = self._ask("owner", schema=log.place, table_name=log.companion_name("tracked"))
         return next((Owner(row["owner"], bool(row["almighty"])) for row in rows), Owner())
 
     def marked(self, log: Log) -> dict[Place, bool]:
         """Return the tables with triggers that claim to be of that log, and whether its owner owns them."""
         names = log.names()
-        place = {"log_schema": log.place, "record": log.beside("tracked")}
+        place = {"log_schema": log.place, "record": log.companion_name("tracked")}
         rows = self._ask("marked", mark=f"{MARK}{{", log=names["log"], **place)
         return {(row["schema_name"], row["table_name"]): bool(row["ours"]) for row in rows}
 
@@ -141,8 +141,8 @@ class Catalogue:
             foreign_keys=foreign_keys,
             triggers=tuple(_trigger(row) for row in self._ask("triggers", **where)),
             partitioned=kind == "partitioned",
-            leaves=tuple((place, own) for place, own, leaf in below if leaf),
-            below=tuple((place, own) for place, own, _ in below),
+            leaves=tuple((place, partition) for place, partition, leaf in below if leaf),
+            below=tuple((place, partition) for place, partition, _ in below),
             virtual=tuple(row["column_name"] for row in columns if row["virtual"]),
             identity=identity,
             deferrable=any(row.get("is_deferrable") for row in key),

@@ -111,7 +111,7 @@ def current_rows(
 
 
 def current_columns(
-    connection: Connection, queries: Queries, asked: Sequence[TableKeys], bound: int = NO_BOUND
+    connection: Connection, queries: Queries, lookups: Sequence[TableKeys], bound: int = NO_BOUND
 ) -> tuple[Ints, list[pa.Array]]:
     """Return the same by column: of each row its key among all keys, and the texts of each column.
 
@@ -121,15 +121,15 @@ def current_columns(
 
     from eventlog.sql.columns import as_texts, in_one, read_columns
 
-    width = len(asked[0].table.expressions)
-    if asked[0].table.elsewhere is not None or not queries.log.dialect.measures_rows:
-        rows = list(_counted(_of_each(connection, queries, asked), bound))
+    width = len(lookups[0].table.expressions)
+    if lookups[0].table.elsewhere is not None or not queries.log.dialect.measures_rows:
+        rows = list(_counted(_of_each(connection, queries, lookups), bound))
         cells = zip(*(texts for _, texts in rows), strict=True) if rows else [()] * width
         return np.array([place for place, _ in rows], np.int64), [as_texts(column) for column in cells]
     clause = queries.clause("current_measured", **_measuring_holes(queries, width), rows="{rows}")
     texts = [f"c{number}" for number in range(width)]
     numbers, room, results = ("n", "bytes"), bound, []
-    for united, values in _united(queries, asked):
+    for united, values in _united(queries, lookups):
         values["most"] = room
         names = (*numbers, *texts)
         part = read_columns(
@@ -137,19 +137,19 @@ def current_columns(
         )
         room = _room_left(bound, room, int(part.numbers["bytes"].sum()))
         results.append(part)
-    found = in_one(results, numbers, texts)
-    return found.numbers["n"], [found.texts[name] for name in texts]
+    columns = in_one(results, numbers, texts)
+    return columns.numbers["n"], [columns.texts[name] for name in texts]
 
 
 def _of_each(
-    connection: Connection, queries: Queries, asked: Sequence[TableKeys]
+    connection: Connection, queries: Queries, lookups: Sequence[TableKeys]
 ) -> Generator[Current, None, None]:
     """Yield the rows of one table after another."""
     first = 0
-    for table, columns in asked:
+    for table, columns in lookups:
         keys = list(zip(*columns, strict=True))
-        other = table.elsewhere
-        rows = other.current_rows(table, keys) if other else _streamed(connection, queries, table, keys)
+        reader = table.elsewhere
+        rows = reader.current_rows(table, keys) if reader else _streamed(connection, queries, table, keys)
         with closing(rows):
             for place, texts in rows:
                 yield Current(first + place, texts)
@@ -157,11 +157,11 @@ def _of_each(
 
 
 def _united(
-    queries: Queries, asked: Sequence[TableKeys]
+    queries: Queries, lookups: Sequence[TableKeys]
 ) -> Iterator[tuple[list[TextClause], dict[str, object]]]:
     """Yield the queries of each statement and the values of their keys; tables share a statement."""
     first, together, values = 0, list[TextClause](), dict[str, object]()
-    for table, keys in asked:
+    for table, keys in lookups:
         number = str(id(table))
         query = queries.of_table(table, partial(_rows_of_keys, queries, table, number))
         for start, bound_keys in _bound_keys(keys, queries.log.dialect, number):

@@ -46,7 +46,7 @@ class Log:
     def __post_init__(self) -> None:
         if unknown := self.columns.keys() - set(COLUMNS):
             raise UnknownLogColumn(min(unknown), ", ".join(COLUMNS))
-        longest = max(len(_beside(self.table, name).encode()) for name in _PARTS)
+        longest = max(len(_joined_name(self.table, name).encode()) for name in _PARTS)
         for name in (self.schema or "public", self.table, *self.columns.values()):
             if not _LEGAL.fullmatch(name):
                 raise IllegalName(name, "a log", "it may contain only letters, digits, blanks and _ - $ #")
@@ -72,18 +72,18 @@ class Log:
         holes["schema_text"] = literal(self.place) if self.place else self.dialect.current_schema
         holes["collation"] = self.dialect.collation
         for name in COMPANIONS:
-            holes[name] = self._qualified(self.beside(name))
+            holes[name] = self._qualified(self.companion_name(name))
         for name in _PARTS:
-            holes[name] = quote(self.beside(name.removeprefix("log_")))
-        holes["leadership"] = self._qualified(self.beside("leadership"))
+            holes[name] = quote(self.companion_name(name.removeprefix("log_")))
+        holes["leadership"] = self._qualified(self.companion_name("leadership"))
         holes["lock_number"] = str(zlib.crc32(holes["lock"].encode()) & 0x3FFF_FFFF)
-        holes["lock_text"] = literal(self.beside("lock"))
-        holes["state_text"] = literal(self.beside("state"))
-        holes["failed_text"] = literal(self.beside("failed"))
-        holes["log_pending_text"] = literal(self.beside("pending"))
-        holes["log_future_text"] = literal(self.beside("future"))
+        holes["lock_text"] = literal(self.companion_name("lock"))
+        holes["state_text"] = literal(self.companion_name("state"))
+        holes["failed_text"] = literal(self.companion_name("failed"))
+        holes["log_pending_text"] = literal(self.companion_name("pending"))
+        holes["log_future_text"] = literal(self.companion_name("future"))
         holes["place"] = f"{quote(self.place)}." if self.place else ""
-        holes["log_sequence"] = self._qualified(self.beside("sequence"))
+        holes["log_sequence"] = self._qualified(self.companion_name("sequence"))
         holes["indexed_status"] = stored.indexed_text(holes["status"], self.stored["status"])
         return holes
 
@@ -113,11 +113,11 @@ class Log:
         """The schema as the catalogue writes it, None for the session's own."""
         return None if self.schema is None else self.dialect.fold(self.schema)
 
-    def beside(self, name: str) -> str:
+    def companion_name(self, name: str) -> str:
         """Return the catalogue's name of something that belongs to the log."""
         table = self.dialect.fold(self.table)
         capitals = self.dialect.plain_names == "upper" and table == table.upper()
-        return _beside(table, name.upper() if capitals else name)
+        return _joined_name(table, name.upper() if capitals else name)
 
     def reflected(self, name: str) -> str:
         """Return the catalogue's name as SQLAlchemy writes it: without capitals if it was not quoted."""
@@ -140,7 +140,7 @@ _PARTS = (
 )
 
 
-def _beside(table: str, name: str) -> str:
+def _joined_name(table: str, name: str) -> str:
     return f"{table}_{name}"
 
 

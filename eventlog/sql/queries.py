@@ -38,7 +38,7 @@ class Queries:
         self._pieces: dict[object, str] = {}
         self._names = names = log.reading_names()
         names["record_id_name"] = literal(log.column("record_id"))
-        names["log_sequence_text"] = literal(log.beside("sequence"))
+        names["log_sequence_text"] = literal(log.companion_name("sequence"))
         for piece in PIECES:
             names[piece] = self.piece(piece)
         self._pieces.clear()

@@ -132,9 +132,9 @@ def with_children(table: Table, children: Iterable[Child]) -> Table:
     """Return the table with the columns of its children as attributes of many values."""
     columns = dict(table.columns)
     for child in children:
-        own = child.relation.table
-        taken = any(f"{own.name}.{column.name}" in columns for column in child.columns)
-        prefix = str(own) if taken else own.name  # two children of one name
+        child_table = child.relation.table
+        taken = any(f"{child_table.name}.{column.name}" in columns for column in child.columns)
+        prefix = str(child_table) if taken else child_table.name  # two children of one name
         names = {column.name: f"{prefix}.{column.name}" for column in child.columns}
         names |= zip(child.link.columns, child.link.target_columns, strict=True)
         for column in child.columns:
@@ -144,7 +144,7 @@ def with_children(table: Table, children: Iterable[Child]) -> Table:
                 name=name,
                 published=name,
                 multivalued=True,
-                aliases=tuple(f"{own}.{called}" for called in (column.name, *column.aliases)),
+                aliases=tuple(f"{child_table}.{called}" for called in (column.name, *column.aliases)),
                 of_child=(*child.relation.place, column.name),
             )
     return replace(table, columns=columns)
@@ -165,7 +165,7 @@ def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str],
     turns = " union all ".join(f"select {number} as turn{dialect.dual}" for number in range(len(children)))
     joins += [f"cross join ({turns}) n"] if len(children) > 1 else []
     for number, child in enumerate(children):
-        own, quote = child.relation.table, dialect.quote
+        child_table, quote = child.relation.table, dialect.quote
         columns += [
             f"c{number}.{quote(column.of_child[2])} as {quote(read_as[column.name])}"
             for column in table.columns.values()
@@ -175,7 +175,8 @@ def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str],
         equals = dialect.expressions.equals
         on = [f"c{number}.{quote(column)} {equals} p.{quote(target)}" for column, target in link]
         on += [f"n.turn = {number}"] if len(children) > 1 else []
-        joins.append(f"left join {qualified(dialect, own.schema, own.name)} c{number} on {' and '.join(on)}")
+        source = qualified(dialect, child_table.schema, child_table.name)
+        joins.append(f"left join {source} c{number} on {' and '.join(on)}")
     return f"(select {', '.join(columns)} from {' '.join(joins)})"  # noqa: S608 - quoted names of the catalogue
 
 

@@ -68,11 +68,11 @@ class TablesRead:
         answers = together(self._dialect, connection, calls, commit=True)
         doubtful = _by_place(answers) if calls else {}
         if doubtful:
-            later = _by_place(
+            forms_now = _by_place(
                 together(self._dialect, connection, _forms(self._dialect, doubtful, every=True))
             )
             connection.commit()
-            changed = [place for place, form in doubtful.items() if later.get(place) != form]
+            changed = [place for place, form in doubtful.items() if forms_now.get(place) != form]
             if changed:
                 raise tables_changed(changed)
 

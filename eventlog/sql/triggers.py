@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from eventlog.core.tables import Column, Table
-from eventlog.sql.choice import Choice
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.expression import Expressions, literal
 from eventlog.sql.names import Log
-from eventlog.sql.relation import Child, Firing, Relation, qualified
+from eventlog.sql.relation import Child, Choice, Firing, Relation, qualified
 
 VALUES = frozenset((1, 2, 3))  # the event types that carry values
 PER_FIELD = VALUES | {7, 8}
@@ -66,8 +65,8 @@ class TriggerRow(NamedTuple):
 
     event_type: int
     column: str | None = None
-    old: str | None = None
-    new: str | None = None
+    old_text: str | None = None
+    new_text: str | None = None
     when: str | None = None
 
 
@@ -98,89 +97,95 @@ class TriggerRows:
     def key(self, alias: str) -> str:
         return self.expressions.key(self.subject.relation.key, alias, self.dialect.quote)
 
-    def moved(self, old: str, new: str) -> str:
+    def moved(self, old_alias: str, new_alias: str) -> str:
         """Return whether an update gave the row another key."""
         return " or ".join(
-            self.expressions.differ(column, old, new, self.dialect.quote)
+            self.expressions.differ(column, old_alias, new_alias, self.dialect.quote)
             for column in self.subject.table.key_columns
         )
 
-    def inserted(self, new: str) -> list[TriggerRow]:
+    def inserted(self, new_alias: str) -> list[TriggerRow]:
         """Return a new row: as one event, or its columns that are not null, and the first if all are."""
         kind = self.subject.choice.insert
         if kind not in PER_FIELD:
             return [TriggerRow(kind)]
         columns = self.subject.columns
-        rows = [self._row(kind, column, None, new, self._given(new, column)) for column in columns]
-        nothing = " and ".join(self._missing(new, column) for column in columns)
+        rows = [
+            self._row(kind, column, None, new_alias, self._has_value(new_alias, column)) for column in columns
+        ]
+        nothing = " and ".join(self._missing(new_alias, column) for column in columns)
         return [*rows, TriggerRow(kind, columns[0].name, when=nothing)]
 
-    def updated(self, old: str, new: str) -> list[TriggerRow]:
+    def updated(self, old_alias: str, new_alias: str) -> list[TriggerRow]:
         """Return a row with other values: as one event if any column changed, or the columns that did."""
         kind = self.subject.choice.update
         changed = [
-            (column, self.expressions.differ(column, old, new, self.dialect.quote))
+            (column, self.expressions.differ(column, old_alias, new_alias, self.dialect.quote))
             for column in self.subject.columns
         ]
         if kind not in PER_FIELD:
             anything = " or ".join(differs for _, differs in changed)
             return [TriggerRow(kind, when=anything)] if changed else []
-        return [self._row(kind, column, old, new, differs) for column, differs in changed]
+        return [self._row(kind, column, old_alias, new_alias, differs) for column, differs in changed]
 
     def deleted(self) -> list[TriggerRow]:
         return [] if self.subject.choice.delete is None else [TriggerRow(self.subject.choice.delete)]
 
     def child_key(self, child: Child, alias: str) -> str:
         """Return the parent's table_key, from the columns of the child that name it."""
-        own = dict(zip(child.link.target_columns, child.link.columns, strict=True))
+        child_columns = dict(zip(child.link.target_columns, child.link.columns, strict=True))
         columns = child.relation.table.columns
-        pairs = ((name, columns[own[name]]) for name in self.subject.table.key)
+        pairs = ((name, columns[child_columns[name]]) for name in self.subject.table.key)
         return self.expressions.key(pairs, alias, self.dialect.quote)
 
-    def child_moved(self, child: Child, old: str, new: str) -> str:
+    def child_moved(self, child: Child, old_alias: str, new_alias: str) -> str:
         columns = child.relation.table.columns
         return " or ".join(
-            self.expressions.differ(columns[name], old, new, self.dialect.quote)
+            self.expressions.differ(columns[name], old_alias, new_alias, self.dialect.quote)
             for name in child.link.columns
         )
 
     def linked(self, child: Child, alias: str) -> str:
         """Return whether a child row names a parent."""
         columns = child.relation.table.columns
-        return " and ".join(self._given(alias, columns[name]) for name in child.link.columns)
+        return " and ".join(self._has_value(alias, columns[name]) for name in child.link.columns)
 
     def same_key(self, child: Child, alias: str, parent: str) -> str:
         quote, equals = self.dialect.quote, self.expressions.equals
         pairs = zip(child.link.target_columns, child.link.columns, strict=True)
         return " and ".join(
-            f"{parent}.{quote(target)} {equals} {alias}.{quote(own)}" for target, own in pairs
+            f"{parent}.{quote(target)} {equals} {alias}.{quote(column)}" for target, column in pairs
         )
 
-    def child_rows(self, child: Child, old: str | None, new: str | None) -> list[TriggerRow]:
+    def child_rows(self, child: Child, old_alias: str | None, new_alias: str | None) -> list[TriggerRow]:
         """Return the values that a child row took from its parent, gave it, or changed."""
         kind = CHILD_TYPES[self.subject.choice.update]
         rows = []
         for column in child.columns:
-            if old and new:
-                when = self.expressions.differ(column, old, new, self.dialect.quote)
+            if old_alias and new_alias:
+                when = self.expressions.differ(column, old_alias, new_alias, self.dialect.quote)
             else:
-                when = self._given(old or new or "", column)
-            row = self._row(kind, column, old, new, when)
+                when = self._has_value(old_alias or new_alias or "", column)
+            row = self._row(kind, column, old_alias, new_alias, when)
             rows.append(row._replace(column=f"{child.relation.table.name}.{column.name}"))
         return rows
 
-    def _row(self, kind: int, column: Column, old: str | None, new: str | None, when: str) -> TriggerRow:
+    def _row(
+        self, kind: int, column: Column, old_alias: str | None, new_alias: str | None, when: str
+    ) -> TriggerRow:
         def text(alias: str | None, carried: bool) -> str | None:
             return self.expressions.text(column, alias, self.dialect.quote) if alias and carried else None
 
-        return TriggerRow(kind, column.name, text(old, kind == 2), text(new, kind in VALUES), when)
+        return TriggerRow(
+            kind, column.name, text(old_alias, kind == 2), text(new_alias, kind in VALUES), when
+        )
 
     def _missing(self, alias: str, column: Column) -> str:
         return self.expressions.missing.format(x=f"{alias}.{self.dialect.quote(column.name)}")
 
-    def _given(self, alias: str, column: Column) -> str:
+    def _has_value(self, alias: str, column: Column) -> str:
         """Return whether the column has a value."""
-        return self.expressions.given.format(x=f"{alias}.{self.dialect.quote(column.name)}")
+        return self.expressions.present.format(x=f"{alias}.{self.dialect.quote(column.name)}")
 
 
 ROUTINES = (
@@ -195,13 +200,13 @@ ROUTINES = (
 )
 
 
-def routines(log: Log, file: str = "routines", **more: str) -> Iterator[str]:
+def routines(log: Log, file: str = "routines", **values: str) -> Iterator[str]:
     """Return what belongs to the log as a whole and can be made repeatedly; drop_routines removes it."""
-    holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in ROUTINES}
+    holes = {name: qualified(log.dialect, log.place, log.companion_name(name)) for name in ROUTINES}
     quoted = log.dialect.expressions.quoted.format(v="value")
-    holes["event_label"] = log.dialect.quote(log.beside("event"))
-    holes["routine_texts"] = ", ".join(literal(log.beside(name)) for name in ROUTINES)
-    filled = log.names() | holes | {"quoted": quoted, "off": holes["capture_is_off"]} | more
+    holes["event_label"] = log.dialect.quote(log.companion_name("event"))
+    holes["routine_texts"] = ", ".join(literal(log.companion_name(name)) for name in ROUTINES)
+    filled = log.names() | holes | {"quoted": quoted, "off": holes["capture_is_off"]} | values
     yield from templates.statements(log.dialect, file, filled)
 
 

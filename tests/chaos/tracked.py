@@ -17,8 +17,8 @@ from eventlog.fold import Rules
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.tables import read_readable
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import INSERTS, UPDATES, Choice
 from eventlog.sql.log.store import Store
+from eventlog.sql.relation import INSERTS, UPDATES, Choice
 from eventlog.xds.settings import XdsSettings
 from tests.databases import Database
 from tests.proofs.replica import COLUMNS, WritersOfRows, value_by_column

@@ -14,8 +14,8 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.sql.capture.track import track, untrack
-from eventlog.sql.choice import Choice
 from eventlog.sql.names import Log
+from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from tests.commands import Shell, environment
 from tests.databases import Database

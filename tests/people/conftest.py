@@ -15,11 +15,11 @@ from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.capture import track
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import log_named
+from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from eventlog.web.monitor.board import Board
 from eventlog.web.monitor.desk import answer

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eventlog.sql.choice import Choice
+from eventlog.sql.relation import Choice
 from tests.sql.tracked import Logged
 
 FILE = Path(__file__).with_name("capture.cases")

@@ -12,7 +12,7 @@ from lxml import etree
 from sqlalchemy import text
 
 from eventlog.sql.capture.track import track
-from eventlog.sql.choice import Choice
+from eventlog.sql.relation import Choice
 from tests.proofs.rig import Rig, events_of
 
 COLUMNS = ("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8")

@@ -25,9 +25,9 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import EventlogError
 from eventlog.sql.capture.track import track
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect
 from eventlog.sql.names import Log
+from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from tests.databases import Database
 

@@ -11,9 +11,9 @@ from sqlalchemy.engine import URL
 
 from eventlog.sql.capture import track
 from eventlog.sql.capture.refusals import CannotTrack
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.names import Log
+from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from tests.databases import fresh
 from tests.proofs.cases import Case, read_cases, written

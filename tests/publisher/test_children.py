@@ -14,8 +14,8 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sql.capture import track
-from eventlog.sql.choice import Choice
 from eventlog.sql.log.pending import PickUpFilter
+from eventlog.sql.relation import Choice
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World, key
 

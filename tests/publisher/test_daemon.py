@@ -39,8 +39,8 @@ from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.tally import Cycle
 from eventlog.sql.capture.track import track, untrack
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect
+from eventlog.sql.relation import Choice
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.server import serving
 from tests.killable import KILLABLE

@@ -16,10 +16,10 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import Letter
 from eventlog.publisher.low_water_mark import FULL_LOOK_INTERVAL, PATIENCE, LowWaterMark
 from eventlog.sql.capture.track import track
-from eventlog.sql.choice import Choice
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import LOWEST, PickUpFilter, pending_statement
 from eventlog.sql.log.work import WaitingEvent
+from eventlog.sql.relation import Choice
 from tests.publisher.world import World, key
 from tests.targets.test_meeting import until
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from eventlog.core.tables import Column, Table
 from eventlog.core.typenames import kind_of
-from eventlog.sql.choice import Choice
 from eventlog.sql.names import Log
 from eventlog.sql.oracle import ORACLE
-from eventlog.sql.relation import Relation
+from eventlog.sql.relation import Choice, Relation
 from eventlog.sql.triggers import Subject
 
 # as the catalogue's statement writes them

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from eventlog.core.tables import Column, Table
 from eventlog.core.typenames import kind_of
-from eventlog.sql.choice import Choice
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
-from eventlog.sql.relation import Child, ForeignKey, Relation
+from eventlog.sql.relation import Child, Choice, ForeignKey, Relation
 from eventlog.sql.triggers import Subject
 
 TYPES = {

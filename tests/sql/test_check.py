@@ -11,7 +11,7 @@ from eventlog.core.tables import Tables
 from eventlog.publisher.config import Config
 from eventlog.publisher.tables import read_tables
 from eventlog.sql.capture.check import check
-from eventlog.sql.capture.checks.finding import Finding
+from eventlog.sql.capture.findings import Finding
 from eventlog.sql.catalogue import Catalogue
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from eventlog.core import tablesfile
 from eventlog.sql.capture.track import install_routines, plan_track, plan_untrack, script
-from eventlog.sql.choice import Choice
+from eventlog.sql.relation import Choice
 from tests.commands import Shell
 from tests.databases import Database
 from tests.sql.test_install import in_client

@@ -12,12 +12,12 @@ from eventlog.core.errors import EventlogError
 from eventlog.demo.embedded import Server
 from eventlog.sql import connect
 from eventlog.sql.capture.track import track
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, InvalidUrl
 from eventlog.sql.dialects import UnknownDialect
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
+from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from tests.databases import Database, fresh
 

@@ -11,9 +11,9 @@ from eventlog.sql.capture.record import read_record
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.capture.subject import children_of
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import Choice
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import readable
+from eventlog.sql.relation import Choice
 from tests.databases import Database
 from tests.sql.test_install import in_client
 from tests.sql.tracked import Logged, Tracked

@@ -11,11 +11,11 @@ from sqlalchemy import text
 
 from eventlog.sql.capture.track import plan_track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.store import Store
 from eventlog.sql.postgresql.column_types import EXPRESSIONS
 from eventlog.sql.readable import readable
+from eventlog.sql.relation import Choice
 from tests.sql.tracked import Logged, Tracked
 
 pytestmark = pytest.mark.quick
@@ -176,6 +176,6 @@ def test_no_column_can_be_called_like_anything_in_a_trigger(pg: Tracked) -> None
 
 
 def test_every_expression_names_the_server_s_own_functions() -> None:
-    texts = [e.text for e in (*EXPRESSIONS.by_type.values(), EXPRESSIONS.other)] + [EXPRESSIONS.quoted]
+    texts = [e.text for e in (*EXPRESSIONS.by_type.values(), EXPRESSIONS.default)] + [EXPRESSIONS.quoted]
     for function in (f for t in texts for f in re.findall(r"([\w.]+)\(", t)):
         assert function.startswith("pg_catalog.") or function == "operator"

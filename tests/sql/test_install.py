@@ -16,7 +16,6 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core.entry import COLUMNS
 from eventlog.sql.capture import track
-from eventlog.sql.choice import Choice as TrackChoice
 from eventlog.sql.common.capacity import IllegalName
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.dialects import DIALECTS
@@ -25,6 +24,7 @@ from eventlog.sql.log.binding import MissingColumn, NoLog, Unreadable, WrongLayo
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, UnknownLogColumn, log_named
+from eventlog.sql.relation import Choice as TrackChoice
 from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse, LogWritten
 from tests.databases import Database

@@ -11,8 +11,8 @@ from sqlalchemy import text
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.refusals import CannotTrack
 from eventlog.sql.capture.track import plan_track, untrack
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.relation import Choice
 from tests.sql.tracked import Logged, Tracked
 
 pytestmark = pytest.mark.quick

@@ -25,10 +25,10 @@ MADE = r"create (?:or replace )?(?:package|procedure|function) (?!body)([^\s(]+)
 def test_a_log_is_the_same_in_capitals_or_without() -> None:
     small, capital = Log(ORACLE, "eventlog", "indirect"), Log(ORACLE, "EVENTLOG", "INDIRECT")
     assert small.names() == capital.names()
-    assert capital.beside("state") == "EVENTLOG_STATE"
-    assert capital.reflected(capital.beside("version")) == "eventlog_version"
-    assert Log(ORACLE, "EventLog").beside("state") == "EventLog_state"
-    assert Log(POSTGRESQL, "EVENTLOG").beside("state") == "EVENTLOG_state"
+    assert capital.companion_name("state") == "EVENTLOG_STATE"
+    assert capital.reflected(capital.companion_name("version")) == "eventlog_version"
+    assert Log(ORACLE, "EventLog").companion_name("state") == "EventLog_state"
+    assert Log(POSTGRESQL, "EVENTLOG").companion_name("state") == "EVENTLOG_state"
 
 
 def test_an_index_stands_in_the_schema_of_its_log() -> None:
@@ -41,7 +41,9 @@ def test_an_index_stands_in_the_schema_of_its_log() -> None:
 
 def test_two_logs_share_nothing() -> None:
     one, other = (Log(ORACLE, name, "indirect") for name in ("eventlog", "eventlog_2"))
-    assert not {one.beside(name) for name in COMPANIONS} & {other.beside(name) for name in COMPANIONS}
+    assert not {one.companion_name(name) for name in COMPANIONS} & {
+        other.companion_name(name) for name in COMPANIONS
+    }
     assert one.names()["lock_number"] != other.names()["lock_number"]
     created = [set(re.findall(MADE, "\n".join(routines(log)))) for log in (one, other)]
     assert len(created[0]) == 5

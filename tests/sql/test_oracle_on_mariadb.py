@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from eventlog.sql.choice import Choice
+from eventlog.sql.relation import Choice
 from eventlog.sql.triggers import Trigger, triggers_of
 from tests.databases import Database
 from tests.sql.samples import subject

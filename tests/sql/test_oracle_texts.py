@@ -17,13 +17,12 @@ with warnings.catch_warnings():
 from eventlog.sql.capture.record import write_record
 from eventlog.sql.capture.refusals import CannotTrack, refuse
 from eventlog.sql.capture.subject import trigger_names
-from eventlog.sql.choice import Choice, read_mark
 from eventlog.sql.current import _current_holes
 from eventlog.sql.names import Log
 from eventlog.sql.oracle import ORACLE
 from eventlog.sql.queries import Queries
 from eventlog.sql.readable import ReadableTable
-from eventlog.sql.relation import Relation
+from eventlog.sql.relation import Choice, Relation
 from eventlog.sql.triggers import Subject, Trigger, routines, triggers_of
 from tests.sql.oracle_subjects import CHOICES, LEFT_OUT, TYPES, every_type, subject_of, table_of, wide
 from tests.sql.samples import subject
@@ -149,8 +148,7 @@ def test_a_table_that_is_too_wide_for_one_trigger_is_refused_with_the_remedy() -
 def test_a_long_choice_stands_on_record_alone() -> None:
     of = wide(1000, 30, Choice())
     of = wide(1000, 30, Choice(columns=tuple(column.name for column in of.columns)))
-    trigger = write(of)[0]
-    assert read_mark(trigger.body) is None
+    assert of.choice.mark() not in write(of)[0].body
     for statement in write_record(of):
         assert max(map(len, statement.split("\n"))) < 2499
         assert max(map(len, re.findall(r"'(?:[^']|'')*'", statement))) < 4000

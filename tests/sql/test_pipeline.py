@@ -89,7 +89,7 @@ def test_a_failure_before_the_commit_leaves_later_commits_possible(
 def test_what_comes_again_is_prepared_up_to_a_limit(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "MOST", 3)
+    monkeypatch.setattr(pipeline, "MAX_STATEMENTS", 3)
     run(connection, "select 1")
     assert prepared(connection) == set()
     for number in range(1, 6):

@@ -14,15 +14,14 @@ from eventlog.publisher.open_log import opened
 from eventlog.publisher.published import NothingPublished
 from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sql.capture.check import check
-from eventlog.sql.capture.defaults import NoDefault
 from eventlog.sql.capture.record import NoRecord, TrackRecord, read_record
-from eventlog.sql.capture.refusals import CannotTrack
+from eventlog.sql.capture.refusals import CannotTrack, NoDefault
 from eventlog.sql.capture.resync import Resync, resync
-from eventlog.sql.capture.track import adopt, plan_track, plan_untrack, script, tracked, untrack
+from eventlog.sql.capture.track import plan_track, plan_untrack, script, tracked, untrack
 from eventlog.sql.catalogue import AmbiguousLog
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.log.store import Store
+from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from tests.databases import Database
 from tests.sql.test_install import ORIGINAL, in_client
@@ -102,18 +101,6 @@ def test_settings_name_tables_beside_the_record(tracking: Tracked) -> None:
     )
     tracking.track("usr")
     assert published(tracking, sync_tables="dept").keys() == {"usr", "dept"}
-
-
-def test_what_an_earlier_version_tracked_is_put_on_record_by_install(tracking: Tracked) -> None:
-    tracking.run(USR, PHONE)
-    tracking.track("usr", update=2, children=("usr_phone.phoneno",))
-    before = list(record(tracking))
-    tracking.run("delete from eventlog_tracked")
-    (name,) = adopt(tracking.engine, tracking.log)
-    assert name.endswith(".usr")
-    assert [entry.choice for entry in record(tracking)] == [entry.choice for entry in before]
-    assert adopt(tracking.engine, tracking.log) == []
-    assert not tracking.track("usr", update=2, children=("usr_phone.phoneno",)).statements
 
 
 def test_a_log_without_its_record_says_what_to_do(tracking: Tracked) -> None:
@@ -271,7 +258,6 @@ def test_a_forged_trigger_changes_nothing(pg: Tracked, mallory: str) -> None:
         "reset role",
     )
     assert published(pg) == {"usr": ["idu", "fname"]}
-    assert adopt(pg.engine, pg.log) == []
     reported = findings(pg)
     assert reported[True] == ""
     assert f"{mallory}.usr: it is not read" in reported[False]

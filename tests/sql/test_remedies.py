@@ -14,11 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from eventlog.cli import cli
-from eventlog.sql.capture.check import check
-from eventlog.sql.capture.checks.finding import Finding
-from eventlog.sql.capture.checks.log import LOG_CHECKS
-from eventlog.sql.capture.checks.rows import ROW_CHECKS
-from eventlog.sql.capture.checks.tables import TABLE_CHECKS
+from eventlog.sql.capture.check import ROW_CHECKS, TABLE_CHECKS, check
+from eventlog.sql.capture.findings import LOG_CHECKS, Finding
 from eventlog.sql.schema import migrate
 from tests.publisher.test_leadership import stranger
 from tests.publisher.world import Receiver, World

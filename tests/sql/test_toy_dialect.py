@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from eventlog.sql import dialects
-from eventlog.sql.choice import Choice
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
+from eventlog.sql.relation import Choice
 from eventlog.sql.schema.migrate import install_script
 from eventlog.sql.triggers import triggers_of
 from tests.sql.samples import subject

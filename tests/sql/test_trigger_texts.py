@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.sql.choice import Choice, read_mark
 from eventlog.sql.dialects import DIALECTS
+from eventlog.sql.relation import MARK, Choice, IllegalChoice, read_choice
 from eventlog.sql.triggers import routines, triggers_of
 from tests.sql.samples import subject
 
@@ -46,13 +46,12 @@ def test_the_text_is_what_it_was(dialect: str, name: str) -> None:
 )
 def test_a_choice_is_read_back_from_its_mark(choice: Choice) -> None:
     mark = choice.mark()
-    assert read_mark(f"begin\n  -- {mark}\n  null;") == choice
+    assert read_choice(f"{mark.removeprefix(MARK)}\n  null;") == choice
     assert "'" not in mark
     assert "\n" not in mark
 
 
-@pytest.mark.parametrize(
-    "text", ["", "eventlog track", "eventlog track {", 'eventlog track {"x": 1}', "eventlog track []"]
-)
-def test_what_is_no_mark_is_none(text: str) -> None:
-    assert read_mark(text) is None
+@pytest.mark.parametrize("text", ["", "{", '{"x": 1}', "[]"])
+def test_what_is_no_choice_is_refused(text: str) -> None:
+    with pytest.raises(IllegalChoice):
+        read_choice(text)

@@ -17,10 +17,10 @@ from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Rules, plan
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import Choice
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.names import Log, log_named
+from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from tests.databases import Database
 

@@ -14,11 +14,10 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
-from eventlog.sql.choice import Choice, read_choice
 from eventlog.sql.common import templates
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.names import Log
-from eventlog.sql.relation import Identity, Place
+from eventlog.sql.relation import Choice, Identity, Place, read_choice
 from eventlog.sql.triggers import Subject
 
 
@@ -64,21 +63,21 @@ class TrackRecord:
     """The record of the tables that are tracked for one log."""
 
     def __init__(self, entries: Iterable[Recorded] = ()) -> None:
-        found = list(entries)
-        self._own = {entry.place: entry for entry in found if entry.place == entry.of}
-        self._children = [entry for entry in found if entry.place != entry.of]
+        recorded = list(entries)
+        self._tables = {entry.place: entry for entry in recorded if entry.place == entry.of}
+        self._children = [entry for entry in recorded if entry.place != entry.of]
 
     def __iter__(self) -> Iterator[Recorded]:
         """Yield the tables that are tracked."""
-        return (entry for entry in self._own.values() if entry.choice is not None)
+        return (entry for entry in self._tables.values() if entry.choice is not None)
 
     def names(self) -> set[str]:
         """Return the names of the tables that are, or were, tracked."""
-        return {entry.table for entry in self._own.values()}
+        return {entry.table for entry in self._tables.values()}
 
     def get(self, place: Place) -> Recorded | None:
         """Return the table that is tracked there."""
-        entry = self._own.get(place)
+        entry = self._tables.get(place)
         return entry if entry and entry.choice is not None else None
 
     def children(self, parent: Place) -> list[Recorded]:
@@ -100,10 +99,10 @@ class TrackRecord:
         It is the bare name if the table was the first with it, which stays so for ever, else the name with
         the schema.
         """
-        others = {entry.logged_as for entry in self._own.values() if entry.place != place}
-        recorded = self._own.get(place)
+        names_of_others = {entry.logged_as for entry in self._tables.values() if entry.place != place}
+        recorded = self._tables.get(place)
         names = (recorded.logged_as if recorded else None, place[1], ".".join(place))
-        free = (name for name in names if name is not None and name not in others)
+        free = (name for name in names if name is not None and name not in names_of_others)
         name = next(free, None)
         if name is None:
             raise NameTaken(".".join(place), place[1])
@@ -115,10 +114,10 @@ class TrackRecord:
 
     def stands(self, subject: Subject) -> bool:
         """Return whether a subject is on record as it is."""
-        own = self.get(subject.relation.place)
-        if own is None or not own.is_still(subject.relation.identity):
+        tracked = self.get(subject.relation.place)
+        if tracked is None or not tracked.is_still(subject.relation.identity):
             return False
-        recorded = [own, *self.children(own.place)]
+        recorded = [tracked, *self.children(tracked.place)]
         plain = [entry._replace(table_id=None, table_owner=None) for entry in recorded]
         return sorted(plain, key=str) == sorted(entries_of(subject), key=str)
 

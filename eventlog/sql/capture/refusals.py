@@ -1,12 +1,18 @@
-"""What cannot be tracked: one small function per reason, each with the way out."""
+"""What cannot be tracked, one small function per reason, each with the way out; and logs without defaults."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
+
+from sqlalchemy import inspect
+from sqlalchemy.engine import Connection
 
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
-from eventlog.sql.names import COMPANIONS
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.common import templates
+from eventlog.sql.names import COMPANIONS, Log
 from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject, triggers_of
 
 
@@ -23,7 +29,7 @@ def refuse(subject: Subject) -> None:
 
 def _no_table(subject: Subject) -> Iterator[str]:
     if not subject.relation.identity.is_table:
-        event = subject.log.beside("event")
+        event = subject.log.companion_name("event")
         yield (
             f"it is a {subject.relation.kind}; log its changes from triggers of your own with {event}"
             " (docs/triggers.md has an example on a view)"
@@ -38,19 +44,19 @@ def _family(subject: Subject) -> Iterator[str]:
         if kin == "partition":
             yield f"it is a partition of {name}: track {name}, which covers all of its partitions"
         else:
-            other = (
+            kinship = (
                 f"inherits from {name}" if kin == "parent" else f"has a table that inherits from it, {name}"
             )
             yield (
-                f"it {other}, and a statement on one changes rows of both while it fires the triggers of one:"
-                " make them partitions, or log by hand"
+                f"it {kinship}, and a statement on one changes rows of both while it fires the triggers of"
+                " one: make them partitions, or log by hand"
             )
 
 
 def _the_log_itself(subject: Subject) -> Iterator[str]:
     log = subject.log
-    own = {log.dialect.fold(log.table), *(log.beside(name) for name in COMPANIONS)}
-    if subject.table.schema == log.place and subject.table.name in own:
+    log_tables = {log.dialect.fold(log.table), *(log.companion_name(name) for name in COMPANIONS)}
+    if subject.table.schema == log.place and subject.table.name in log_tables:
         yield "it belongs to the log: each row of its own would log another"
 
 
@@ -80,8 +86,8 @@ def _unquotable(subject: Subject) -> Iterator[str]:
     """Yield a reason for a name with a quote of its own, with which MySQL makes no trigger."""
     mark, table = subject.dialect.triggers.no_name_with, subject.table
     columns = (*table.key_columns, *subject.columns)
-    own = (table.schema or "", table.name, *(column.name for column in columns))
-    for name in (*own, *_names_of_children(subject)):
+    table_names = (table.schema or "", table.name, *(column.name for column in columns))
+    for name in (*table_names, *_names_of_children(subject)):
         if mark and mark in name:
             yield (
                 f"no trigger of {subject.dialect.title} can name {name}, which holds {mark}: rename it, or"
@@ -163,11 +169,11 @@ def _cascaded_children(subject: Subject) -> Iterator[str]:
 
 def _rows_of_partitions(subject: Subject) -> Iterator[str]:
     values = {subject.choice.insert, subject.choice.update} & VALUES
-    others = [t.name for t in subject.relation.triggers if t.row and not t.internal]
-    if subject.relation.below and others and values:
+    row_triggers = [t.name for t in subject.relation.triggers if t.row and not t.internal]
+    if subject.relation.below and row_triggers and values:
         yield (
-            f"it is partitioned and has row-level triggers ({', '.join(sorted(set(others)))}), before which"
-            " capture cannot come: choose --insert 5 --update 6, which read the row later"
+            f"it is partitioned and has row-level triggers ({', '.join(sorted(set(row_triggers)))}), before"
+            " which capture cannot come: choose --insert 5 --update 6, which read the row later"
         )
     if subject.relation.below and subject.choice.granularity == "row":
         yield "it is partitioned, which rules out --granularity row: choose statement"
@@ -175,11 +181,11 @@ def _rows_of_partitions(subject: Subject) -> Iterator[str]:
 
 def _too_large(subject: Subject) -> Iterator[str]:
     """Yield triggers that are larger than the database takes; call this if nothing else refuses them."""
-    most = subject.dialect.triggers.largest
-    for trigger in triggers_of(subject) if most is not None else ():
-        if (size := len(trigger.body.encode())) > (most or 0):
+    limit = subject.dialect.triggers.largest
+    for trigger in triggers_of(subject) if limit is not None else ():
+        if (size := len(trigger.body.encode())) > (limit or 0):
             yield (
-                f"its trigger would have {size} bytes, and {subject.dialect.title} takes {most}: choose"
+                f"its trigger would have {size} bytes, and {subject.dialect.title} takes {limit}: choose"
                 " --insert 5 --update 6, which need fewer lines, or leave columns out with --without"
             )
 
@@ -201,3 +207,46 @@ REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
     _cascaded_children,
     _rows_of_partitions,
 )
+
+
+_LEFT_TO_THE_LOG = ("record_id", "status", "event_time")
+
+
+class NoDefault(EventlogError):
+    """the log {0} has no default for {1}, and triggers write no value there. A change of a tracked table \
+would fail, or the publisher would not find its row. Give the log defaults first:\n{2}"""
+
+
+def demand_defaults(connection: Connection, log: Log) -> None:
+    """Raise NoDefault unless the log fills these columns, by defaults or by a trigger of its own."""
+    log = Catalogue(connection).located(log)
+    missing = list(_missing(connection, log))
+    if missing:
+        holes = log.names()
+        statements = (statement for name in missing for statement in _remedy(log, name, holes))
+        remedies = (f"  {' '.join(statement.split())};" for statement in statements)
+        raise NoDefault(log.table, ", ".join(log.column(name) for name in missing), "\n".join(remedies))
+
+
+def _missing(connection: Connection, log: Log) -> Iterator[str]:
+    place = log.dialect.fold(log.table)
+    relation = Catalogue(connection).at((log.place or "", place))
+    if relation is None or relation.triggers:
+        return
+    # not on our connection: for the inspector's statements errors are not translated, and it stays so
+    described = inspect(connection.engine).get_columns(
+        log.reflected(place), log.place and log.reflected(log.place)
+    )
+    columns = {column["name"].lower(): column for column in described}
+    for name in _LEFT_TO_THE_LOG:
+        column = columns.get(log.column(name).lower())
+        if column is not None and not _is_filled(column):
+            yield name
+
+
+def _is_filled(column: Any) -> bool:
+    return bool(column.get("default") or column.get("identity") or column.get("autoincrement") is True)
+
+
+def _remedy(log: Log, name: str, holes: dict[str, str]) -> Iterator[str]:
+    return templates.statements(log.dialect, f"default_{name}", holes)

@@ -77,17 +77,17 @@ class _Run:
     def __init__(self, store: Store, request: Resync) -> None:
         self._store = store
         self._queries: Queries = store.queries
-        self._wanted = request
+        self._request = request
         self._keys = [unbound(f"t.{store.log.dialect.quote(name)}") for name in request.table.key]
 
     def begin(self) -> tuple[Key | None, int]:
         """Return where an unfinished run of the same choice stopped, else the start."""
         with self._store.engine.begin() as connection:
             record = self._run(connection, "resync_found").one_or_none()
-            if record is not None and record[0] == self._wanted.choice:
+            if record is not None and record[0] == self._request.choice:
                 return load_key(record[1]), record[2]
             self._run(connection, "resync_forget")
-            self._run(connection, "resync_begin", choice=self._wanted.choice)
+            self._run(connection, "resync_begin", choice=self._request.choice)
         return None, 0
 
     def chunk(self, last: Key | None) -> tuple[Key | None, int]:
@@ -98,31 +98,31 @@ class _Run:
             if end is None:
                 self._run(connection, "resync_forget")
             else:
-                text = dump_key(self._wanted.table, end)
+                text = dump_key(self._request.table, end)
                 self._run(connection, "resync_advance", last_key=text, logged=len(texts))
             return end, len(texts)
 
     def _read(self, last: Key | None) -> tuple[list[str], Key | None]:
         """Read the keys of a chunk as texts, and the last of them as it is, None at the end."""
-        values: dict[str, Any] = _values("a", last) | {"most": self._wanted.chunk, "skip": 0}
+        values: dict[str, Any] = _values("a", last) | {"most": self._request.chunk, "skip": 0}
         holes = self._holes(last)
-        rows = self._store.read(lambda snapshot: snapshot.keys(self._wanted.table, holes, **values))
-        end = rows[-1][1:] if len(rows) == self._wanted.chunk else None
+        rows = self._store.read(lambda snapshot: snapshot.keys(self._request.table, holes, **values))
+        end = rows[-1][1:] if len(rows) == self._request.chunk else None
         return [str(row[0]) for row in rows], None if end is None else tuple(end)
 
     def _log(self, connection: Connection, texts: Sequence[str]) -> None:
         """Log an event for each of these keys, of no user."""
-        facts = {"event_type": self._wanted.event_type, "table_name": self._wanted.table.log_name}
+        facts = {"event_type": self._request.event_type, "table_name": self._request.table.log_name}
         nothing = dict.fromkeys(("perpetrator", "column_name", "old_value", "new_value"))
         rows = [{**facts, **nothing, "table_key": text} for text in texts]
         for start in range(0, len(rows), _WRITTEN):
             self._queries.run_set(connection, "compare_log", rows[start : start + _WRITTEN])
 
     def _holes(self, last: Key | None) -> dict[str, str]:
-        within = [f"({unbound(self._wanted.where)})"] if self._wanted.where else []
+        within = [f"({unbound(self._request.where)})"] if self._request.where else []
         if last is not None:
-            within.append(_behind(self._keys, "a"))
-        table, dialect = self._wanted.table, self._store.log.dialect
+            within.append(_after_key(self._keys, "a"))
+        table, dialect = self._request.table, self._store.log.dialect
         named = [(name, table.columns[name]) for name in table.key]
         return {
             "key_text": unbound(dialect.expressions.key(named, "t", dialect.quote)),
@@ -132,22 +132,22 @@ class _Run:
         }
 
     def _run(self, connection: Connection, name: str, **values: Any) -> Any:
-        return self._queries.run(connection, name, table_name=str(self._wanted.table), **values)
+        return self._queries.run(connection, name, table_name=str(self._request.table), **values)
 
 
-def _behind(keys: Sequence[str], mark: str) -> str:
+def _after_key(keys: Sequence[str], mark: str) -> str:
     """Return the condition that a row's key is after the bound one, column by column, for every database."""
-    first, *others = ((key, f":{mark}{n}") for n, key in enumerate(keys))
-    if not others:
+    first, *further = ((key, f":{mark}{n}") for n, key in enumerate(keys))
+    if not further:
         return f"{first[0]} > {first[1]}"
-    deeper = _nested([first, *others])
+    deeper = _nested([first, *further])
     return f"{first[0]} >= {first[1]} and {deeper}"
 
 
 def _nested(pairs: Sequence[tuple[str, str]]) -> str:
-    (key, bound), *others = pairs
-    behind = f"{key} > {bound}"
-    return f"({behind} or ({key} = {bound} and {_nested(others)}))" if others else behind
+    (key, bound), *further = pairs
+    is_after = f"{key} > {bound}"
+    return f"({is_after} or ({key} = {bound} and {_nested(further)}))" if further else is_after
 
 
 def _values(mark: str, key: Key | None) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _values(mark: str, key: Key | None) -> dict[str, Any]:
 
 
 # How a value of a key is kept for the next run; a type that is not here cannot be gone on from.
-_KEPT: Mapping[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+_KEY_TYPES: Mapping[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     bool: (bool, bool),
     int: (int, int),
     str: (str, str),
@@ -167,16 +167,16 @@ _KEPT: Mapping[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     time: (time.isoformat, time.fromisoformat),
     datetime: (datetime.isoformat, datetime.fromisoformat),
 }
-_NAMED = {kind.__name__: kind for kind in _KEPT}
+_NAMED = {kind.__name__: kind for kind in _KEY_TYPES}
 
 
 def dump_key(table: Table, key: Key) -> str:
     """Return the values of a key as text."""
     values = []
     for name, value in zip(table.key, key, strict=True):
-        if type(value) not in _KEPT:
+        if type(value) not in _KEY_TYPES:
             raise UnlikeKey(name, table, type(value).__name__)
-        values.append([type(value).__name__, _KEPT[type(value)][0](value)])
+        values.append([type(value).__name__, _KEY_TYPES[type(value)][0](value)])
     return json.dumps(values)
 
 
@@ -184,4 +184,4 @@ def load_key(text: str | None) -> Key | None:
     """Return the values that `dump_key` wrote."""
     if text is None:
         return None
-    return tuple(_KEPT[_NAMED[name]][1](value) for name, value in json.loads(text))
+    return tuple(_KEY_TYPES[_NAMED[name]][1](value) for name, value in json.loads(text))

@@ -10,9 +10,8 @@ from dataclasses import replace
 from eventlog.core.errors import EventlogError
 from eventlog.sql.capture.record import TrackRecord, columns_of
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
-from eventlog.sql.choice import Choice
 from eventlog.sql.names import Log
-from eventlog.sql.relation import Child, ForeignKey, Installed, Place, Relation
+from eventlog.sql.relation import Child, Choice, ForeignKey, Installed, Place, Relation
 from eventlog.sql.triggers import EVENTS, Subject
 
 
@@ -24,13 +23,13 @@ def read_subject(
     catalogue: Catalogue, record: TrackRecord, log: Log, relation: Relation, choice: Choice
 ) -> Subject:
     """Read the facts from which the triggers of a table are written."""
-    own = trigger_names(log, relation.table.name, [None, *record.parents(relation.place)])
+    our_names = trigger_names(log, relation.table.name, [None, *record.parents(relation.place)])
     named = sorted(_columns_of_children(catalogue, choice).items())
     children = tuple(_child(catalogue, relation, child, columns) for child, columns in named)
     canonical = (f"{child.relation.table}.{column.name}" for child in children for column in child.columns)
     return Subject(
         log,
-        replace(relation, triggers=tuple(t for t in relation.triggers if t.name not in own)),
+        replace(relation, triggers=tuple(t for t in relation.triggers if t.name not in our_names)),
         replace(choice, children=tuple(canonical)),
         children,
         record.logged_as(relation.place),
@@ -39,7 +38,7 @@ def read_subject(
 
 
 def children_of(
-    catalogue: Catalogue, record: TrackRecord, parent: Relation, named: Iterable[Relation] = ()
+    catalogue: Catalogue, record: TrackRecord, parent: Relation, relations: Iterable[Relation] = ()
 ) -> tuple[Child, ...]:
     """Return the child tables of a table.
 
@@ -52,17 +51,19 @@ def children_of(
         for entry, relation in candidates
         if relation is not None and entry.is_still(relation.identity)
     }
-    whole = {relation.place: _whole(parent, relation) for relation in named if is_child(relation, parent)}
-    return tuple((tracked | whole).values())
+    untracked = {
+        relation.place: _whole_child(parent, relation) for relation in relations if is_child(relation, parent)
+    }
+    return tuple((tracked | untracked).values())
 
 
 def is_child(relation: Relation, parent: Relation) -> bool:
     """Return whether a table without a key of its own refers to the key of another one."""
-    own = relation.table
-    return not own.key and not own.view and _link(parent, relation) is not None
+    table = relation.table
+    return not table.key and not table.view and _link(parent, relation) is not None
 
 
-def _whole(parent: Relation, relation: Relation) -> Child:
+def _whole_child(parent: Relation, relation: Relation) -> Child:
     """Return the child with all columns but those that name its parent."""
     link = _link(parent, relation)
     keys = link.columns if link else ()
@@ -74,13 +75,13 @@ def _link(parent: Relation, relation: Relation) -> ForeignKey | None:
 
     If there are several, it is the one with the parent's key names, else the first one of the table.
     """
-    own, key = parent.table, set(parent.table.key)
+    parent_table, key = parent.table, set(parent.table.key)
     order = list(relation.table.columns)
     links = [
         foreign
         for foreign in relation.foreign_keys
         if key
-        and (foreign.target_schema, foreign.target) == (own.schema, own.name)
+        and (foreign.target_schema, foreign.target) == (parent_table.schema, parent_table.name)
         and set(foreign.target_columns) == key
     ]
     links.sort(key=lambda foreign: (set(foreign.columns) != key, min(map(order.index, foreign.columns))))
@@ -94,9 +95,11 @@ def installed_of(
     when it was tracked under another name.
     """
     parent = relation.table.name
-    own = trigger_names(log, parent, [None])
-    former = {name for table in record.names() for name in trigger_names(log, table, [None])}
-    yield from _called(relation, own | (former - trigger_names(log, parent, record.parents(relation.place))))
+    current_names = trigger_names(log, parent, [None])
+    former_names = {name for table in record.names() for name in trigger_names(log, table, [None])}
+    yield from _called(
+        relation, current_names | (former_names - trigger_names(log, parent, record.parents(relation.place)))
+    )
     for place in sorted(set(children)):
         if child := catalogue.at(place):
             yield from _called(child, trigger_names(log, child.table.name, [parent]))

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
-from eventlog.sql.capture.defaults import demand_defaults
 from eventlog.sql.capture.record import TrackRecord, forget, read_record, write_record
-from eventlog.sql.capture.refusals import refuse
-from eventlog.sql.capture.subject import installed_of, read_subject, trigger_names
+from eventlog.sql.capture.refusals import demand_defaults, refuse
+from eventlog.sql.capture.subject import installed_of, read_subject
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
-from eventlog.sql.choice import Choice, read_mark
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.names import Log
-from eventlog.sql.relation import Firing, Installed, Place, qualified
+from eventlog.sql.relation import Choice, Firing, Installed, qualified
 from eventlog.sql.triggers import Subject, routines, triggers_of
 
 
@@ -50,15 +46,6 @@ def untrack(engine: Engine, log: Log, name: str) -> TrackPlan:
     return plan
 
 
-def adopt(engine: Engine, log: Log) -> list[str]:
-    """Record what an earlier version tracked, from its triggers. Return the names of the tables."""
-    with engine.begin() as connection:
-        catalogue = Catalogue(connection)
-        log = catalogue.located(log)
-        ours = [place for place, belongs in catalogue.marked(log).items() if belongs]
-        return [".".join(place) for place in sorted(ours) if _adopted(catalogue, log, place)]
-
-
 def install_routines(engine: Engine, log: Log) -> None:
     """The procedures for triggers of one's own, and the switch for bulk loads; any number of times."""
     with engine.begin() as connection:
@@ -77,7 +64,9 @@ def tracked(connection: Connection, log: Log) -> list[str]:
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
     marked = {place for place, ours in catalogue.marked(log).items() if ours}
-    recorded = read_record(connection, log) if catalogue.at((log.place or "", log.beside("tracked"))) else ()
+    recorded = (
+        read_record(connection, log) if catalogue.at((log.place or "", log.companion_name("tracked"))) else ()
+    )
     return sorted(".".join(place) for place in marked | {entry.place for entry in recorded})
 
 
@@ -129,7 +118,7 @@ def _replacing(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> I
     children += [child.relation.place for child in subject.children]
     installed = list(installed_of(catalogue, record, subject.log, relation, children))
     expected = {(t.schema, t.table, t.name): t for t in triggers_of(subject)}
-    if _standing(installed) == {place: (t.body.strip(), t.firing) for place, t in expected.items()}:
+    if _by_place(installed) == {place: (t.body.strip(), t.firing) for place, t in expected.items()}:
         return
     stale = [t for t in installed if (t.schema, t.table, t.name) not in expected]
     used = {t.routine for t in installed} - {t.routine for t in stale}
@@ -151,31 +140,15 @@ def _routines(catalogue: Catalogue, log: Log) -> Iterator[str]:
         yield from statements
         return
     bodies = catalogue.routines(log)
-    standing = {qualified(log.dialect, log.place, name): body for name, body in bodies.items()}
+    bodies_by_name = {qualified(log.dialect, log.place, name): body for name, body in bodies.items()}
     for drop, create in zip(statements[::2], statements[1::2], strict=True):
         _, begin, body = create.partition("begin\n")
-        if standing.get(drop.partition(" if exists ")[2]) != (begin + body).replace("'", ""):
+        if bodies_by_name.get(drop.partition(" if exists ")[2]) != (begin + body).replace("'", ""):
             yield from (drop, create)
 
 
-def _standing(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], tuple[str, Firing]]:
+def _by_place(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], tuple[str, Firing]]:
     return {(t.schema, t.table, t.name): (t.body.strip(), t.firing) for t in installed}
-
-
-def _adopted(catalogue: Catalogue, log: Log, place: Place) -> bool:
-    """Record one table, if its triggers show how it is tracked and it is not on record."""
-    record = read_record(catalogue.connection, log)
-    relation = catalogue.at(place)
-    if relation is None or record.get(place) is not None:
-        return False
-    names = trigger_names(log, relation.table.name, [None])
-    for choice in (read_mark(trigger.body) for trigger in relation.triggers if trigger.name in names):
-        with suppress(EventlogError):  # what does not fit any more is left to `check`
-            if choice is not None:
-                subject = read_subject(catalogue, record, log, relation, choice)
-                _run(catalogue.connection, write_record(subject))
-                return True
-    return False
 
 
 def _warnings(subject: Subject) -> Iterator[str]:

@@ -12,7 +12,7 @@ select n.key_text, n.key_hash, n.digest, k.key_hash, k.digest,
   k.failed, k.next_digest{texts}
 from (
   select h.*, {digest} as digest, {key_hash} as key_hash
-  from (select {key_text} as key_text{expressions} from {source} t{within}{apart}) h
+  from (select {key_text} as key_text{expressions} from {source} t{within}{unmerged}) h
 ) n
 left join {known} k on k.object_table = :object_table and k.key_hash = n.key_hash
 where k.key_hash is null
@@ -31,7 +31,7 @@ select k.object_key, k.key_hash, k.digest, k.row_values
 from {known} k
 left join (
   select distinct {key_hash} as key_hash -- distinct has it made once, with a key of its own
-  from (select {key_text} as key_text from {source} t{apart}) h
+  from (select {key_text} as key_text from {source} t{unmerged}) h
 ) n on n.key_hash = k.key_hash
 where k.object_table = :object_table and k.key_hash <> 'base' and n.key_hash is null
   and (k.first_id is null or (k.failed = 1 and k.next_digest is not null))

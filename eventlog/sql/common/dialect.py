@@ -118,7 +118,7 @@ class Dialect:
     joins_whole: str = ""  # from here on no row of one side of a join is looked for alone in the other
     joins_by_row: str = ""  # from here on each row of one side of a join is looked for in the other
     joins_freely: str = ""  # ends both
-    apart: str = ""  # after a select that is evaluated once, not merged into the outer one
+    unmerged: str = ""  # after a select that is evaluated once, not merged into the outer one
     hashed_key: str = "h"  # the alias of the key's text where a comparison makes its digest
     octets: str = "octet_length({x})"  # of a text {x} in UTF-8
     keeps_settings: str = "1"  # 0 in a session that a pooler reset or gave in place of ours

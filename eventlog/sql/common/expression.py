@@ -34,13 +34,13 @@ class Expressions(NamedTuple):
     """The expressions of one database."""
 
     by_type: Mapping[str, Expression]
-    other: Expression  # of a type that has no entry, and of arrays
+    default: Expression  # of a type that has no entry, and of arrays
     texts_differ: str  # of the texts {a} and {b}
     quoted: str  # the text {v} as a key holds it
     joined: str = " || "
     wrapped: str = "{parts}"
     equals: str = "="
-    given: str = "{x} is not null"
+    present: str = "{x} is not null"
     missing: str = "{x} is null"
     escape: bool = False  # a backslash in a constant must be doubled, and the constant marked
     functions: tuple[
@@ -52,13 +52,13 @@ class Expressions(NamedTuple):
     def of(self, type_name: str) -> Expression:
         """Return the expression of a type as the catalogue writes it."""
         if type_name.endswith("[]"):
-            return self.other
+            return self.default
         name, arguments = split_type(type_name)
         shape = re.sub(r"[1-9]\d*", "n", arguments)
         for spelling in (f"{name}({arguments})", f"{name}({shape})", name, name.partition(" ")[0]):
             if spelling in self.by_type:
                 return self.by_type[spelling]
-        return self.other
+        return self.default
 
     def text(self, column: Column, alias: str, quote: Quote) -> str:
         """Return the text of a column's value in the row that the alias names."""
@@ -69,13 +69,15 @@ class Expressions(NamedTuple):
         expression = self.of(column.type)
         return (expression.queried or expression.text).format(x=f"{alias}.{quote(column.name)}")
 
-    def differ(self, column: Column, old: str, new: str, quote: Quote) -> str:
+    def differ(self, column: Column, old_alias: str, new_alias: str, quote: Quote) -> str:
         """Return the condition that the column has another text in the new row than in the old one."""
         expression = self.of(column.type)
         if expression.differs:
             name = quote(column.name)
-            return expression.differs.format(a=f"{old}.{name}", b=f"{new}.{name}", name=literal(column.name))
-        texts = {"a": self.text(column, old, quote), "b": self.text(column, new, quote)}
+            return expression.differs.format(
+                a=f"{old_alias}.{name}", b=f"{new_alias}.{name}", name=literal(column.name)
+            )
+        texts = {"a": self.text(column, old_alias, quote), "b": self.text(column, new_alias, quote)}
         return self.texts_differ.format(**texts)
 
     def key(self, columns: Iterable[tuple[str, Column]], alias: str, quote: Quote) -> str:
@@ -114,8 +116,8 @@ def literal(text: str) -> str:
 
 def split_type(type_name: str) -> tuple[str, str]:
     """Return the name of a type, and the text in its parentheses."""
-    name, _, rest = type_name.lower().partition("(")
-    arguments, _, tail = rest.partition(")")
+    name, _, after_name = type_name.lower().partition("(")
+    arguments, _, tail = after_name.partition(")")
     return " ".join(f"{name} {tail}".split()), arguments.replace(" ", "")
 
 

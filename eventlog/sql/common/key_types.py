@@ -33,10 +33,10 @@ _DIGITS = {16: 4, 32: 9, 64: 18, 65: 18}  # that each integer of so many bits ha
 
 def integer_of(declared: str, bits: int) -> KeyType:
     """Return the key type of integers of so many bits."""
-    beyond = 2 ** (bits - 1)
+    limit = 2 ** (bits - 1)
 
     def check(text: str) -> str:
-        if not _INTEGER.fullmatch(text) or not -beyond <= int(text) < beyond:
+        if not _INTEGER.fullmatch(text) or not -limit <= int(text) < limit:
             raise InvalidValue(text[:40], f"an integer of {bits} bits")
         return str(int(text))
 

@@ -34,7 +34,7 @@ def statements(dialect: Dialect, name: str, names: Mapping[str, str]) -> Iterato
     """Yield the statements of a name, each without its end; those of the dialect's first folder that has
     some.
     """
-    for text in _found(dialect.folders, name):
+    for text in _texts_of(dialect.folders, name):
         if text.startswith(_INCLUDE):
             yield from statements(dialect, text.removeprefix(_INCLUDE), names)
         else:
@@ -57,12 +57,12 @@ def fill(text: str, names: Mapping[str, str]) -> str:
 def read(folder: str) -> dict[str, tuple[str, ...]]:
     """Return the statements of all files of a folder, by their names."""
     files = resources.files("eventlog.sql").joinpath(folder).iterdir()
-    found: dict[str, tuple[str, ...]] = {}
+    texts: dict[str, tuple[str, ...]] = {}
     for name, purpose, body in chain.from_iterable(map(_named, files)):
-        if name in found or not purpose:
-            raise LookupError(f"{folder}: {name} {'is there twice' if name in found else 'has no purpose'}")
-        found[name] = tuple(part for part in (part.strip("\n") for part in _END.split(body)) if part)
-    return found
+        if name in texts or not purpose:
+            raise LookupError(f"{folder}: {name} {'is there twice' if name in texts else 'has no purpose'}")
+        texts[name] = tuple(part for part in (part.strip("\n") for part in _END.split(body)) if part)
+    return texts
 
 
 def _named(file: Traversable) -> Iterator[tuple[str, str | None, str]]:
@@ -74,7 +74,7 @@ def _named(file: Traversable) -> Iterator[tuple[str, str | None, str]]:
         yield from zip(parts[::3], parts[1::3], parts[2::3], strict=True)
 
 
-def _found(folders: Iterable[str], name: str) -> tuple[str, ...]:
+def _texts_of(folders: Iterable[str], name: str) -> tuple[str, ...]:
     texts = next((named[name] for named in map(read, folders) if name in named), None)
     if texts is None:
         raise LookupError(f"no statement {name} in {', '.join(folders)}")

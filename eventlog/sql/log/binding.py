@@ -56,7 +56,7 @@ def bind(connection: Connection, log: Log, layout: str | None = None) -> Log:
     """
     columns_of = {column.name: column for column in Catalogue(connection).log(log)}
     if not columns_of:
-        raise NoLog(log.table, _alike(connection, log))
+        raise NoLog(log.table, _other_case(connection, log))
     names = list(columns_of)
     columns = _by_name(log, names) if layout is None else _by_position(log, names, layout)
     stored = _stored(log, {ours: columns_of[theirs] for ours, theirs in columns.items()})
@@ -83,11 +83,11 @@ def _called(ours: str, theirs: str) -> str:
     return ours if theirs.lower() == ours else f"{theirs} ({ours})"
 
 
-def _alike(connection: Connection, log: Log) -> str:
+def _other_case(connection: Connection, log: Log) -> str:
     """Return the tables of that name in another case, as words for the message."""
     names = [name for _, name, _ in Catalogue(connection).names(log.place)]
-    alike = [name for name in names if name.lower() == log.table.lower()]
-    return f"; there is {', '.join(alike)}, whose case counts" if alike else ""
+    same_but_case = [name for name in names if name.lower() == log.table.lower()]
+    return f"; there is {', '.join(same_but_case)}, whose case counts" if same_but_case else ""
 
 
 def _by_name(log: Log, names: Sequence[str]) -> Mapping[str, str]:
@@ -100,9 +100,9 @@ def _find(log: Log, present: Sequence[str], ours: str) -> str:
     for name in names:
         if name in present:
             return name
-        alike = [column for column in present if column.lower() == name.lower()]
-        if len(alike) == 1:
-            return alike[0]
+        same_but_case = [column for column in present if column.lower() == name.lower()]
+        if len(same_but_case) == 1:
+            return same_but_case[0]
     raise MissingColumn(log.table, name_given, ours)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog.sql.columns import ResultColumns
-from eventlog.sql.log.cut_inserts import AHEAD, Outline, rest_of_inserts
+from eventlog.sql.log.cut_inserts import LOOK_AHEAD, Outline, rest_of_inserts
 from eventlog.sql.log.pending import Pending, PickUp, PickUpFilter
 from eventlog.sql.log.picked_columns import TEXTS, PickedColumns
 
@@ -31,9 +31,9 @@ def pick_up(pending: Pending, choice: PickUpFilter) -> PickUp:
 
 def _rest_of_inserts(pending: Pending, choice: PickUpFilter, picked: PickedColumns) -> list[int]:
     assert choice.objects is not None
-    ahead = replace(choice, limit=max(choice.limit, AHEAD))
+    further_choice = replace(choice, limit=max(choice.limit, LOOK_AHEAD))
     last = int(picked.ids[-1])
-    further = pending.columns("further", ahead, (*_NUMBERS, *_OBJECT), _NUMBERS, _OBJECT, after=last)
+    further = pending.columns("further", further_choice, (*_NUMBERS, *_OBJECT), _NUMBERS, _OBJECT, after=last)
     texts = [pa.concat_arrays([picked.texts[name], further.texts[name]]) for name in _OBJECT]
     objects = choice.objects.canonical(*texts).dictionary_encode().indices.to_numpy().astype(np.int64)
     ids, kinds = (

@@ -21,7 +21,7 @@ from eventlog.sql.log.picked_columns import Ints
 
 logger = logging.getLogger("eventlog.publisher")
 
-AHEAD = 1_000  # rows after a pick-up that are looked at; as many as its limit if that is more
+LOOK_AHEAD = 1_000  # rows after a pick-up that are looked at; as many as its limit if that is more
 MAX_BYTES = 64 << 20  # of the rows that complete inserts
 _CLOSING = range(2, 9)  # event types of a row that ends an insert; others are none
 
@@ -54,16 +54,18 @@ def _kind(event_type: Any) -> int:
 
 def rest_of_inserts(pending: Pending, rows: Outline, picked: int, inserts: Collection[int]) -> list[int]:
     """Return the ids of rows after the first `picked` ones that belong to inserts begun in those."""
-    telling = np.flatnonzero(np.isin(rows.kinds, [*inserts, *_CLOSING]))
-    order = telling[np.argsort(rows.objects[telling], kind="stable")]
+    deciding = np.flatnonzero(np.isin(rows.kinds, [*inserts, *_CLOSING]))
+    order = deciding[np.argsort(rows.objects[deciding], kind="stable")]
     is_insert = np.isin(rows.kinds[order], list(inserts))
     is_first = np.diff(rows.objects[order], prepend=rows.objects[order[:1]] - 1) != 0
     runs = np.cumsum(is_first | ~is_insert)  # a row that ends an insert begins the next run
     cut = runs[is_insert & (order < picked)]
     ids: list[int] = rows.ids[np.sort(order[is_insert & (order >= picked) & np.isin(runs, cut)])].tolist()
-    rest = ids[: bisect_right(list(accumulate(pending.sizes(ids))), MAX_BYTES)]
-    goes_on = len(rows.ids) - picked >= max(picked, AHEAD) and len(rows.ids) - 1 in order[np.isin(runs, cut)]
-    if goes_on or len(rest) < len(ids):
-        last = rest[-1] if rest else int(rows.ids[picked - 1])
+    completing = ids[: bisect_right(list(accumulate(pending.sizes(ids))), MAX_BYTES)]
+    is_cut_again = (
+        len(rows.ids) - picked >= max(picked, LOOK_AHEAD) and len(rows.ids) - 1 in order[np.isin(runs, cut)]
+    )
+    if is_cut_again or len(completing) < len(ids):
+        last = completing[-1] if completing else int(rows.ids[picked - 1])
         logger.warning("an insert is cut after row %s: its other rows become an event of their own", last)
-    return rest
+    return completing

@@ -50,11 +50,14 @@ class Leader:
         holder = engine.connect()
         holder.detach()  # the lock must end when it closes, so no pool may keep it
         try:
-            if queries.run(holder, "lead").scalar() and (held := _hold(holder, queries)) is not False:
+            if (
+                queries.run(holder, "lead").scalar()
+                and (session_has_lock := _hold(holder, queries)) is not False
+            ):
                 session = str(queries.run(holder, "session_id").scalar())
                 epoch = _begin_epoch(engine, queries, name, session)
-                leader = cls(holder, queries, epoch, in_transaction=held is None)
-                leader._rest()
+                leader = cls(holder, queries, epoch, in_transaction=session_has_lock is None)
+                leader._end_transaction()
                 return leader
         except BaseException:
             holder.close()
@@ -65,10 +68,10 @@ class Leader:
     def is_paused(self) -> bool:
         """Return whether the publisher is paused; ConnectionLost if the session of the lock is gone."""
         (((since,),),) = self._queries.together(self._connection, [self._queries.call("paused")])
-        self._rest()
+        self._end_transaction()
         return since is not None
 
-    def _rest(self) -> None:
+    def _end_transaction(self) -> None:
         """Leave no transaction open; where the lock needs one, let it be a new one, that it keep no undo."""
         self._connection.rollback()
         if self._in_transaction and not self._queries.run(self._connection, "lead").scalar():
@@ -109,8 +112,8 @@ def _hold(holder: Connection, queries: Queries) -> bool | None:
         return True
     with suppress(DatabaseFailed), holder.begin_nested():
         queries.run(holder, "hold_lock")
-        held = queries.run(holder, "held_by_session").scalar()
-        return None if held is None else bool(held)
+        has_lock = queries.run(holder, "held_by_session").scalar()
+        return None if has_lock is None else bool(has_lock)
     return None
 
 

@@ -78,7 +78,7 @@ class PickUp(NamedTuple):
             kept = [row for row in self.cells if choice.object_of(*row[OBJECT]) not in objects]
             return self._replace(cells=kept)
         named = zip(*(self.columns.texts[name].to_pylist() for name in COLUMNS[OBJECT]), strict=True)
-        some = self.columns.some([choice.object_of(*name) not in objects for name in named])
+        some = self.columns.subset([choice.object_of(*name) not in objects for name in named])
         return self._replace(columns=some)
 
 

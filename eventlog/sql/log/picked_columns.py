@@ -27,7 +27,7 @@ class PickedColumns(NamedTuple):
         """Return the number of rows."""
         return len(self.ids)
 
-    def some(self, chosen: Sequence[bool] | Flags) -> PickedColumns:
+    def subset(self, chosen: Sequence[bool] | Flags) -> PickedColumns:
         """Return the chosen rows."""
         which = np.asarray(chosen, np.bool_)
         texts = {name: column.filter(pa.array(which)) for name, column in self.texts.items()}

@@ -44,5 +44,5 @@ def long_ranges(ids: Ids) -> tuple[list[Range], list[int]]:
     """
     ranges = ranges_of(ids)
     long = [(low, high - 1) for low, high in ranges if high - low >= LONG]
-    rest = (range(high if high - low >= LONG else low, high + 1) for low, high in ranges)
-    return long, [number for ids_outside in rest for number in ids_outside]
+    outside = (range(high if high - low >= LONG else low, high + 1) for low, high in ranges)
+    return long, [number for ids_outside in outside for number in ids_outside]

@@ -30,7 +30,7 @@ _CHECKSUM = 16  # digits
 _FETCHED = 1_000  # rows at a time
 DOUBT = "?"  # the digest of an object whose values at the receiver are unknown
 _UNSURE = "??"  # that of one that the receiver may lack, and which is changed
-_LACKING = "???"  # likewise, after the receiver refused the change: it is added
+_MISSING = "???"  # likewise, after the receiver refused the change: it is added
 BASE = "base"  # replaces a key's digest in the row that counts the objects of a table
 _PAGE = 10_000  # objects whose events are looked at together
 _LISTED = 1_000  # objects in a statement
@@ -89,7 +89,7 @@ class StateStep(NamedTuple):
 
 def adds(digest: str | None) -> bool:
     """Return whether an object with this digest at the receiver is sent as a new one."""
-    return digest is None or digest.rstrip(" ") == _LACKING
+    return digest is None or digest.rstrip(" ") == _MISSING
 
 
 def seal(table: str, key: str, digest: str | None, values: str | None) -> str | None:
@@ -133,7 +133,7 @@ class Base(NamedTuple):
     form: int = FORMAT  # of the digests, when it was written
 
 
-class _Known(NamedTuple):
+class _ObjectState(NamedTuple):
     """An object in the state, and its event that is on its way or failed."""
 
     digest: str | None = None
@@ -146,7 +146,7 @@ class _Known(NamedTuple):
     def doubt(self) -> str:
         """Return the mark of what is unknown; empty if all is known."""
         mark = (self.digest or "").rstrip(" ")  # PostgreSQL fills the column with blanks
-        return mark if mark in (DOUBT, _UNSURE, _LACKING) else ""
+        return mark if mark in (DOUBT, _UNSURE, _MISSING) else ""
 
 
 class _Rows(NamedTuple):
@@ -158,7 +158,7 @@ class _Rows(NamedTuple):
     adds: bool = False
 
 
-_NOTHING = _Known()
+_NOTHING = _ObjectState()
 
 
 class ReceiverState:
@@ -186,11 +186,11 @@ class ReceiverState:
         """Let the state follow what became of the events that were on their way. Return each table's base;
         StateLost if a table has not as many objects as it should have."""
         bases = self.counted()
-        gone = Counter[str]()
+        deleted_counts = Counter[str]()
         for outcome, table, hashes in self._outcomes():
             self._run_on(f"known_{outcome}", table, hashes)
-            gone[table] += len(hashes) if outcome == "gone" else 0
-        self._grow({table: -count for table, count in gone.items()}, bases)
+            deleted_counts[table] += len(hashes) if outcome == "gone" else 0
+        self._grow({table: -count for table, count in deleted_counts.items()}, bases)
         return bases
 
     def _outcomes(self) -> Iterator[tuple[str, str, list[str]]]:
@@ -204,7 +204,7 @@ class ReceiverState:
                     letters[first_id].append(letter)
                 outcomes = defaultdict[tuple[str, str], list[str]](list)
                 for first_id, last_id, table, hashed, digest, coming, failed in page:
-                    state = _Known(digest, coming, first_id, last_id, failed)
+                    state = _ObjectState(digest, coming, first_id, last_id, failed)
                     if (outcome := _outcome(letters[first_id], state)) is not None:
                         outcomes[outcome, table].append(hashed)
                 for place, hashes in outcomes.items():
@@ -279,12 +279,12 @@ class ReceiverState:
                     events[table][key] = _Rows(event.first_id, int(row), (*event.deletes, *deletes), adds)
         return events
 
-    def _among(self, table: str, keys: Iterable[str]) -> dict[str, _Known]:
+    def _among(self, table: str, keys: Iterable[str]) -> dict[str, _ObjectState]:
         """Return what is known of the objects with these keys, by their hashes."""
         hashes = [*map(hash_of_key, keys)]
         pages = (hashes[start : start + _LISTED] for start in range(0, len(hashes), _LISTED))
         rows = (row for page in pages for row in self._run_on("known_among", table, page))
-        return {hashed: _Known(*state) for hashed, *state in rows}
+        return {hashed: _ObjectState(*state) for hashed, *state in rows}
 
     def _run_on(self, name: str, table: str, hashes: Sequence[str]) -> Any:
         """Run a statement on objects of a table."""
@@ -363,11 +363,11 @@ class ReceiverState:
                 "table_name": step.object_table,
                 "table_key": step.object_key,
                 "column_name": column,
-                "old_value": old,
-                "new_value": new,
+                "old_value": old_value,
+                "new_value": new_value,
             }
             for step in steps
-            for kind, column, old, new in step.rows
+            for kind, column, old_value, new_value in step.rows
         ]
         if not written:
             return {}
@@ -410,7 +410,7 @@ def _next(step: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) ->
     }
 
 
-def _outcome(letters: Sequence[str], state: _Known) -> str | None:
+def _outcome(letters: Sequence[str], state: _ObjectState) -> str | None:
     """Return what became of an event, by the letters of its rows; None if the state stays as it is."""
     distinct = set(letters)
     if "N" in distinct:
@@ -424,27 +424,27 @@ def _outcome(letters: Sequence[str], state: _Known) -> str | None:
     return "resent" if state.failed else "settled"
 
 
-def _failure(letters: Sequence[str], state: _Known) -> str:
+def _failure(letters: Sequence[str], state: _ObjectState) -> str:
     """Return how an event failed: in part, or on an object that the receiver may lack."""
     width = 1 + (state.last_id or 0) - (state.first_id or 0)
     sent = "S" in letters or "W" in letters or ("R" in letters and len(letters) < width)  # and then deleted
     if sent:
         return "partly"
-    if state.doubt == _LACKING:
+    if state.doubt == _MISSING:
         return "unsure"
     if state.doubt == _UNSURE and state.next_digest is not None:
         return "lacking"
     return "failed"
 
 
-def _renewed(table: str, key: str, state: _Known, event: _Rows) -> dict[str, Any] | None:
+def _renewed(table: str, key: str, state: _ObjectState, event: _Rows) -> dict[str, Any] | None:
     """Return the state of an object whose rows were redriven; None if it stays without one.
 
     If it surely exists the next poll can log what differs, because later rows are sent later.
     """
     digest = DOUBT
-    if state.digest is None or state.doubt in (_UNSURE, _LACKING):
-        digest = _LACKING if event.adds and state.doubt else _UNSURE
+    if state.digest is None or state.doubt in (_UNSURE, _MISSING):
+        digest = _MISSING if event.adds and state.doubt else _UNSURE
     leads = state.next_digest is not None
     first, last = state.first_id, state.last_id
     if first is None or (state.failed and event.last_id < first):  # they are the last on their way

@@ -153,7 +153,7 @@ class Snapshot(Pending):
         """Return the ids of rows that complete inserts of rows that were read one by one."""
         from eventlog.sql.log import cut_inserts  # NumPy takes a while to load
 
-        ahead = replace(choice, limit=max(choice.limit, cut_inserts.AHEAD))
+        ahead = replace(choice, limit=max(choice.limit, cut_inserts.LOOK_AHEAD))
         where = {"skip": len(picked)} if choice.future else {"after": picked[-1][0]}
         outlines = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
         outlines += self.pending("further", ahead, **where)

@@ -138,13 +138,15 @@ class Store:
         with self.engine.connect() as connection:
             return [RememberedBatch(*row) for row in self.queries.run(connection, "remembered")]
 
-    def waiting(self, until: datetime, limit: int = 1000, beyond: datetime = _EVER) -> list[WaitingEvent]:
+    def waiting(
+        self, until: datetime, limit: int = 1000, latest_retry: datetime = _EVER
+    ) -> list[WaitingEvent]:
         """Return the events whose time to be sent again has come, longest waiting first, one of each object.
 
         Events with a time after the end of any wait are included, because the clock was set back.
         """
         with self.engine.connect() as connection:
-            rows = self.queries.run(connection, "retries", until=until, beyond=beyond, most=limit)
+            rows = self.queries.run(connection, "retries", until=until, beyond=latest_retry, most=limit)
             return [_waiting(*row) for row in rows]
 
     def association(self) -> str:

@@ -126,11 +126,13 @@ class Upkeep:
         holes, values = self._failed(which)
         return [(reason, rows) for reason, rows in self._run("failed_groups", holes, most=limit, **values)]
 
-    def _failed(self, which: Which, *more: str) -> tuple[dict[str, str], dict[str, Any]]:
+    def _failed(self, which: Which, *condition_names: str) -> tuple[dict[str, str], dict[str, Any]]:
         """Return the conditions of a query for failed rows, and their values."""
         conditions = list(_conditions(which))
         values = {name: value for _, name, value in conditions}
-        pieces = self._queries.pieces("has_failed", *more, *(condition for condition, *_ in conditions))
+        pieces = self._queries.pieces(
+            "has_failed", *condition_names, *(condition for condition, *_ in conditions)
+        )
         return {"conditions": pieces}, values
 
     def keep_leader_out(self) -> None:
@@ -160,7 +162,7 @@ class Upkeep:
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         renewed = self._queries.run_by_ids(self._connection, "renew", ids)
         if renewed:  # a leader picks up anew for it
-            self.known().renew(ids)
+            self.receiver_state().renew(ids)
             self.note("redrive", f"{quantity(renewed, 'row')}, the first {min(ids)}")
         return renewed
 
@@ -174,7 +176,7 @@ class Upkeep:
         for name, event_id in self.waiting_with(ids):
             self._run("forget_event", object_hash=name, event_id=event_id)
             self._run("forget_spellings", object_hash=name)
-        self.known().give_up(ids)
+        self.receiver_state().give_up(ids)
         self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
         return skipped
 
@@ -186,8 +188,8 @@ class Upkeep:
         rows = chain.from_iterable(
             self._run("spelled_by_id", ids=chunk) for chunk in self._queries.chunks(ids)
         )
-        spelled = {object_hash(*row[1:]) for row in rows}
-        retries = chain.from_iterable(self._run("retries_of", spelling_hash=hashed) for hashed in spelled)
+        hashes = {object_hash(*row[1:]) for row in rows}
+        retries = chain.from_iterable(self._run("retries_of", spelling_hash=hashed) for hashed in hashes)
         rows_of = {(name, event_id): json.loads(rows) for name, event_id, rows in retries}
         return {event: rows for event, rows in rows_of.items() if ids.intersection(rows)}
 
@@ -202,7 +204,7 @@ class Upkeep:
         """Let the next poll of a table pass the brake on deletes."""
         self.note("resume", f"by {who}", table)
 
-    def known(self) -> ReceiverState:
+    def receiver_state(self) -> ReceiverState:
         """Return the state that was kept when tables were compared."""
         return ReceiverState(self._connection, self._queries)
 

@@ -69,7 +69,7 @@ class Work:
         self.epoch = epoch
         self.finished = 0  # rows that were still new, once it is committed
         self._finishing: list[Call] = []  # what gives rows their letters, at the end
-        self._later: list[Call] = []  # what is written after that, in this order
+        self._last_calls: list[Call] = []  # what is written after that, in this order
         begin = [queries.call(name) for name in ("work", "epoch", "latest_redrive")]
         _, ((current,),), ((redriven,),) = queries.together(connection, begin)
         self.latest_redrive = int(
@@ -80,16 +80,16 @@ class Work:
 
     def commit(self) -> None:
         """Write what is left to the end, and commit."""
-        last = self._finishing, self._later
-        self._finishing, self._later = [], []
+        last = self._finishing, self._last_calls
+        self._finishing, self._last_calls = [], []
         results = self._queries.together(self._connection, [*last[0], *last[1]], commit=True)
         self.finished += sum(results[: len(last[0])])
 
     def _write_later(self, name: str, **values: Any) -> None:
         """Run a statement at the end of the transaction, because nothing in it depends on the result."""
-        self._later.append(self._queries.call(name, **values))
+        self._last_calls.append(self._queries.call(name, **values))
 
-    def known(self) -> ReceiverState:
+    def receiver_state(self) -> ReceiverState:
         """Return the state of the receiver, if the log is filled by comparing."""
         return ReceiverState(self._connection, self._queries)
 
@@ -104,10 +104,10 @@ class Work:
     def _in_ranges(self, name: str, ids: Ids, **values: Any) -> None:
         """Run a statement at the end on rows by their ids, on long ranges of them at once."""
         log, call = self._queries.log, self._queries.call
-        whole = log.ranged and (name != "finish" or log.dialect.updates_ranges)
-        ranges, rest = long_ranges(ids) if whole else ([], integers(ids))
+        allows_ranges = log.ranged and (name != "finish" or log.dialect.updates_ranges)
+        ranges, single_ids = long_ranges(ids) if allows_ranges else ([], integers(ids))
         self._finishing += [call(f"{name}_range", low=low, high=high, **values) for low, high in ranges]
-        self._finishing += [call(name, ids=chunk, **values) for chunk in self._queries.chunks(rest)]
+        self._finishing += [call(name, ids=chunk, **values) for chunk in self._queries.chunks(single_ids)]
 
     def fail(self, failures: Iterable[Failure]) -> None:
         """Keep why pending rows fail, in place of what was kept before."""
@@ -194,8 +194,8 @@ class Work:
         for event in waiting:
             yield event.object, event.object
         for chunk in self._queries.chunks(objects):
-            for row, *spelled in self._queries.run(self._connection, "spelled_by_id", ids=chunk):
-                yield objects[row], (str(spelled[0]), str(spelled[1]))
+            for row, *names in self._queries.run(self._connection, "spelled_by_id", ids=chunk):
+                yield objects[row], (str(names[0]), str(names[1]))
 
     def release(self, name: ObjectName, event_id: str) -> None:
         """Forget an event; its object goes on where it has no other that waits."""
@@ -212,19 +212,26 @@ class Work:
         """Give every hold the name that its object has by now; holds that become one keep their events."""
         moved: dict[str, ObjectName] = {}
         changes = []
-        for old, first, _, *spelled, record_ids in self._queries.run(self._connection, "every_retry").all():
-            name = object_of(*spelled)
-            new, new_first = object_hash(*name), min(json.loads(record_ids))
-            if (new, new_first) != (old, first):
-                named = {"table_name": name[0], "table_key": name[1], "new_hash": new, "new_id": new_first}
-                changes.append(named | {"object_hash": old, "first_id": first})
-            if new != old:
-                moved[old] = name
+        for former_hash, first, _, *names, record_ids in self._queries.run(
+            self._connection, "every_retry"
+        ).all():
+            name = object_of(*names)
+            new_hash, new_first = object_hash(*name), min(json.loads(record_ids))
+            if (new_hash, new_first) != (former_hash, first):
+                columns = {
+                    "table_name": name[0],
+                    "table_key": name[1],
+                    "new_hash": new_hash,
+                    "new_id": new_first,
+                }
+                changes.append(columns | {"object_hash": former_hash, "first_id": first})
+            if new_hash != former_hash:
+                moved[former_hash] = name
         self._queries.run_all(self._connection, "rename_retry", changes)
-        for old, name in moved.items():
-            rows = self._queries.run(self._connection, "spellings_of", object_hash=old).all()
+        for former_hash, name in moved.items():
+            rows = self._queries.run(self._connection, "spellings_of", object_hash=former_hash).all()
             self.spell([(name, name), *((name, (row[0], row[1])) for row in rows)])
-            self._queries.run(self._connection, "forget_spellings", object_hash=old)
+            self._queries.run(self._connection, "forget_spellings", object_hash=former_hash)
 
     def record_cycle(self, facts: str) -> None:
         """Keep the facts of the last cycle for `status`."""

@@ -32,8 +32,8 @@ _RUN = (
 def conditional(statement: str) -> tuple[str, ...]:
     """Return what runs a statement if what it adds is missing, or replaces a routine."""
     if routine := _ROUTINE.fullmatch(statement):
-        kind, name, rest = routine.groups()
-        return (f"drop {kind} if exists {name}", f"create {kind} {name}{rest}")
+        kind, name, definition = routine.groups()
+        return (f"drop {kind} if exists {name}", f"create {kind} {name}{definition}")
     addition = _INDEX.fullmatch(statement)
     if addition is None:
         return (statement,)

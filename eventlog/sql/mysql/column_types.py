@@ -47,7 +47,7 @@ MARIADB_EXPRESSIONS = Expressions(
         **each("geometry, point, linestring, polygon, multipoint", Expression("st_astext({x})")),
         **each("multilinestring, multipolygon, geometrycollection", Expression("st_astext({x})")),
     },
-    other=Expression(_CHARACTERS),
+    default=Expression(_CHARACTERS),
     texts_differ="not (cast({a} as binary) <=> cast({b} as binary))",
     quoted=r"""case when {v} regexp '[,;''+"=\\<>]' """
     r"""then concat('"', replace(replace({v}, '\', '\\'), '"', '\"'), '"') else {v} end""",

@@ -53,27 +53,29 @@ class _Writer:
 
     def bodies(self) -> Iterator[tuple[str, str]]:
         rows = self.rows
-        old, new = rows.key("old"), rows.key("new")
-        yield "insert", self.log(rows.inserted("new"), new)
+        old_key, new_key = rows.key("old"), rows.key("new")
+        yield "insert", self.log(rows.inserted("new"), new_key)
         yield (
             "update",
             self.either(
                 rows.moved("old", "new"),
-                self.log(rows.deleted(), old) + self.log(rows.inserted("new"), new),
-                self.log(rows.updated("old", "new"), new),
+                self.log(rows.deleted(), old_key) + self.log(rows.inserted("new"), new_key),
+                self.log(rows.updated("old", "new"), new_key),
             ),
         )
         if deleted := rows.deleted():
-            yield "delete", self.log(deleted, old)
+            yield "delete", self.log(deleted, old_key)
 
     def child_bodies(self, child: Child) -> Iterator[tuple[str, str]]:
         rows = self.rows
-        old, new = rows.child_key(child, "old"), rows.child_key(child, "new")
+        old_key, new_key = rows.child_key(child, "old"), rows.child_key(child, "new")
         parent = qualified(self.dialect, self.subject.table.schema, self.subject.table.name)
         parent_exists = f"exists (select 1 from {parent} p where {rows.same_key(child, 'old', 'p')})"  # noqa: S608
-        removed = self.only(parent_exists, self.log(rows.child_rows(child, "old", None), old))
-        added = self.only(rows.linked(child, "new"), self.log(rows.child_rows(child, None, "new"), new))
-        changed = self.only(rows.linked(child, "new"), self.log(rows.child_rows(child, "old", "new"), new))
+        removed = self.only(parent_exists, self.log(rows.child_rows(child, "old", None), old_key))
+        added = self.only(rows.linked(child, "new"), self.log(rows.child_rows(child, None, "new"), new_key))
+        changed = self.only(
+            rows.linked(child, "new"), self.log(rows.child_rows(child, "old", "new"), new_key)
+        )
         yield "insert", added
         yield "update", self.either(rows.child_moved(child, "old", "new"), removed + added, changed)
         yield "delete", removed
@@ -95,7 +97,7 @@ class _Writer:
         values = [str(row.event_type), "who", literal(self.subject.logged_as), key]
         if row.column is not None:
             names += ["column_name", "old_value", "new_value"]
-            values += [literal(row.column), row.old or "null", row.new or "null"]
+            values += [literal(row.column), row.old_text or "null", row.new_text or "null"]
         into = ", ".join(self.names[name] for name in names)
         statement = f"insert into {self.names['log']} ({into})\nvalues ({', '.join(values)});\n"
         return self.only(row.when, statement) if row.when else statement

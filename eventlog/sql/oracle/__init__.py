@@ -46,11 +46,11 @@ def _prepare(
     statement: str,
     parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     context: Any,
-    many: bool,
+    is_many: bool,
 ) -> None:
     cursor.arraysize = FETCHED
     cursor.prefetchrows = FETCHED + 1  # one more shows the driver that there are no others
-    rows = parameters if many else [parameters]
+    rows = parameters if is_many else [parameters]
     types = types_of(row for row in rows if isinstance(row, Mapping))
     if types:
         driver = context.dialect.dbapi
@@ -70,7 +70,7 @@ def _condition(pattern: str, plain: str, error: int, reason: str = "it is there 
     return _Condition(re.compile(pattern), plain, error, reason)
 
 
-_GONE = "it is gone already"
+_ALREADY_DROPPED = "it is gone already"
 _CONDITIONS = (
     _condition(r"create (table|sequence) if not exists ", r"create \1 ", 955),
     _condition(r"create index if not exists ", "create index {place}", 955),
@@ -78,9 +78,9 @@ _CONDITIONS = (
     _condition(
         r"alter table (\{\w+\}) add constraint if not exists ", r"alter table \1 add constraint ", 2264
     ),
-    _condition(r"drop table if exists (.*)", r"drop table \1 purge", 942, _GONE),
-    _condition(r"drop view if exists ", "drop view ", 942, _GONE),
-    _condition(r"drop sequence if exists ", "drop sequence ", 2289, _GONE),
+    _condition(r"drop table if exists (.*)", r"drop table \1 purge", 942, _ALREADY_DROPPED),
+    _condition(r"drop view if exists ", "drop view ", 942, _ALREADY_DROPPED),
+    _condition(r"drop sequence if exists ", "drop sequence ", 2289, _ALREADY_DROPPED),
 )
 _COMMENTS = re.compile(r"\A(?:--.*\n)+")
 _TABLE = re.compile(r"drop table \{\w+\}")

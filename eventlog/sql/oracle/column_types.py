@@ -120,7 +120,7 @@ EXPRESSIONS = Expressions(
         **each("long, long raw", Expression("", unreadable="no trigger and no expression can read")),
         "bfile": Expression("", unreadable="is kept in a file outside the database"),
     },
-    other=Expression("", unreadable="has no text of its own"),  # object types, collections, references
+    default=Expression("", unreadable="has no text of its own"),  # object types, collections, references
     texts_differ=_LOBS_UNEQUAL,
     quoted=r"""case when regexp_like({v}, '[,;''+"=\<>]') """
     r"""then '"' || replace(replace({v}, '\', '\\'), '"', '\"') || '"' else {v} end""",

@@ -54,7 +54,7 @@ class Package:
         ]
         holes = self.log.names() | {
             "package": self.quoted,
-            "switch": qualified(self.log.dialect, self.log.place, self.log.beside("switch")),
+            "switch": qualified(self.log.dialect, self.log.place, self.log.companion_name("switch")),
             "table_text": literal(self._table_text),
             "key_parameters": ", ".join(f"{value} {expression.parameter}" for _, expression, value in key),
             "key": self._expressions.key_of(key),

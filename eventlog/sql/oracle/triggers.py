@@ -24,9 +24,9 @@ END = "\n"
 class ColumnLines(NamedTuple):
     """The lines of a trigger for one column, each with a line end."""
 
-    given: str = ""  # when a row comes, or comes by another key
+    inserted: str = ""  # when a row comes, or comes by another key
     changed: str = ""  # when it changes
-    taken: str = ""  # when it goes, or goes to another key
+    deleted: str = ""  # when it goes, or goes to another key
     differs: str = ""  # whether it changed, as a condition
 
 
@@ -41,8 +41,8 @@ class TriggerShape(NamedTuple):
 
 def write(subject: Subject) -> Iterator[Trigger]:
     """Yield the trigger of a subject, and one for each child."""
-    own = TriggerShape(subject.table, None, subject.relation.key, subject.columns)
-    yield _Parent(subject, own).trigger()
+    shape = TriggerShape(subject.table, None, subject.relation.key, subject.columns)
+    yield _Parent(subject, shape).trigger()
     for child in subject.children:
         yield _Child(subject, child).trigger()
 
@@ -60,7 +60,9 @@ class _Writer:
         self.shape = shape
         self.log = subject.log
         self.expressions = self.log.dialect.expressions
-        self.old, self.new = (":o", ":n") if shape.table.name in ("OLD", "NEW") else (":old", ":new")
+        self.old_alias, self.new_alias = (
+            (":o", ":n") if shape.table.name in ("OLD", "NEW") else (":old", ":new")
+        )
 
     @property
     def deletes(self) -> bool:
@@ -75,13 +77,15 @@ class _Writer:
         """Return what is done with a column."""
         raise NotImplementedError
 
-    def call(self, package: Package, kind: int, key: str, name: str, old: str, new: str, moved: str) -> str:
+    def call(
+        self, package: Package, kind: int, key: str, name: str, old_value: str, new_value: str, moved: str
+    ) -> str:
         """Return a line that notes a column, where its texts differ."""
         column = self.shape.table.columns[name]
         logged_name = name if self.shape.parent is None else f"{self.shape.table.name}.{name}"
         return (
             f"{package.quoted}.change{package.number(column)}"
-            f"(arrived, {moved}, said, {kind}, {key}, {literal(logged_name)}, {old}, {new});\n"
+            f"(arrived, {moved}, said, {kind}, {key}, {literal(logged_name)}, {old_value}, {new_value});\n"
         )
 
     def value(self, alias: str, name: str) -> str:
@@ -98,7 +102,7 @@ class _Writer:
         mark = self.subject.choice.mark()
         keys = {
             name: ",\n      ".join(self.value(alias, column.name) for _, column in self.shape.key)
-            for name, alias in (("old_key", self.old), ("new_key", self.new))
+            for name, alias in (("old_key", self.old_alias), ("new_key", self.new_alias))
         }
         return templates.statement(
             self.log.dialect,
@@ -122,7 +126,7 @@ class _Writer:
             "body": body,
             "trigger": trigger,
             "table": qualified(dialect, table.schema, table.name),
-            "aliases": "" if self.old == ":old" else "referencing old as o new as n\n",
+            "aliases": "" if self.old_alias == ":old" else "referencing old as o new as n\n",
             "events": " or ".join(events),
             "package_schema_text": literal(self.log.place) if self.log.place else dialect.current_schema,
             "package_text": literal(package.name),
@@ -146,32 +150,32 @@ class _Parent(_Writer):
 
     def part(self, package: Package, column: Column) -> ColumnLines:
         choice, name = self.subject.choice, column.name
-        old, new = self.value(self.old, name), self.value(self.new, name)
+        old_value, new_value = self.value(self.old_alias, name), self.value(self.new_alias, name)
         if self.expressions.of(column.type).unreadable:
             differs = "" if choice.update in PER_FIELD else f"updating({literal(name)})"
             return ColumnLines(differs=differs)
-        given = changed = differs = ""
+        inserted = changed = differs = ""
         if choice.insert in PER_FIELD:
-            given = self.call(package, choice.insert, "new_key", name, "null", new, "moved")
+            inserted = self.call(package, choice.insert, "new_key", name, "null", new_value, "moved")
         if choice.update in PER_FIELD:
-            changed = self.call(package, choice.update, "new_key", name, old, new, "false")
+            changed = self.call(package, choice.update, "new_key", name, old_value, new_value, "false")
         else:
-            differs = f"{package.quoted}.differ{package.number(column)}({old}, {new})"
-        return ColumnLines(given, changed, differs=differs)
+            differs = f"{package.quoted}.differ{package.number(column)}({old_value}, {new_value})"
+        return ColumnLines(inserted, changed, differs=differs)
 
     def rows(self, package: Package, parts: Sequence[ColumnLines]) -> str:
         note, choice = f"{package.quoted}.note", self.subject.choice
-        gone = f"{note}(arrived, false, {choice.delete}, old_key, null, null, null);\n"
-        come = "".join(part.given for part in parts) + self._whole(package)
+        deletion = f"{note}(arrived, false, {choice.delete}, old_key, null, null, null);\n"
+        insertion = "".join(part.inserted for part in parts) + self._new_row(package)
         changed = "".join(part.changed for part in parts)
         if differing := "\nor ".join(part.differs for part in parts if part.differs):
             noted = f"{note}(arrived, false, {choice.update}, new_key, null, null, null);\n"
             changed += branches((differing, noted))
-        return (branches(("moved or new_key is null", gone)) if self.deletes else "") + branches(
-            ("moved or old_key is null", come), ("new_key is not null", changed or "null;\n")
+        return (branches(("moved or new_key is null", deletion)) if self.deletes else "") + branches(
+            ("moved or old_key is null", insertion), ("new_key is not null", changed or "null;\n")
         )
 
-    def _whole(self, package: Package) -> str:
+    def _new_row(self, package: Package) -> str:
         """Return what is logged of a new row as a whole: the row, or that none of its columns has a value."""
         kind = self.subject.choice.insert
         if kind not in PER_FIELD:
@@ -186,29 +190,29 @@ class _Child(_Writer):
 
     def __init__(self, subject: Subject, child: Child) -> None:
         table = child.relation.table
-        own = dict(zip(child.link.target_columns, child.link.columns, strict=True))
-        key = tuple((name, table.columns[own[name]]) for name in subject.table.key)
+        child_names = dict(zip(child.link.target_columns, child.link.columns, strict=True))
+        key = tuple((name, table.columns[child_names[name]]) for name in subject.table.key)
         super().__init__(subject, TriggerShape(table, subject.table.name, key, child.columns))
         self.link = child.link
 
     def part(self, package: Package, column: Column) -> ColumnLines:
         kind, name = CHILD_TYPES[self.subject.choice.update], column.name
-        old, new = self.value(self.old, name), self.value(self.new, name)
+        old_value, new_value = self.value(self.old_alias, name), self.value(self.new_alias, name)
         return ColumnLines(
-            given=self.call(package, kind, "new_key", name, "null", new, "false"),
-            changed=self.call(package, kind, "new_key", name, old, new, "false"),
-            taken=self.call(package, kind, "old_key", name, old, "null", "false"),
+            inserted=self.call(package, kind, "new_key", name, "null", new_value, "false"),
+            changed=self.call(package, kind, "new_key", name, old_value, new_value, "false"),
+            deleted=self.call(package, kind, "old_key", name, old_value, "null", "false"),
         )
 
     def rows(self, package: Package, parts: Sequence[ColumnLines]) -> str:
-        given, changed, taken = (
+        inserted, changed, deleted = (
             "".join(texts) or "null;\n"
-            for texts in ([p.given for p in parts], [p.changed for p in parts], [p.taken for p in parts])
+            for texts in ([p.inserted for p in parts], [p.changed for p in parts], [p.deleted for p in parts])
         )
         return (
-            branches((f"(moved or new_key is null) and {self._linked(self.old)}", taken))
-            + branches((f"(moved or old_key is null) and {self._linked(self.new)}", given))
-            + branches((f"not moved and old_key is not null and {self._linked(self.new)}", changed))
+            branches((f"(moved or new_key is null) and {self._linked(self.old_alias)}", deleted))
+            + branches((f"(moved or old_key is null) and {self._linked(self.new_alias)}", inserted))
+            + branches((f"not moved and old_key is not null and {self._linked(self.new_alias)}", changed))
         )
 
     def _linked(self, alias: str) -> str:

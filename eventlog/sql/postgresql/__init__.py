@@ -114,7 +114,7 @@ POSTGRESQL = Dialect(
     joins_freely="select pg_catalog.set_config('enable_nestloop', null, true),"
     " pg_catalog.set_config('enable_hashjoin', null, true),"
     " pg_catalog.set_config('enable_mergejoin', null, true)",
-    apart=" offset 0",
+    unmerged=" offset 0",
     hashed_key="n",
     octets="pg_catalog.octet_length(pg_catalog.convert_to({x}, 'UTF8'))::pg_catalog.text",
     keeps_settings="(case when pg_catalog.current_setting('eventlog.session', true) = 'kept'"

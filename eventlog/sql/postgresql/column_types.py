@@ -46,7 +46,7 @@ EXPRESSIONS = Expressions(
         ),
         "inet": Expression("pg_catalog.abbrev({x})", True),
     },
-    other=Expression(_OUTPUT),
+    default=Expression(_OUTPUT),
     texts_differ='{a} is distinct from {b} collate "C"',
     quoted=r"""case when {v} operator(pg_catalog.~) E'[,;''+"=\\\\<>]' """
     r"""then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace({v}, E'\\', E'\\\\'), '"', """
@@ -54,7 +54,7 @@ EXPRESSIONS = Expressions(
     joined=" operator(pg_catalog.||) ",
     equals="operator(pg_catalog.=)",
     missing="{x} is not distinct from null",
-    given="{x} is distinct from null",  # a row whose fields are null in part is neither null nor not null
+    present="{x} is distinct from null",  # a row whose fields are null in part is neither null nor not null
     escape=True,
 )
 

@@ -5,7 +5,7 @@ select n.key_text, {key_hash} as key_hash, n.digest, k.object_key, k.digest,
   k.failed, k.next_digest{texts}
 from (
   select h.*, {digest} as digest
-  from (select {key_text} as key_text{expressions} from {source} t{within}{apart}) h
+  from (select {key_text} as key_text{expressions} from {source} t{within}{unmerged}) h
 ) n
 left join {known} k on k.object_table = :object_table and k.object_key = n.key_text and k.key_hash <> 'base'
   and ({is_whole} or k.key_hash = cast({key_hash} as char(32)))

@@ -24,7 +24,7 @@ from sqlalchemy.engine import URL, Connection
 
 from eventlog.sql.common.dialect import Call
 
-MOST = 200  # statements that a connection remembers
+MAX_STATEMENTS = 200  # statements that a connection remembers
 _DIALECT: Any = URL.create("postgresql+psycopg").get_dialect()
 _NUMBERED = _DIALECT(paramstyle="numeric_dollar")  # writes $1, $2, …
 _PREPARED = "eventlog_prepared"  # among what is kept with a connection
@@ -53,8 +53,8 @@ class PreparedStatements:
     def send(self, pgconn: PGconn, bound: Bound) -> int:
         """Send a statement. Return how many answers come before its own."""
         (command, types), formats = bound.key, bound.transformer.formats
-        again, name = bound.key in self._names, self._names.pop(bound.key, None)
-        prepares = again and name is None
+        was_sent, name = bound.key in self._names, self._names.pop(bound.key, None)
+        prepares = was_sent and name is None
         if prepares:
             # the same for all whom a pooler gives this session in turn
             digest = blake2b(command + repr(types).encode(), digest_size=16).hexdigest()
@@ -69,7 +69,7 @@ class PreparedStatements:
 
     def send_surplus(self, pgconn: PGconn) -> None:
         """Drop the oldest statements beyond the limit, here and in the server."""
-        while len(self._names) > MOST:
+        while len(self._names) > MAX_STATEMENTS:
             _, name = self._names.popitem(last=False)
             if name is not None:
                 pgconn.send_query_params(b"deallocate " + name, None)

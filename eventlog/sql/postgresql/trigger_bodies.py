@@ -16,10 +16,10 @@ from itertools import count
 from eventlog.sql.relation import Child, Place, qualified
 from eventlog.sql.triggers import Subject, TriggerRow, TriggerRows, indent
 
-OLD, NEW = "eventlog_old", "eventlog_new"
-_INSERTED = f"{NEW} n"
-_DELETED = f"{OLD} o"
-_ONE_PAIR = f"{OLD} o cross join {NEW} n"
+OLD_ROWS, NEW_ROWS = "eventlog_old", "eventlog_new"
+_INSERTED = f"{NEW_ROWS} n"
+_DELETED = f"{OLD_ROWS} o"
+_ONE_PAIR = f"{OLD_ROWS} o cross join {NEW_ROWS} n"
 _OLD_ROW, _NEW_ROW = "(select old.*) o", "(select new.*) n"
 _ROW_PAIR = f"{_OLD_ROW} cross join {_NEW_ROW}"
 _USER = "session_user"
@@ -79,7 +79,7 @@ class Bodies:
         """Return updates of tables whose rows can move to another partition, which may then drop them."""
         if not self.subject.relation.below:
             return self.paired_updates()
-        counts = [f"(select pg_catalog.count(*) from {table})" for table in (OLD, NEW)]  # noqa: S608
+        counts = [f"(select pg_catalog.count(*) from {table})" for table in (OLD_ROWS, NEW_ROWS)]  # noqa: S608
         return "\n".join(
             (
                 f"if {counts[0]} operator(pg_catalog.<>) {counts[1]} then",
@@ -94,13 +94,13 @@ class Bodies:
         """Return updates with fewer new rows than old ones, which are paired by their keys."""
         rows, missing = self.rows, self.rows.expressions.missing
         keys = [f'({rows.key(alias)}) collate "C"' for alias in ("n", "o")]
-        pairs = f"{OLD} o\n  full join {NEW} n on {keys[0]} operator(pg_catalog.=) {keys[1]}"
+        pairs = f"{OLD_ROWS} o\n  full join {NEW_ROWS} n on {keys[0]} operator(pg_catalog.=) {keys[1]}"
         first = self.dialect.quote(self.subject.table.key[0])
-        gone, come = (missing.format(x=f"{alias}.{first}") for alias in ("n", "o"))
-        parts = [self.deletes(pairs, gone)] if rows.deleted() else []
-        parts.append(self.log(rows.inserted("n"), "n", pairs, come))
+        is_deleted, is_inserted = (missing.format(x=f"{alias}.{first}") for alias in ("n", "o"))
+        parts = [self.deletes(pairs, is_deleted)] if rows.deleted() else []
+        parts.append(self.log(rows.inserted("n"), "n", pairs, is_inserted))
         if updated := rows.updated("o", "n"):
-            parts.append(self.log(updated, "n", pairs, f"not ({gone} or {come})"))
+            parts.append(self.log(updated, "n", pairs, f"not ({is_deleted} or {is_inserted})"))
         return "\n".join(parts)
 
     def paired_updates(self) -> str:
@@ -109,7 +109,7 @@ class Bodies:
         """
         return "\n".join(
             (
-                f"if not exists (select from {NEW} offset 1) then",
+                f"if not exists (select from {NEW_ROWS} offset 1) then",
                 indent(self.single_update(_ONE_PAIR), 2),
                 "else",
                 indent(self.many_updates(), 2),
@@ -152,8 +152,8 @@ class Bodies:
         listed = ", ".join(f"x.{self.dialect.quote(name)}" for name in named)
         numbered = f"select {listed}, pg_catalog.row_number() over () as {place} from"
         return (
-            f"({numbered} {OLD} x) o\n"
-            f"  full join ({numbered} {NEW} x) n on n.{place} operator(pg_catalog.=) o.{place}"
+            f"({numbered} {OLD_ROWS} x) o\n"
+            f"  full join ({numbered} {NEW_ROWS} x) n on n.{place} operator(pg_catalog.=) o.{place}"
         )
 
     def moves(self, pairs: str, moved: str, taken: str = "") -> str:
@@ -205,7 +205,7 @@ class Bodies:
     def _same_row(self, first: str, second: str) -> str:
         """Return whether two rows have one key; a type that is not built in has no safe operator."""
         expressions, quote = self.rows.expressions, self.dialect.quote
-        safe = all(expressions.of(c.type) is not expressions.other for c in self.subject.table.key_columns)
+        safe = all(expressions.of(c.type) is not expressions.default for c in self.subject.table.key_columns)
         names = [quote(name) for name in self.subject.table.key]
         if safe:
             return " and ".join(f"{first}.{name} operator(pg_catalog.=) {second}.{name}" for name in names)
@@ -271,8 +271,8 @@ class Bodies:
             f"select {row.event_type}"
             + (named if not number else ", {}, {}, {}").format(
                 self.rows.expressions.constant(row.column or "") + "::pg_catalog.text",
-                row.old or "null::pg_catalog.text",
-                row.new or "null::pg_catalog.text",
+                row.old_text or "null::pg_catalog.text",
+                row.new_text or "null::pg_catalog.text",
             )
             + f"\nwhere {row.when}"
             for number, row in enumerate(rows)

@@ -15,17 +15,17 @@ from itertools import chain, count
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import TriggerWriter
 from eventlog.sql.names import Log
-from eventlog.sql.postgresql.trigger_bodies import NEW, OLD, Bodies
+from eventlog.sql.postgresql.trigger_bodies import NEW_ROWS, OLD_ROWS, Bodies
 from eventlog.sql.relation import Firing, Place, qualified
 from eventlog.sql.triggers import REPLICATED, Subject, Trigger, indent, object_name
 
 _WAKE_CLASS = 0x6576_6C67  # "evlg"
 _REFERENCING = {
-    "insert": f"referencing new table as {NEW}\n  ",
-    "update": f"referencing old table as {OLD} new table as {NEW}\n  ",
-    "delete": f"referencing old table as {OLD}\n  ",
+    "insert": f"referencing new table as {NEW_ROWS}\n  ",
+    "update": f"referencing old table as {OLD_ROWS} new table as {NEW_ROWS}\n  ",
+    "delete": f"referencing old table as {OLD_ROWS}\n  ",
 }
-_FIRST = {"insert": ("new", NEW), "update": ("new", NEW), "delete": ("old", OLD)}
+_FIRST = {"insert": ("new", NEW_ROWS), "update": ("new", NEW_ROWS), "delete": ("old", OLD_ROWS)}
 _WHEN = {"truncate": "before truncate", REPLICATED: "after insert or update or delete"}
 
 
@@ -75,8 +75,8 @@ def granularity(subject: Subject) -> str:
     """Return row if other row-level triggers may change the same rows, else statement."""
     if subject.choice.granularity != "auto":
         return subject.choice.granularity
-    others = any(trigger.row for trigger in subject.relation.triggers)
-    return "row" if others and not subject.relation.below else "statement"
+    has_row_triggers = any(trigger.row for trigger in subject.relation.triggers)
+    return "row" if has_row_triggers and not subject.relation.below else "statement"
 
 
 def firing(subject: Subject, event: str) -> Firing:
@@ -96,14 +96,16 @@ class _Writer:
         self, places: Sequence[Place], event: str, body: str, by_row: bool = False, parent: str | None = None
     ) -> Iterator[Trigger]:
         """Yield one function, and a trigger that calls it on each of the places."""
-        log, own = self.subject.log, self.subject.relation.place
+        log, table_place = self.subject.log, self.subject.relation.place
         fires = firing(self.subject, event)
-        function = object_name(self.dialect, log.table, *own, *(places[0] if places[0] != own else ()), event)
+        function = object_name(
+            self.dialect, log.table, *table_place, *(places[0] if places[0] != table_place else ()), event
+        )
         holes = {
             "function": qualified(self.dialect, log.place, function),
             "settings": "\n".join(templates.statements(self.dialect, "session", {})),
             "text": dollar_quoted(text := self._body(event, body, by_row)),
-            "trigger": self.dialect.quote(name := name_of(log, own[1], event, parent)),
+            "trigger": self.dialect.quote(name := name_of(log, table_place[1], event, parent)),
             "event": _WHEN.get(event, f"after {event}"),
             "referencing": _REFERENCING.get(event, ""),
             "granularity": "row" if by_row else "statement",
@@ -125,7 +127,9 @@ class _Writer:
         holes = {
             "mark": self.subject.choice.mark(),
             "guard": _guard(*_FIRST[event]) if by_row and event in _FIRST else "",
-            "off": qualified(self.dialect, self.subject.log.place, self.subject.log.beside("capture_is_off")),
+            "off": qualified(
+                self.dialect, self.subject.log.place, self.subject.log.companion_name("capture_is_off")
+            ),
             "rows": indent(body, 2),
             "wake": ", ".join(map(str, wake_key(self.subject.log))),
             "log_text": self.bodies.names["log_text"],

@@ -36,29 +36,29 @@ def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
     """Bring the log to the newest revision; whether anything had to be done."""
     with engine.connect() as connection:
         before = revision(connection, log)
-        own = _own(connection, log)
+        is_ours = _is_ours(connection, log)
         connection.rollback()
-        _migrate(connection, log, HEAD, own)
-        again = not _exists(connection, log, log.beside("known"))
-        if again:  # somebody dropped it
-            _execute(connection, _statements(log, "create_known", own))
+        _migrate(connection, log, HEAD, is_ours)
+        was_missing = not _exists(connection, log, log.companion_name("known"))
+        if was_missing:  # somebody dropped it
+            _execute(connection, _statements(log, "create_known", is_ours))
         if future_events:
-            _execute(connection, _statements(log, "future", own))
+            _execute(connection, _statements(log, "future", is_ours))
         connection.commit()
-        return again or revision(connection, log) != before
+        return was_missing or revision(connection, log) != before
 
 
 def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
     """Take the log away again, an attached one excepted; whether there was anything."""
     with engine.connect() as connection:
-        if revision(connection, log) is None and not _exists(connection, log, log.beside("state")):
+        if revision(connection, log) is None and not _exists(connection, log, log.companion_name("state")):
             return False
-        own = _own(connection, log)
+        is_ours = _is_ours(connection, log)
         _refuse_tracked(connection, log)
-        if own and not discard:
+        if is_ours and not discard:
             _refuse_unpublished(connection, log)
         connection.rollback()
-        _migrate(connection, log, BASE, own)
+        _migrate(connection, log, BASE, is_ours)
         execute_plain(connection, f"drop table {log.names()['version']}")
         connection.commit()
     return True
@@ -66,19 +66,19 @@ def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
 
 def revision(connection: Connection, log: Log) -> str | None:
     """Return the revision that the log is at, None where it is not installed."""
-    if not _exists(connection, log, log.beside("version")):
+    if not _exists(connection, log, log.companion_name("version")):
         return None
     return connection.execute(text(f"select version_num from {log.names()['version']}")).scalar()  # noqa: S608
 
 
 def install_script(log: Log, *, attached: bool = False, future_events: bool = False) -> str:
     """Return the DDL of a fresh install for the database's own client; an attached log is not created."""
-    own = not attached
+    is_ours = not attached
     return log.dialect.script(
         [
-            *_offline(log, own, lambda script, run: script.module.upgrade(run)),
-            *templates.statements(log.dialect, "version", _holes(log, own) | {"revision": f"'{head()}'"}),
-            *(_statements(log, "future", own) if future_events else ()),
+            *_offline(log, is_ours, lambda script, run: script.module.upgrade(run)),
+            *templates.statements(log.dialect, "version", _holes(log, is_ours) | {"revision": f"'{head()}'"}),
+            *(_statements(log, "future", is_ours) if future_events else ()),
         ]
     )
 
@@ -117,7 +117,7 @@ def exists(connection: Connection, log: Log) -> bool:
 
 def has_companion(connection: Connection, log: Log, name: str) -> bool:
     """Return whether one of the log's further tables exists."""
-    return _exists(connection, log, log.beside(name))
+    return _exists(connection, log, log.companion_name(name))
 
 
 def head() -> str:
@@ -141,27 +141,30 @@ def _scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(_config())
 
 
-def _migrate(connection: Connection, log: Log, target: str, own: bool) -> None:
+def _migrate(connection: Connection, log: Log, target: str, is_ours: bool) -> None:
     from alembic import command
 
     def run(name: str, *, own_log: bool = False) -> None:
-        if own or not own_log:
-            _execute(connection, _statements(log, name, own))
+        if is_ours or not own_log:
+            _execute(connection, _statements(log, name, is_ours))
 
     config = _config()
-    version = {"version_table": log.reflected(log.beside("version")), "version_table_schema": log.place}
+    version = {
+        "version_table": log.reflected(log.companion_name("version")),
+        "version_table_schema": log.place,
+    }
     config.attributes.update(run=run, configured={"connection": connection, **version})
     (command.downgrade if target == BASE else command.upgrade)(config, target)
 
 
 def _offline(
-    log: Log, own: bool, move: Callable[[Any, Any], None], newest_first: bool = False
+    log: Log, is_ours: bool, move: Callable[[Any, Any], None], newest_first: bool = False
 ) -> Iterator[str]:
     collected: list[str] = []
 
     def run(name: str, *, own_log: bool = False) -> None:
-        if own or not own_log:
-            collected.extend(_statements(log, name, own))
+        if is_ours or not own_log:
+            collected.extend(_statements(log, name, is_ours))
 
     scripts = list(_scripts().walk_revisions())  # newest first
     for script in scripts if newest_first else reversed(scripts):
@@ -169,15 +172,15 @@ def _offline(
     return iter(collected)
 
 
-def _statements(log: Log, name: str, own: bool) -> Iterator[str]:
-    return templates.statements(log.dialect, name, _holes(log, own))
+def _statements(log: Log, name: str, is_ours: bool) -> Iterator[str]:
+    return templates.statements(log.dialect, name, _holes(log, is_ours))
 
 
-def _holes(log: Log, own: bool) -> dict[str, str]:
+def _holes(log: Log, is_ours: bool) -> dict[str, str]:
     """Return the names of the log, and what is on record of it from the start."""
     return log.names() | {
-        "attached": "0" if own else "1",
-        "association": "canonical" if own else "as-logged",
+        "attached": "0" if is_ours else "1",
+        "association": "canonical" if is_ours else "as-logged",
     }
 
 
@@ -186,9 +189,9 @@ def _execute(connection: Connection, statements: Iterator[str]) -> None:
         execute_plain(connection, statement)
 
 
-def _own(connection: Connection, log: Log) -> bool:
+def _is_ours(connection: Connection, log: Log) -> bool:
     """Return whether the log is ours to create and drop: as recorded, else if there is none yet."""
-    if _exists(connection, log, log.beside("state")):
+    if _exists(connection, log, log.companion_name("state")):
         attached = connection.execute(text(f"select attached from {log.names()['state']}")).scalar()  # noqa: S608
         if attached is not None:
             return not attached

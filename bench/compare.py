@@ -39,7 +39,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sql.connect import connect
 from eventlog.sql.log.leader import Leader
-from eventlog.sql.log.receiver_state import Base
+from eventlog.sql.log.object_states import TableState
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
@@ -116,7 +116,7 @@ def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows
     digest = digest_of(POSTGRESQL, zip(table.data, readable.expressions, strict=True))
     pairs = (f"'{one.name}', {text}" for one, text in zip(table.data, readable.expressions, strict=True))
     with store.work(leader.epoch) as work:
-        work.receiver_state().begin(str(table), Base())
+        work.receiver_state().begin_table(str(table), TableState())
     _run(
         engine,
         f"""insert into eventlog_known (object_table, key_hash, object_key, digest, row_values)
@@ -126,7 +126,7 @@ def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows
     )
     with store.work(leader.epoch) as work:
         names = tuple(column.name for column in table.data)
-        work.receiver_state().put(str(table), Base(rows, names=names, key=table.key))
+        work.receiver_state().put_table(str(table), TableState(rows, names=names, key=table.key))
 
 
 def tables(rows: int, runs: int) -> None:

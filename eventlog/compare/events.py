@@ -13,7 +13,7 @@ from eventlog.core import values
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table
 from eventlog.core.values import Kind
-from eventlog.sql.log.receiver_state import DOUBT, LogRow, StateStep, adds
+from eventlog.sql.log.object_states import DOUBT, LogRow, StateStep, adds
 
 _ENCODED = json.JSONEncoder(ensure_ascii=False).encode
 _STEPS = 2_000

@@ -23,7 +23,8 @@ from eventlog.core import tablekey
 from eventlog.core.identity import hash_of_key
 from eventlog.core.tables import Table
 from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.log.receiver_state import read_receiver_state, unseal
+from eventlog.sql.log.object_states import unseal
+from eventlog.sql.log.receiver_state import read_receiver_state
 from eventlog.sql.queries import Queries, each_row_looked_up, each_side_once, unbound
 from eventlog.sql.readable import ReadableTable
 

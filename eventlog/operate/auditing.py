@@ -20,7 +20,8 @@ from eventlog.publisher.config import Config, statements
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings, naming_log
 from eventlog.publisher.tables import read_readable
-from eventlog.sql.log.receiver_state import Base, LogRow, Mark, ReceiverState, StateStep
+from eventlog.sql.log.object_states import LogRow, Mark, StateStep, TableState
+from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.store import Store
 
 _MEMORY = 256 << 20
@@ -59,14 +60,14 @@ def audit(store: Store, config: Config, tables: Tables) -> Iterator[Audited]:
         with snapshot(store.engine) as moment:
             connection = moment.connection
             receiver_state = ReceiverState(connection, store.queries)
-            bases, now = receiver_state.counted(), receiver_state.mark()
+            bases, now = receiver_state.checked_states(), receiver_state.mark()
             mark = bases[name].mark if name in bases else None
             if name in bases and mark is None:
                 raise OthersState(name)
             is_first = mark is None or mark.purged != now.purged
             explained = set() if is_first or mark is None else _explained(receiver_state, tables, table, mark)
             logged, missed = _empty_order(table), _empty_order(table)
-            base = Base() if is_first else bases[name]
+            base = TableState() if is_first else bases[name]
             source = readable[table]
             moment.add(source)
             polled_changes = poll(connection, store.queries, "" if is_first else name, source, base.objects)
@@ -79,14 +80,14 @@ def audit(store: Store, config: Config, tables: Tables) -> Iterator[Audited]:
         base = _log_steps(store, logged, name, base)
         base = _log_steps(store, missed, name, base._replace(mark=now))
         with store.upkeep() as upkeep:
-            upkeep.receiver_state().put(name, base)
+            upkeep.receiver_state().put_table(name, base)
         yield Audited(table, None if is_first else missed_count)
 
 
 def _explained(receiver_state: ReceiverState, tables: Tables, table: Table, mark: Mark) -> set[str]:
     """Yield the keys of the table's objects that the log mentions since then."""
     table_name = tables.name_of(table)
-    named = (object_of(tables, *row) for row in receiver_state.named(mark))
+    named = (object_of(tables, *row) for row in receiver_state.objects_after(mark))
     return {key for name, key in named if name == table_name}
 
 
@@ -118,16 +119,16 @@ def _separate(
     return missed_count
 
 
-def _begin(store: Store, name: str, base: Base) -> None:
+def _begin(store: Store, name: str, base: TableState) -> None:
     """Begin the state of a table anew."""
     with store.upkeep() as upkeep:
-        upkeep.receiver_state().begin(name, base)
+        upkeep.receiver_state().begin_table(name, base)
 
 
-def _log_steps(store: Store, order: Order[StateStep], name: str, base: Base) -> Base:
+def _log_steps(store: Store, order: Order[StateStep], name: str, base: TableState) -> TableState:
     """Log what was missed and let the state be as it is now, some objects at a time. Return its base then."""
     bases = {name: base}
     for chunk in in_chunks(step for *_, step in order):
         with store.upkeep() as upkeep:
-            upkeep.receiver_state().take(chunk, bases)
+            upkeep.receiver_state().log_steps(chunk, bases)
     return bases[name]

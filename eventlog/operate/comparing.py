@@ -11,7 +11,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.tables import gone_tables, read_bases
 from eventlog.sql.capture.findings import Finding
-from eventlog.sql.log.receiver_state import StateGone, StateLost
+from eventlog.sql.log.object_states import StateGone, StateLost
 from eventlog.sql.log.store import Store
 from eventlog.sql.schema.migrate import has_companion
 
@@ -67,7 +67,7 @@ def _state_findings(store: Store) -> Iterator[Finding]:
         return
     try:
         with store.upkeep() as upkeep:
-            upkeep.receiver_state().counted()
+            upkeep.receiver_state().checked_states()
     except StateLost as fault:
         yield Finding(
             store.log.companion_name("known"), str(fault), "give it at the next start of the publisher"

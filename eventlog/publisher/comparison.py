@@ -30,7 +30,7 @@ from eventlog.publisher.source import SourceView
 from eventlog.publisher.tables import gone_tables, read_readable, read_tables, source_of, table_named
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
-from eventlog.sql.log.receiver_state import FORMAT, Base, StateGone, StateLost, StateStep
+from eventlog.sql.log.object_states import FORMAT, StateGone, StateLost, StateStep, TableState
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Work
 from eventlog.sql.readable import ReadableTable
@@ -63,7 +63,7 @@ class PollSteps:
     def __init__(
         self,
         tables: Sequence[Table],
-        bases: Mapping[str, Base],
+        bases: Mapping[str, TableState],
         brake: DeleteBrake,
         settings: ComparingSettings,
     ) -> None:
@@ -154,7 +154,7 @@ class Comparison:
         return Tables([table for table in catalogued if str(table) not in unread], catalogued.dialect)
 
     def _dropped(
-        self, absent: Iterable[tuple[str, NoSuchTable]], bases: dict[str, Base], unread: dict[str, str]
+        self, absent: Iterable[tuple[str, NoSuchTable]], bases: dict[str, TableState], unread: dict[str, str]
     ) -> list[Table]:
         """Return the tables that are gone and whose objects are to be deleted; others go to `unread`.
         NoSuchTable for a name under which no table was compared.
@@ -178,11 +178,11 @@ class Comparison:
         unread |= {name: fault for name, fault in faults.items() if name not in vanished}
         return [*vanished.values()] if delete else []
 
-    def _forget(self, name: str, bases: dict[str, Base]) -> None:
+    def _forget(self, name: str, bases: dict[str, TableState]) -> None:
         """Take for true that the receiver has nothing of a table that is gone."""
         bases[name] = bases[name]._replace(objects=0)
         with self._store.work(self._epoch) as work:
-            work.receiver_state().begin(name, bases[name])
+            work.receiver_state().begin_table(name, bases[name])
 
     def _log_unread(self, unread: dict[str, str]) -> None:
         """Log once which tables are not published, and once which are again."""
@@ -194,7 +194,7 @@ class Comparison:
             logger.info("%s is published again", table, extra={"table": table})
         self.unread = unread
 
-    def _settle_state(self) -> dict[str, Base] | None:
+    def _settle_state(self) -> dict[str, TableState] | None:
         """Update the state from what was settled.
 
         Return the bases of tables; None if the state is lost and the start decides what the receiver has.
@@ -202,7 +202,7 @@ class Comparison:
         try:
             with self._store.work(self._epoch) as work:
                 self._redriven = work.latest_redrive
-                bases = work.receiver_state().settle()
+                bases = work.receiver_state().settle_events()
                 return self._renewed(work, bases)
         except DatabaseFailed as fault:
             with self._store.engine.connect() as connection:
@@ -215,7 +215,7 @@ class Comparison:
             logger.warning("%s", fault)
             return None
 
-    def _renewed(self, work: Work, bases: dict[str, Base]) -> dict[str, Base]:
+    def _renewed(self, work: Work, bases: dict[str, TableState]) -> dict[str, TableState]:
         """Return the bases; one that an earlier version wrote gets the names of columns that values have."""
         for table, base in bases.items():
             if base.form != FORMAT and base.mark is None:
@@ -223,10 +223,10 @@ class Comparison:
                     name for values in work.receiver_state().values_of(table) for name in names_in(values)
                 )
                 bases[table] = base._replace(form=FORMAT, names=tuple(names))
-                work.receiver_state().put(table, bases[table])
+                work.receiver_state().put_table(table, bases[table])
         return bases
 
-    def _begin(self, tables: Tables, before: dict[str, Base] | None) -> dict[str, Base]:
+    def _begin(self, tables: Tables, before: dict[str, TableState] | None) -> dict[str, TableState]:
         """Begin the states of new tables, and put on record which columns leave from now on."""
         first, resync = not self._begun, self._settings.startup_option == "resync"
         bases = before or {}
@@ -234,7 +234,7 @@ class Comparison:
             receiver_state = work.receiver_state()
             for table in tables:
                 name, base = str(table), bases.get(str(table))
-                new_base = base or Base(unsure=first and resync)
+                new_base = base or TableState(unsure=first and resync)
                 names = dict.fromkeys((*new_base.names, *(column.name for column in table.data)))
                 published_names = {column.name for column in (*table.data, *table.gone)}
                 stale = dict.fromkeys(
@@ -245,27 +245,27 @@ class Comparison:
                 )
                 bases[name] = new_base._replace(names=tuple(names), key=table.key, stale=tuple(stale))
                 if base is None:
-                    receiver_state.begin(name, bases[name])
+                    receiver_state.begin_table(name, bases[name])
                 elif bases[name] != base:
-                    receiver_state.put(name, bases[name])
-            for name in receiver_state.lost() - bases.keys() if before is None else ():
-                receiver_state.begin(name, Base())  # of a table that is gone too
+                    receiver_state.put_table(name, bases[name])
+            for name in receiver_state.damaged_tables() - bases.keys() if before is None else ():
+                receiver_state.begin_table(name, TableState())  # of a table that is gone too
             if first and resync:
-                receiver_state.doubt()
+                receiver_state.doubt_all()
             self._brake.begin(bases, work.passing_tables())
         return bases
 
-    def _mark_complete(self, bases: dict[str, Base], unread: dict[str, str]) -> None:
+    def _mark_complete(self, bases: dict[str, TableState], unread: dict[str, str]) -> None:
         """Put on record that the state has every object of the tables that were read to their end."""
         unsure_tables = [table for table, base in bases.items() if base.unsure and table not in unread]
         read = [table for table in unsure_tables if self._tables.find(table) is not None]
         if read:
             with self._store.work(self._epoch) as work:
                 for table in read:
-                    work.receiver_state().put(table, bases[table]._replace(unsure=False))
+                    work.receiver_state().put_table(table, bases[table]._replace(unsure=False))
 
     def _log_differences(
-        self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]
+        self, tables: Tables, dropped: Sequence[Table], bases: dict[str, TableState], unread: dict[str, str]
     ) -> tuple[int, bool]:
         """Log what differs, in its order. Return how many objects, and whether more of some follows. Nothing
         is logged of a table that cannot be read to its end or that the brake stops; `unread` names it."""
@@ -281,14 +281,14 @@ class Comparison:
             with self._store.work(self._epoch) as work:
                 if work.latest_redrive != self._redriven:
                     return objects, True  # what differs from the states of before is not known any more
-                work.receiver_state().take(chunk, bases)
+                work.receiver_state().log_steps(chunk, bases)
                 self._brake.record(work, chunk, read)
             objects += sum(bool(step.rows) for step in chunk)
         self._awaited &= unread.keys()
         return objects, not steps.unfinished.isdisjoint(read)
 
     def _steps(
-        self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]
+        self, tables: Tables, dropped: Sequence[Table], bases: dict[str, TableState], unread: dict[str, str]
     ) -> PollSteps:
         """Return what differs as steps, in the order in which they go."""
         if not self._begun and self._settings.startup_option == "future":
@@ -310,7 +310,7 @@ class Comparison:
         return steps
 
     def _differences(
-        self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]
+        self, tables: Tables, dropped: Sequence[Table], bases: dict[str, TableState], unread: dict[str, str]
     ) -> Iterator[tuple[Table, PolledChange]]:
         """Yield the differences of all tables in one snapshot; of a faulty table, those found before the
         fault.

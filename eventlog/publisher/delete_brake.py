@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
-from eventlog.sql.log.receiver_state import Base, StateStep
+from eventlog.sql.log.object_states import StateStep, TableState
 from eventlog.sql.log.work import Work
 
 _RESUME = "eventlog resume --table {}"
@@ -35,7 +35,7 @@ class DeleteBrake:
         self._limit = limit
         self._stopped: set[str] = set()
 
-    def begin(self, bases: Mapping[str, Base], passing: Iterable[str]) -> None:
+    def begin(self, bases: Mapping[str, TableState], passing: Iterable[str]) -> None:
         """Begin a poll, which some tables may pass with any number of deletes."""
         self._objects = {table: base.objects for table, base in bases.items()}
         self.passing = set(passing)

@@ -30,7 +30,7 @@ from eventlog.publisher.tables import former_tables, read_bases, read_tables, re
 from eventlog.publisher.tally import AnswerTally, Cycle
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.log.leader import Leader
-from eventlog.sql.log.receiver_state import Base
+from eventlog.sql.log.object_states import TableState
 from eventlog.sql.log.store import Store
 from eventlog.xds.settings import XdsSettings
 
@@ -83,7 +83,7 @@ def make_reader(config: Config, store: Store) -> PickUpFolder:
     return PickUpFolder(tables, readable, read_rules(config, store), config.build(XdsSettings))
 
 
-def read_former(config: Config, store: Store) -> dict[str, Base]:
+def read_former(config: Config, store: Store) -> dict[str, TableState]:
     """Return what is on record of the states of tables, where the publisher compares them."""
     if config.build(ComparingSettings).publication_mode != "compare":
         return {}

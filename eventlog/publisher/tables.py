@@ -22,7 +22,8 @@ from eventlog.core.values import Kind
 from eventlog.publisher.config import Config, names
 from eventlog.publisher.published import Absent, published, refer, with_places
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
-from eventlog.sql.log.receiver_state import Base, ReceiverState, StateLost
+from eventlog.sql.log.object_states import StateLost, TableState
+from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.readable import ReadableTable, readable
@@ -90,7 +91,7 @@ def read_tables(
     log: Log,
     config: Config,
     absent: Absent | None = None,
-    bases: Mapping[str, Base] | None = None,
+    bases: Mapping[str, TableState] | None = None,
 ) -> Tables:
     """Return the tables that are published, as the catalogue knows them. Where states are compared, a name
     without a table goes to `absent`, else to the log; `bases` name columns that tables had.
@@ -127,7 +128,7 @@ def read_tables(
 
 
 def gone_tables(
-    config: Config, engine: Engine, bases: Mapping[str, Base], tables: Iterable[Table]
+    config: Config, engine: Engine, bases: Mapping[str, TableState], tables: Iterable[Table]
 ) -> list[Table]:
     """Return the tables that have a state with objects and are not in the database any more."""
     former = {str(table): table for table in former_tables(bases, tables)}
@@ -236,18 +237,18 @@ def _adapt(table: Table, published: Iterable[Table], settings: TablePublishing) 
     return replace(table, columns={name: adapt(column) for name, column in table.columns.items()})
 
 
-def read_bases(connection: Connection, log: Log) -> dict[str, Base]:
+def read_bases(connection: Connection, log: Log) -> dict[str, TableState]:
     """Return what is on record of the states that a publisher keeps; nothing if that is gone or damaged."""
     if not has_companion(connection, log, "known"):
         return {}
     try:
-        bases = ReceiverState(connection, Queries(log)).bases()
+        bases = ReceiverState(connection, Queries(log)).table_states()
     except StateLost:
         return {}
     return {table: base for table, base in bases.items() if base.mark is None}
 
 
-def with_former(table: Table, bases: Mapping[str, Base]) -> Table:
+def with_former(table: Table, bases: Mapping[str, TableState]) -> Table:
     """Return the table with the columns that it lost and the receiver may still have."""
     base = bases.get(str(table))
     lost_columns = [name for name in base.names if name not in table.columns] if base else []
@@ -257,7 +258,7 @@ def with_former(table: Table, bases: Mapping[str, Base]) -> Table:
     return replace(table, columns={**table.columns, **former})
 
 
-def former_tables(bases: Mapping[str, Base], tables: Iterable[Table]) -> Iterator[Table]:
+def former_tables(bases: Mapping[str, TableState], tables: Iterable[Table]) -> Iterator[Table]:
     """Return a table with nothing but its key for each state that has objects and no table."""
     there = {str(table) for table in tables}
     for name, base in bases.items():

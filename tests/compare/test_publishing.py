@@ -28,7 +28,7 @@ from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.config import Config
 from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
-from eventlog.sql.log.receiver_state import StateLost
+from eventlog.sql.log.object_states import StateLost
 from eventlog.sql.log.upkeep import Which
 from eventlog.sql.queries import each_side_once, unbound
 from tests.commands import Shell

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.sql.catalogue import NoSuchTable
-from eventlog.sql.log.receiver_state import StateGone, StateLost
+from eventlog.sql.log.object_states import StateGone, StateLost
 from eventlog.sql.schema import migrate
 from tests.commands import Shell
 from tests.compare.rig import Replica, life, rows_of

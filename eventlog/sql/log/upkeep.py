@@ -162,7 +162,7 @@ class Upkeep:
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         renewed = self._queries.run_by_ids(self._connection, "renew", ids)
         if renewed:  # a leader picks up anew for it
-            self.receiver_state().renew(ids)
+            self.receiver_state().mark_redriven(ids)
             self.note("redrive", f"{quantity(renewed, 'row')}, the first {min(ids)}")
         return renewed
 
@@ -176,7 +176,7 @@ class Upkeep:
         for name, event_id in self.waiting_with(ids):
             self._run("forget_event", object_hash=name, event_id=event_id)
             self._run("forget_spellings", object_hash=name)
-        self.receiver_state().give_up(ids)
+        self.receiver_state().mark_skipped(ids)
         self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
         return skipped
 

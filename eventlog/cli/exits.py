@@ -84,7 +84,7 @@ class CommandExit:
     def _watch(self) -> None:
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-                signal.signal(number, _end)
+                signal.signal(number, _raise_signal)
         self.trace(False)
         threading.excepthook = self._report_of_thread
         sys.unraisablehook = self._report_unraisable
@@ -126,7 +126,7 @@ class CommandExit:
         """Drop what cannot be written any more, and ignore signals from here on."""
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         for number in _SIGNALS:
-            if signal.getsignal(number) is _end:
+            if signal.getsignal(number) is _raise_signal:
                 signal.signal(number, signal.SIG_DFL)
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -154,11 +154,11 @@ def verbose_option(**attributes: Any) -> click.Option:
     )
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:
+def _raise_signal(number: int, frame: FrameType | None) -> NoReturn:
     """End once: a second signal must not interrupt the putting away."""
     for each in _SIGNALS:
         signal.signal(each, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, lambda *_: _end(number, None))
+    signal.signal(signal.SIGALRM, lambda *_: _raise_signal(number, None))
     raise Signalled(number)
 
 
@@ -185,11 +185,11 @@ def _print_lines(lines: Iterator[str]) -> None:
 
 def _chain(fault: BaseException) -> Iterator[str]:
     """Return the error, and its causes that were not reported yet."""
-    reported = _words(fault)
+    reported = _message_of(fault)
     yield reported
     cause = fault.__cause__
     while cause is not None:
-        words = _words(cause)
+        words = _message_of(cause)
         if _in_a_line(words) not in _in_a_line(reported):
             yield f"because: {words}"
             reported = words
@@ -200,7 +200,7 @@ def _in_a_line(words: str) -> str:
     return " ".join(words.split())
 
 
-def _words(fault: BaseException) -> str:
+def _message_of(fault: BaseException) -> str:
     if isinstance(fault, OSError) and fault.strerror is not None:
         return fault.strerror if fault.filename is None else f"{_text(fault.filename)}: {fault.strerror}"
     return str(fault) or type(fault).__name__

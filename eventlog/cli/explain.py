@@ -241,7 +241,7 @@ def _record_id(explained: tuple[PlacedEntry, Outcome]) -> int:
 
 def _print_outcomes(explained: Iterable[tuple[PlacedEntry, Outcome]], as_json: bool) -> None:
     for placed_entry, outcome in explained:
-        show(*([_json(placed_entry, outcome)] if as_json else _line(placed_entry, outcome)))
+        show(*([_outcome_json(placed_entry, outcome)] if as_json else _outcome_line(placed_entry, outcome)))
 
 
 COLOURS = {
@@ -258,7 +258,7 @@ COLOURS = {
 }
 
 
-def _line(placed_entry: PlacedEntry, outcome: Outcome) -> tuple[str, Shade, str]:
+def _outcome_line(placed_entry: PlacedEntry, outcome: Outcome) -> tuple[str, Shade, str]:
     entry = placed_entry.entry
     row = f"{entry.record_id:>8}  {entry.event_type or '-'}  {entry.table_name} {entry.table_key}"
     details = ""
@@ -271,7 +271,7 @@ def _line(placed_entry: PlacedEntry, outcome: Outcome) -> tuple[str, Shade, str]
     return f"{row:<40}  ", Shade(str(outcome.fate), COLOURS[outcome.fate]), details
 
 
-def _json(placed_entry: PlacedEntry, outcome: Outcome) -> str:
+def _outcome_json(placed_entry: PlacedEntry, outcome: Outcome) -> str:
     return json.dumps(
         {
             "record_id": placed_entry.entry.record_id,

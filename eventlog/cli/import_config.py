@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eventlog.cli.terminal import print_line, put
+from eventlog.cli.terminal import print_line, write_output
 from eventlog.netiq import export, translate
 
 
@@ -29,7 +29,7 @@ def import_config(file: Path, output: Path) -> None:
     translation = translate.translate(export.read(file.name, data))
     text = translate.as_toml(file.name, translation)
     if str(output) == "-":
-        put(text)
+        write_output(text)
     else:
         _write_new(output, text)
     for without in translation.without:

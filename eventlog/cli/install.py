@@ -8,7 +8,7 @@ import click
 
 from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.log_options import database_options, read_place
-from eventlog.cli.terminal import print_line, put
+from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.publisher.comparing import MODES
 from eventlog.sql import triggers
@@ -64,7 +64,7 @@ def install(
             raise Misuse("--mode goes with --grants")
         script = migrate.grants_script(log, grants, comparing=mode == "compare") if grants else None
         text = script or migrate.install_script(log, attached=attach, future_events=future_events)
-        put(text if grants else text + _routines(log, "routines"))
+        write_output(text if grants else text + _routines(log, "routines"))
         return
     refuse_flags(_OF_SQL, "goes with --sql")
     engine = place.connect()
@@ -103,7 +103,7 @@ def uninstall(
     if sql:
         log = place.log(dialect_named(_required(dialect)))
         script = _routines(log, "drop_routines") + migrate.uninstall_script(log, attached=attach)
-        put(script)
+        write_output(script)
         return
     refuse_flags(_OF_SQL, "goes with --sql")
     engine = place.connect()

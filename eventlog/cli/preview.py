@@ -10,7 +10,7 @@ import click
 
 from eventlog.cli.log_options import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import print_sentence, put
+from eventlog.cli.terminal import print_sentence, write_output
 from eventlog.publisher import batches
 from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import make_reader
@@ -30,7 +30,7 @@ def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: A
         reading = store.read(lambda snapshot: reader.preview(snapshot, choice))
         for draft in batches.pack(reading.sendings, xds.batch_size):
             text = document(sending.text for sending in draft.sendings)
-            put((indent(text) if xds.pretty else text) + "\n")
+            write_output((indent(text) if xds.pretty else text) + "\n")
     for row, reason in reading.refused:
         print_sentence(f"row {row} would get E: {reason}")
     if reading.refused:

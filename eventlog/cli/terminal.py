@@ -44,14 +44,14 @@ class Shade(NamedTuple):
 def show(*parts: str | Shade) -> None:
     """A line for people on standard output, its spaces as they are."""
     line = "".join(_shown(*part) if isinstance(part, Shade) else _shown(part) for part in parts)
-    put(line + "\n", safe=True)
+    write_output(line + "\n", safe=True)
 
 
 def _shown(text: str, colour: str = "") -> str:
     return styled(visible(text).replace("\n", "⟨U+000A⟩"), sys.stdout, fg=colour or None)
 
 
-def put(text: str, safe: bool = False) -> None:
+def write_output(text: str, safe: bool = False) -> None:
     """Write text to standard output; a terminal gets control characters visibly, unless the text is safe."""
     out = standard_output(safe)
     out.write(text.encode("utf-8", "surrogatepass"))

@@ -10,7 +10,7 @@ import click
 from sqlalchemy.engine import Engine
 
 from eventlog.cli.log_options import database_options, read_place
-from eventlog.cli.terminal import print_line, put
+from eventlog.cli.terminal import print_line, write_output
 from eventlog.sql.capture import track as tracking
 from eventlog.sql.names import Log
 from eventlog.sql.relation import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
@@ -118,7 +118,7 @@ def untrack(
     for table in tables:
         if sql:
             with engine.connect() as connection:
-                put(tracking.script(log, tracking.plan_untrack(connection, log, table)))
+                write_output(tracking.script(log, tracking.plan_untrack(connection, log, table)))
             continue
         plan = tracking.untrack(engine, log, table)
         print_line(f"{plan.table} {_result(plan, 'is untracked', 'was not tracked')}")
@@ -128,7 +128,7 @@ def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> N
     if sql:
         with engine.connect() as connection:
             plan = tracking.plan_track(connection, log, table, choice)
-        put(tracking.script(log, plan))
+        write_output(tracking.script(log, plan))
     else:
         plan = tracking.track(engine, log, table, choice)
         print_line(f"{plan.table} {_result(plan, 'is tracked', 'is tracked so already')}")

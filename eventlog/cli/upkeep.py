@@ -58,12 +58,12 @@ def errors(
     """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         for failed in failures(store, Which(whole_events(store, ids), table, reason)):
-            show(*([json.dumps(failed._asdict(), default=str)] if as_json else _line(failed)))
+            show(*([json.dumps(failed._asdict(), default=str)] if as_json else _failed_line(failed)))
             if document and not as_json and failed.document is not None:
                 show(f"          {failed.document}")
 
 
-def _line(failed: FailedRow) -> tuple[str, Shade, str]:
+def _failed_line(failed: FailedRow) -> tuple[str, Shade, str]:
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
     row = f" {cell_as_text(failed.event_type)}  {_short(_where(failed))}"
     of = f", of {failed.event_id}" if has_several_rows(failed.event_id) else ""

@@ -64,8 +64,8 @@ class Play:
                 self._track(step.choice)
             output.code(step.sql)
             self._run(step.sql, step.user)
-            self._publishing.settle()
-            self._show()
+            self._publishing.wait_until_published()
+            self._show_changes()
 
     def crash(self) -> None:
         """Kill the publisher in mid-flight, start another, count what came."""
@@ -83,7 +83,7 @@ class Play:
         output.note(f"{self._publishing.new():,} rows of the log are still new")
         output.code(" ".join(self._publishing.command))
         self._publishing.start()
-        self._publishing.settle()
+        self._publishing.wait_until_published()
         arrived, distinct = self._inbox.arrivals(before)
         output.note(f"{distinct:,} of {story.CROWD:,} events have come: nothing is lost")
         output.note(f"{arrived - distinct:,} were sent again under the same event-ids: {story.REPEATED}")
@@ -108,7 +108,7 @@ class Play:
             for statement in sql.split(";\n"):
                 execute_plain(connection, statement)
 
-    def _show(self) -> None:
+    def _show_changes(self) -> None:
         """The rows that were logged, and the events that came."""
         with self._engine.connect() as connection:
             rows = [tuple(row) for row in connection.exec_driver_sql(_ROWS, (self._rows,))]
@@ -136,7 +136,7 @@ def play(*, keep: bool, fast: bool, spark: bool) -> None:
             show_backlog(narrator, Path(folder))
         _what_next(narrator)
         if keep:
-            _keep(url)
+            _stay_up(url)
         else:
             narrator.pause("The receiver's page stays until you press a key")
 
@@ -163,7 +163,7 @@ def _what_next(narrator: Narrator) -> None:
         output.code(f"{command.ljust(width)}  # {purpose}")
 
 
-def _keep(url: str) -> None:
+def _stay_up(url: str) -> None:
     click.echo("\nThe database and the receiver stay up until Ctrl-C. Another terminal reaches the log so:")
     output.code(f"export EVENTLOG_URL='{url}' EVENTLOG_LOG_TABLE={LOG}\neventlog check")
     ended = threading.Event()

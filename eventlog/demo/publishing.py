@@ -70,7 +70,7 @@ class Publishing:
             self._process.terminate()
             self.wait()
 
-    def settle(self) -> None:
+    def wait_until_published(self) -> None:
         """Wait until no row of the log is new."""
         until = time.monotonic() + _PATIENCE
         while self.new():

@@ -155,7 +155,7 @@ def _documents(
     for _, group in groupby(_readable(elements, refuse), key=lambda element: element.where.partition(",")[0]):
         batch: list[Item] = []
         for element in group:
-            item = _item(element)
+            item = _read_item(element)
             if any(item.association == earlier_item.association for earlier_item in batch):
                 number += 1
                 yield number, batch
@@ -180,7 +180,7 @@ def _name(number: int, items: Iterable[Item]) -> str:
     return f"{number:09d}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
 
-def _item(part: Element) -> Item:
+def _read_item(part: Element) -> Item:
     """Return an event; one without an event-id or an object gets its place as one."""
     element = part.element
     name = element.get("event-id")

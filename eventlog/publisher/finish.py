@@ -78,7 +78,7 @@ class BatchJournal:
                 tally.rows_without_event.clear()
             tally.write(work, delete=self._delete)
             for number in self._unsettled or ():
-                work.settle(number)
+                work.forget_batch(number)
             if next_batch and not is_outdated:
                 work.remember(self._number + 1, content)
                 self._note_highest(work, max(draft.highest for draft in next_batch))

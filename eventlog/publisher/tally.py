@@ -182,9 +182,9 @@ class AnswerTally:
         self.rows_without_event = []
         work.fail(self.failures)
         work.finish(self.letters, delete=delete)
-        work.release_all(self.released)
-        work.hold_all(self.waiting)
-        work.spell(self.spellings)
+        work.release_events(self.released)
+        work.hold_events(self.waiting)
+        work.hold_spellings(self.spellings)
 
     def _take_success(self, draft: Draft) -> Answer:
         """Return a plain yes, which most answers are."""

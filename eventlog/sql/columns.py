@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,11 @@ from eventlog.core.errors import EventlogError
 from eventlog.sql.queries import Queries
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 _NONE: Ints = np.array([], np.int64)
 ROWS = "{rows}"  # the place of the united queries in a statement
 UNION = "\nunion all\n"
+TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")  # of a picked row
 
 
 class OddBytes(EventlogError):
@@ -37,7 +39,39 @@ class ResultColumns:
         return max(map(len, self.numbers.values()), default=0)
 
 
-def in_one(results: Sequence[ResultColumns], numbers: Sequence[str], texts: Sequence[str]) -> ResultColumns:
+class PickedColumns(NamedTuple):
+    """The picked rows by column, ascending by record_id; an event_type that is null is 0."""
+
+    ids: Ints
+    kinds: Ints
+    timely: Flags  # whether each surely has a time that a document can name
+    texts: dict[str, pa.Array]  # by the names of TEXTS
+
+    @property
+    def size(self) -> int:
+        """Return the number of rows."""
+        return len(self.ids)
+
+    def subset(self, chosen: Sequence[bool] | Flags) -> PickedColumns:
+        """Return the chosen rows."""
+        which = np.asarray(chosen, np.bool_)
+        texts = {name: column.filter(pa.array(which)) for name, column in self.texts.items()}
+        return PickedColumns(self.ids[which], self.kinds[which], self.timely[which], texts)
+
+    def with_more(self, further: PickedColumns) -> PickedColumns:
+        """Return these rows and, after them, others."""
+        texts = {name: pa.concat_arrays([column, further.texts[name]]) for name, column in self.texts.items()}
+        return PickedColumns(
+            np.concatenate([self.ids, further.ids]),
+            np.concatenate([self.kinds, further.kinds]),
+            np.concatenate([self.timely, further.timely]),
+            texts,
+        )
+
+
+def concatenate(
+    results: Sequence[ResultColumns], numbers: Sequence[str], texts: Sequence[str]
+) -> ResultColumns:
     """Return these columns of several results, joined."""
     if len(results) == 1:
         return results[0]

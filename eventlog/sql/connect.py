@@ -179,7 +179,7 @@ def keepable(connection: Connection, words: str) -> str:
 
 def translated(connection: Connection, fault: Exception) -> EventlogError:
     """Return our error for one that the driver itself raised; a lost connection is not used again."""
-    words = _words(fault)
+    words = _message_of(fault)
     if connection.dialect.is_disconnect(fault, connection.connection.driver_connection, None):  # type: ignore[arg-type]
         connection.invalidate(fault)
         return ConnectionLost(words)
@@ -193,7 +193,7 @@ def _translate(context: Any) -> EventlogError | None:
     if not isinstance(context.original_exception, Exception):  # a signal: the connection is not used again
         _cancel(context)
         return None
-    words = _words(context.original_exception)
+    words = _message_of(context.original_exception)
     if context.is_disconnect or context.connection is None:
         return ConnectionLost(words)
     if context.sqlalchemy_exception is None:
@@ -216,7 +216,7 @@ def _advice(scheme: str, fault: BaseException) -> Iterator[str]:
         yield SCHEMES[scheme].advice[number]
 
 
-def _words(fault: BaseException) -> str:
+def _message_of(fault: BaseException) -> str:
     """Return the database's message, without the driver's wrapping."""
     texts = [argument for argument in fault.args if isinstance(argument, str)]
     return " ".join((texts[-1] if texts else str(fault)).split())

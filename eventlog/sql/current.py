@@ -119,7 +119,7 @@ def current_columns(
     """
     import numpy as np
 
-    from eventlog.sql.columns import as_texts, in_one, read_columns
+    from eventlog.sql.columns import as_texts, concatenate, read_columns
 
     width = len(lookups[0].table.expressions)
     if lookups[0].table.elsewhere is not None or not queries.log.dialect.measures_rows:
@@ -137,7 +137,7 @@ def current_columns(
         )
         room = _room_left(bound, room, int(part.numbers["bytes"].sum()))
         results.append(part)
-    columns = in_one(results, numbers, texts)
+    columns = concatenate(results, numbers, texts)
     return columns.numbers["n"], [columns.texts[name] for name in texts]
 
 

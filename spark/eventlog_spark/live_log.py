@@ -314,9 +314,9 @@ class _Run:
                 letter: [row for row, (own, _) in letters.items() if own is letter] for letter in Letter
             }
             self._letter(work, lettered, refused)
-            work.release_all(objects)
+            work.release_events(objects)
             for batch in batches:
-                work.settle(batch.number)
+                work.forget_batch(batch.number)
         return finished + work.finished
 
     def _objects(self, documents: Sequence[tuple[str, Sequence[RecordedEvent]]]) -> list[Any]:

@@ -109,7 +109,7 @@ def test_both_ways_say_the_same(
         if held:
             until = datetime.now(UTC).replace(tzinfo=None) + timedelta(days=1)
             with world.store.work(leader.epoch) as work:
-                work.hold(WaitingEvent("eventlog:0", "usr", "idu=2", (0,), 1000, 1, until, "later"))
+                work.hold_events([WaitingEvent("eventlog:0", "usr", "idu=2", (0,), 1000, 1, until, "later")])
     rules = Rules(driver_user=user, insert_query_back=insert, max_changes=most)
     reader = world.reader(("usr", "grp"), rules, XdsSettings(insert_query_back=insert))
     choice = PickUpFilter(limit)

@@ -119,7 +119,9 @@ def test_a_skip_of_one_event_leaves_the_object_held_by_the_other(world: World) -
     world.write({"table_key": "idu=1"}, {"table_key": "IDU=1"})
     with world.elect() as leader, world.store.work(leader.epoch) as work:
         for number in (1, 2):
-            work.hold(WaitingEvent(f"eventlog:{number}", "usr", "idu=1", (number,), 1000, 1, FAR, "busy"))
+            work.hold_events(
+                [WaitingEvent(f"eventlog:{number}", "usr", "idu=1", (number,), 1000, 1, FAR, "busy")]
+            )
     with world.store.upkeep() as upkeep:
         upkeep.skip([1], "sent by hand")
         assert upkeep.backlog().waiting == 1
@@ -131,7 +133,7 @@ def test_a_skip_of_one_event_leaves_the_object_held_by_the_other(world: World) -
 
 def test_names_are_those_of_the_tables_as_they_are(world: World) -> None:
     with world.elect() as leader, world.store.work(leader.epoch) as work:
-        work.hold(WaitingEvent("eventlog:9", "USR", "IDU=1", (9,), 1000, 1, FAR, "busy"))
+        work.hold_events([WaitingEvent("eventlog:9", "USR", "IDU=1", (9,), 1000, 1, FAR, "busy")])
         work.rename(lambda name, key: object_of(tables(world), name, key))
         work.rename(lambda name, key: object_of(tables(world), name, key))
     assert spellings(world) == {("usr", "idu=1"), ("USR", "IDU=1")}

@@ -117,11 +117,11 @@ class History:
     def hold(self) -> None:
         wait = WaitingEvent("e:1", "usr", self.dice.choice(KEYS), (NO_ROW,), 1000, 1, FAR, "so it is")
         with self.reader.world.store.work(self.reader.leader.epoch) as work:
-            work.hold(wait)
+            work.hold_events([wait])
 
     def release(self) -> None:
         with self.reader.world.store.work(self.reader.leader.epoch) as work:
-            work.release(("usr", self.dice.choice(KEYS)), "e:1")
+            work.release_events([(("usr", self.dice.choice(KEYS)), "e:1")])
 
     def wait(self) -> None:
         self.reader.clock.now += PATIENCE
@@ -178,13 +178,13 @@ def test_a_row_that_may_not_go_keeps_the_mark_below_it(world: World) -> None:
         reader = Reader(world, leader)
         world.write(key(1, event_type=4), key(2, event_type=4))
         with world.store.work(leader.epoch) as work:
-            work.hold(WaitingEvent("e:1", "usr", "idu=2", (2,), 1000, 1, FAR, "so it is"))
+            work.hold_events([WaitingEvent("e:1", "usr", "idu=2", (2,), 1000, 1, FAR, "so it is")])
         assert reader.look() == [1]
         world.write(key(3, event_type=4))
         if marks(world):
             until(lambda: reader.raise_mark() == 1)
         with world.store.work(leader.epoch) as work:
-            work.release(("usr", "idu=2"), "e:1")
+            work.release_events([(("usr", "idu=2"), "e:1")])
         assert 2 in reader.look()
 
 

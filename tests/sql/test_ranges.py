@@ -17,11 +17,10 @@ from sqlalchemy import text
 
 from eventlog.core.entry import COLUMNS, Letter
 from eventlog.sql.connect import connect
-from eventlog.sql.log import ranges
 from eventlog.sql.log.binding import bind
 from eventlog.sql.log.pending import PickUpFilter
-from eventlog.sql.log.ranges import LONG, long_ranges, ranges_of
 from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import LONG, long_ranges, ranges_of
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests.databases import Database
@@ -122,7 +121,7 @@ def test_a_row_that_commits_after_its_neighbours_were_finished_is_not_lost(
     store: Store, delete: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Write and roll back at random; finish at once what is read, in ranges of two and more."""
-    monkeypatch.setattr(ranges, "LONG", 1)
+    monkeypatch.setattr("eventlog.sql.log.work.LONG", 1)
     committed: set[str] = set()
     picked: Counter[str] = Counter()
     writers = [Thread(target=keep_writing, args=(store, number, committed)) for number in range(4)]

@@ -153,13 +153,13 @@ def test_the_rows_of_a_waiting_object_are_held_and_only_they(store: Store) -> No
     wait = WaitingEvent("eventlog:1", "usr", "idu=1", (1,), 1000, 1, at + timedelta(minutes=1), "busy")
     with leading(store) as epoch:
         with store.work(epoch) as work:
-            work.hold(wait)
-            work.hold(wait._replace(tries=2))
+            work.hold_events([wait])
+            work.hold_events([wait._replace(tries=2)])
         assert pick_up(store) == ["idu=2"]
         assert store.waiting(at) == []
         assert store.waiting(at + timedelta(minutes=2)) == [wait._replace(tries=2)]
         with store.work(epoch) as work:
-            work.release(("usr", "idu=1"), "eventlog:1")
+            work.release_events([(("usr", "idu=1"), "eventlog:1")])
     assert pick_up(store) == ["idu=1", "idu=2", "idu=1"]
 
 
@@ -280,7 +280,7 @@ def test_what_goes_out_is_remembered_until_it_is_settled(store: Store) -> None:
         ]
         with store.work(later) as work:
             work.adopt()
-            work.settle(1)
+            work.forget_batch(1)
         assert store.remembered() == [(2, later, "second")]
 
 

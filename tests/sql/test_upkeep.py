@@ -127,7 +127,7 @@ def test_a_skip_frees_the_objects_that_waited_for_its_rows(store: Store) -> None
     leader = store.lead("next")
     assert leader is not None
     with leader, store.work(leader.epoch) as work:
-        work.hold_all(
+        work.hold_events(
             [
                 WaitingEvent("eventlog:5", "usr", "idu=1", (5,), 1000, 1, FAR, "busy"),
                 WaitingEvent("eventlog:8", "usr", "idu=2", (8,), 1000, 1, FAR, "busy"),
@@ -180,7 +180,7 @@ def test_counts_and_backlog(store: Store) -> None:
     leader = store.lead("next")
     assert leader is not None
     with leader, store.work(leader.epoch) as work:
-        work.hold(WaitingEvent("eventlog:5", "usr", "idu=1", (5,), 1000, 1, at, "busy"))
+        work.hold_events([WaitingEvent("eventlog:5", "usr", "idu=1", (5,), 1000, 1, at, "busy")])
     with store.upkeep() as upkeep:
         counts, backlog = upkeep.counts(), upkeep.backlog()
     assert counts == [Count("E", "usr", 2), Count("F", "grp", 1), Count("N", "usr", 1), Count("S", "usr", 1)]

@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from eventlog.sql.columns import ResultColumns
+from eventlog.sql.columns import TEXTS, PickedColumns, ResultColumns
 from eventlog.sql.log.cut_inserts import LOOK_AHEAD, Outline, rest_of_inserts
 from eventlog.sql.log.pending import Pending, PickUp, PickUpFilter
-from eventlog.sql.log.picked_columns import TEXTS, PickedColumns
 
 _NUMBERS = ("record_id", "event_type")
 _OBJECT = ("table_name", "table_key")

@@ -16,8 +16,8 @@ import numpy as np
 from eventlog.core.entry import read_event_type
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import ObjectName
+from eventlog.sql.columns import Ints
 from eventlog.sql.log.pending import Pending, PickUpFilter
-from eventlog.sql.log.picked_columns import Ints
 
 logger = logging.getLogger("eventlog.publisher")
 

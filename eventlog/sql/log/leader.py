@@ -52,7 +52,7 @@ class Leader:
         try:
             if (
                 queries.run(holder, "lead").scalar()
-                and (session_has_lock := _hold(holder, queries)) is not False
+                and (session_has_lock := _session_has_lock(holder, queries)) is not False
             ):
                 session = str(queries.run(holder, "session_id").scalar())
                 epoch = _begin_epoch(engine, queries, name, session)
@@ -106,7 +106,7 @@ def holder_of(connection: Connection, queries: Queries) -> Holder | None:
     return None
 
 
-def _hold(holder: Connection, queries: Queries) -> bool | None:
+def _session_has_lock(holder: Connection, queries: Queries) -> bool | None:
     """Return whether the session itself has the lock by now; None if only its transaction can have it."""
     if not queries.log.dialect.lock_is_transactional:
         return True

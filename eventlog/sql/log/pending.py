@@ -19,8 +19,7 @@ from eventlog.sql.queries import Queries
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from eventlog.sql.columns import ResultColumns
-    from eventlog.sql.log.picked_columns import PickedColumns
+    from eventlog.sql.columns import PickedColumns, ResultColumns
 
 MANY = 300  # rows, from which on columns pay (measured: 200 with query-backs, 350 without)
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them

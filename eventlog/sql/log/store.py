@@ -75,12 +75,12 @@ class Store:
             yield snapshot
             snapshot.end()
 
-    def read(self, take: Callable[[Snapshot], T]) -> T:
+    def read(self, query: Callable[[Snapshot], T]) -> T:
         """Return what a function takes from one snapshot; see `readings`."""
         for reading in self.readings():
             with reading as snapshot:
-                taken = take(snapshot)
-        return taken
+                answer = query(snapshot)
+        return answer
 
     def readings(self) -> Iterator[AbstractContextManager[Snapshot]]:
         """Yield a snapshot, and another one as long as DDL changed a table that was read in it.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from sqlalchemy.engine import Connection
 
@@ -14,11 +15,22 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import keepable
-from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.queries import Queries
 
+LONG = 100  # ids from which on a range is worth a statement of its own
 Spelling = tuple[ObjectName, tuple[str, str]]  # an object, and a table_name and table_key of its rows
+
+
+@runtime_checkable
+class Array(Protocol):
+    """An array of integers, such as NumPy's."""
+
+    def tolist(self) -> list[int]: ...
+
+
+Ids = Iterable[int] | Array
+Range = tuple[int, int]  # both ends included
 
 
 class LeadershipLost(EventlogError):
@@ -149,16 +161,15 @@ class Work:
         """Make what a former leader remembered our own."""
         self._queries.run(self._connection, "adopt", epoch=self.epoch)
 
-    def settle(self, number: int) -> None:
-        """Forget a batch: its rows are finished or wait."""
+    def forget_batch(self, number: int) -> None:
+        """Forget a batch whose rows are finished or wait."""
         self._write_later("settle", batch=number)
 
-    def hold(self, waiting: WaitingEvent) -> None:
-        """Keep an event for later, and hold its object under every spelling that its rows have."""
-        self.hold_all([waiting])
+    def hold_events(self, waiting: Sequence[WaitingEvent]) -> None:
+        """Keep events for later, and hold their objects under every spelling that their rows have.
 
-    def hold_all(self, waiting: Sequence[WaitingEvent]) -> None:
-        """Keep events for later, each in place of what was kept of it before."""
+        Each takes the place of what was kept of it before.
+        """
         rows = [
             event._asdict()
             | {
@@ -171,9 +182,9 @@ class Work:
         ]
         self._queries.run_all(self._connection, "forget_event", [_of_event(row) for row in rows])
         self._queries.run_all(self._connection, "hold", rows)
-        self.spell(self._spellings(waiting))
+        self.hold_spellings(self._spellings(waiting))
 
-    def spell(self, spellings: Iterable[Spelling]) -> None:
+    def hold_spellings(self, spellings: Iterable[Spelling]) -> None:
         """Hold objects under these spellings too, so that no pick-up reads their rows."""
         rows = [
             {
@@ -197,12 +208,8 @@ class Work:
             for row, *names in self._queries.run(self._connection, "spelled_by_id", ids=chunk):
                 yield objects[row], (str(names[0]), str(names[1]))
 
-    def release(self, name: ObjectName, event_id: str) -> None:
-        """Forget an event; its object goes on where it has no other that waits."""
-        self.release_all([(name, event_id)])
-
-    def release_all(self, events: Iterable[tuple[ObjectName, str]]) -> None:
-        """Forget events, likewise."""
+    def release_events(self, events: Iterable[tuple[ObjectName, str]]) -> None:
+        """Forget events; an object goes on where it has no other that waits."""
         rows = [{"object_hash": object_hash(*name), "event_id": event_id} for name, event_id in events]
         self._queries.run_all(self._connection, "forget_event", rows)
         objects = [{"object_hash": row["object_hash"]} for row in rows]
@@ -230,7 +237,7 @@ class Work:
         self._queries.run_all(self._connection, "rename_retry", changes)
         for former_hash, name in moved.items():
             rows = self._queries.run(self._connection, "spellings_of", object_hash=former_hash).all()
-            self.spell([(name, name), *((name, (row[0], row[1])) for row in rows)])
+            self.hold_spellings([(name, name), *((name, (row[0], row[1])) for row in rows)])
             self._queries.run(self._connection, "forget_spellings", object_hash=former_hash)
 
     def record_cycle(self, facts: str) -> None:
@@ -243,3 +250,31 @@ class Work:
 
 def _of_event(row: Mapping[str, object]) -> dict[str, object]:
     return {name: row[name] for name in ("object_hash", "event_id")}
+
+
+def integers(ids: Ids) -> Iterable[int]:
+    """Return the ids as integers of Python."""
+    return ids.tolist() if isinstance(ids, Array) else ids
+
+
+def ranges_of(ids: Ids) -> list[Range]:
+    """Return the ranges that ids make, ascending."""
+    ordered = sorted(set(integers(ids)))
+    if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:  # as most do
+        return [(ordered[0], ordered[-1])]
+    breaks = [place for place, (first, second) in enumerate(pairwise(ordered), 1) if second != first + 1]
+    return [
+        (ordered[low], ordered[high - 1]) for low, high in pairwise([0, *breaks, len(ordered)]) if ordered
+    ]
+
+
+def long_ranges(ids: Ids) -> tuple[list[Range], list[int]]:
+    """Return the ranges of ids that are worth a statement of their own, and the ids in none of them.
+
+    The last id of a range is not in it, and is finished after it, because InnoDB waits for a writer of the
+    row that follows the deleted ones.
+    """
+    ranges = ranges_of(ids)
+    long = [(low, high - 1) for low, high in ranges if high - low >= LONG]
+    outside = (range(high if high - low >= LONG else low, high + 1) for low, high in ranges)
+    return long, [number for ids_outside in outside for number in ids_outside]

@@ -29,7 +29,7 @@ _PAGES: dict[str, Callable[[Board, Request], str]] = {
 def answer(board: Board, request: Request) -> HttpReply:
     """Return the page that is asked for."""
     try:
-        return asset(request) or _answer(board, request)
+        return asset(request) or _page_for(board, request)
     except NoDatabase as fault:
         return HttpReply(pages.fault(str(fault)), status=HTTPStatus.SERVICE_UNAVAILABLE)
     except NotAllowed as fault:
@@ -38,12 +38,12 @@ def answer(board: Board, request: Request) -> HttpReply:
         return HttpReply(pages.fault(f"The log could not be read: {fault}"), status=HTTPStatus.BAD_GATEWAY)
 
 
-def _answer(board: Board, request: Request) -> HttpReply:
+def _page_for(board: Board, request: Request) -> HttpReply:
     if request.path.startswith("/errors/"):
         return _failure(board, request)
     if request.path == "/errors" and request.method == "POST":
         which = _which(request.query)
-        return HttpReply(failed.failures(board, which, MAX_RECORD_ID, _act(board, which, request)))
+        return HttpReply(failed.failures(board, which, MAX_RECORD_ID, _apply_form(board, which, request)))
     show = _PAGES.get(request.path)
     if show is None or request.method != "GET":
         return sorry(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PAGES)}, /metrics, /healthz and /readyz")
@@ -57,7 +57,7 @@ def _failure(board: Board, request: Request) -> HttpReply:
     if request.method == "GET" and event:
         return HttpReply(failed.failure(board, event))
     ids = [row.record_id for row in event] or [number]
-    messages = _act(board, Which((number,)), request) if request.method == "POST" and event else []
+    messages = _apply_form(board, Which((number,)), request) if request.method == "POST" and event else []
     rows = board.rows(ids)
     if not rows and not messages:
         return sorry(HTTPStatus.NOT_FOUND, f"there is no row {number}")
@@ -69,7 +69,7 @@ def _which(query: Mapping[str, str]) -> Which:
     return Which(table=query.get("table") or None, reason=query.get("reason") or None)
 
 
-def _act(board: Board, which: Which, request: Request) -> list[str]:
+def _apply_form(board: Board, which: Which, request: Request) -> list[str]:
     """Do what a form asks for. Return sentences about the result."""
     form = read_fields(request.body.decode("utf-8", "replace"), 10)
     token, act, reason = (form.get(name, "") for name in ("token", "act", "reason"))

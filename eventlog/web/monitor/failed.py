@@ -45,11 +45,13 @@ def failures(board: Board, which: Which, upto: int, done: Iterable[str] = ()) ->
     older = link("Older", "/errors", {**filtered, "upto": last}, rel="next")
     content = [
         _reasons(board, which),
-        table("Rows with E and F, newest first", headings, map(_line, rows[:PAGE]), empty),
+        table("Rows with E and F, newest first", headings, map(_failed_line, rows[:PAGE]), empty),
         tag("p", older, class_="turn") if last else None,
     ]
     ways = _ways_out(board, filtered) if rows else None
-    return framed("Errors", *notices(done), _look(filtered), ways, live("errors", *content), here="/errors")
+    return framed(
+        "Errors", *notices(done), _filter_form(filtered), ways, live("errors", *content), here="/errors"
+    )
 
 
 def failure(board: Board, event: Sequence[FailedRow]) -> str:
@@ -97,7 +99,7 @@ def became(
     return framed(_title(ids), *notices(done), outcomes("What becomes of it", rows, skipped))
 
 
-def _line(failed: FailedRow) -> Sequence[Node]:
+def _failed_line(failed: FailedRow) -> Sequence[Node]:
     return (
         link(f"{failed.record_id}", f"/errors/{failed.record_id}"),
         level(LETTERS.get(failed.status, "")),
@@ -133,7 +135,7 @@ def _remedy(failed: FailedRow) -> str:
     )
 
 
-def _look(filtered: Mapping[str, str]) -> Markup:
+def _filter_form(filtered: Mapping[str, str]) -> Markup:
     return tag(
         "form",
         search("table", "Table", filtered["table"]),

@@ -43,7 +43,7 @@ class Turns:
     def answer(self, request: Request) -> HttpReply | None:
         """Return the page in its turn, or a refusal if its visitor asks for too many at once."""
         visitor = request.visitor
-        if not self._begin(visitor):
+        if not self._wait_for_turn(visitor):
             return BUSY
         try:
             return self._answer(request)
@@ -52,7 +52,7 @@ class Turns:
                 self._working.discard(visitor)
                 self._changed.notify_all()
 
-    def _begin(self, visitor: str) -> bool:
+    def _wait_for_turn(self, visitor: str) -> bool:
         """Wait for the turn of a visitor. Return False if too many wait, or for too long."""
         with self._changed:
             if self._waiting[visitor] >= WAITING:

@@ -22,13 +22,13 @@ from sqlalchemy.engine import Engine
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.demo.embedded import embedded_postgres
-from eventlog.jobs.report import Report
 from eventlog.sequence.delivery import Delivery, by_transaction
 from eventlog.sql.connect import connect
 from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database
 from eventlog.targets.tables.stage import copy_columns
 from eventlog.targets.tables.writer import TableWriter
+from eventlog.transfer.report import Report
 
 CHANGES = 200_000
 OF_ONE = 10  # changes of a transaction

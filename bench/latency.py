@@ -32,7 +32,6 @@ from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.demo.embedded import embedded_postgres
 from eventlog.fold import Rules
-from eventlog.jobs.signals import Signals
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.settings import PublisherSettings
@@ -48,6 +47,7 @@ from eventlog.sql.log.work import Work
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL, pipeline
 from eventlog.sql.relation import Place
+from eventlog.transfer.signals import Signals
 from eventlog.xds.settings import XdsSettings
 
 SECONDS = 10

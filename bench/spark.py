@@ -29,7 +29,7 @@ from pyspark.sql import functions as f
 
 from eventlog.core import tablesfile
 from eventlog.core.extras import show_pandas
-from eventlog.jobs.job import Job
+from eventlog.transfer.job import Job
 
 TABLES = tablesfile.read(
     '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\n'

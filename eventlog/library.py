@@ -28,14 +28,14 @@ from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.files.text import read_tables_file
 from eventlog.fold import Event, Fate, Outcome, Rules
 from eventlog.formats import format_named
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.log import LogSettings
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.log_files.current import CurrentFiles, keyed
 from eventlog.neutral import refuse
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.transfer.once import pick_up, published_changes
+from eventlog.transfer.job import Job
+from eventlog.transfer.opening import pick_up, published_changes
+from eventlog.transfer.report import Report
 from eventlog.xds.documents import document, finish
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
@@ -131,8 +131,8 @@ def documents(
     report = _report(refused)
     writer = EventWriter(tables, writing)
     with _current(current, tables) as loaded:
-        job = Job("log", "xds", tables=tables, options=settings_by_name)
-        for event in pick_up(job, loaded, report, clock_of(settings_by_name)).events([_source(rows, "rows")]):
+        job = _log_job(tables, settings_by_name)
+        for event in pick_up(job, loaded, report).events([_source(rows, "rows")]):
             yield from report.good(document_of(event, writer, writing))
 
 
@@ -245,19 +245,17 @@ def explain(
     settings_by_name = parse_settings(options, Rules, LogSettings)
     explanations: list[Explained] = []
 
-    def left_out(refused_row: Refused) -> None:
+    def add_refused(refused_row: Refused) -> None:
         explanations.append(Explained(refused_row.where, None, Fate.REFUSED, refused_row.reason, None, None))
 
-    def tell(row: PlacedEntry, outcome: Outcome) -> None:
+    def add_outcome(row: PlacedEntry, outcome: Outcome) -> None:
         if outcome.fate is Fate.REFUSED:
             explanations.pop()  # the same row, with fewer facts
         explanations.append(Explained(row.where, row.entry.record_id, *outcome))
 
     with _current(current, tables) as loaded:
-        job = Job("log", "xds", tables=tables, options=settings_by_name)
-        for _ in pick_up(job, loaded, Report(left_out), clock_of(settings_by_name), tell).events(
-            [_source(rows, "rows")]
-        ):
+        job = _log_job(tables, settings_by_name)
+        for _ in pick_up(job, loaded, Report(add_refused), add_outcome).events([_source(rows, "rows")]):
             yield from explanations
             explanations.clear()
     yield from explanations
@@ -307,10 +305,15 @@ def _changes(
     report: Report,
     settings_by_name: Mapping[str, Any],
 ) -> Iterator[Change]:
-    options = {"now": clock_of(settings_by_name)} | dict(settings_by_name)
+    clock = clock_of(settings_by_name)
     with _current(current, tables) as loaded:
-        job = Job(form.name, "changes", tables=tables, options=options)
-        yield from published_changes(job, form, sources, loaded, report, options)
+        options = {"now": clock} | dict(settings_by_name)
+        job = Job(form.name, "changes", tables=tables, options=options, clock=clock)
+        yield from published_changes(job, form, sources, loaded, report)
+
+
+def _log_job(tables: Tables, settings_by_name: Mapping[str, Any]) -> Job:
+    return Job("log", "xds", tables=tables, options=settings_by_name, clock=clock_of(settings_by_name))
 
 
 def document_of(event: Event, writer: EventWriter, writing: XdsSettings) -> Iterator[Document | Refused]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 
 USR = """\
 [tables.usr]

@@ -20,12 +20,12 @@ from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import declared
-from eventlog.jobs.job import Job
 from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import read_rules
 from eventlog.publisher.tables import TablePublishing
 from eventlog.sequence.ordered import SEQUENCERS
+from eventlog.transfer.job import Job
 
 if TYPE_CHECKING:
     from eventlog_spark.live_log import Live

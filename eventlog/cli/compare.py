@@ -27,10 +27,10 @@ from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
 from eventlog.files.writing import opened
 from eventlog.formats import FORMATS
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.neutral import load
 from eventlog.transfer.convert import write_changes
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,7 @@ DECLARING = [
 @settings_options(DECLARING)
 @job_options
 def compare(
-    options: JobOptions,
-    before: str,
-    after: str,
-    rows_of: str | None,
-    url_b: str | None,
-    keep: str | None,
+    options: JobOptions, before: str, after: str, rows_of: str | None, url_b: str | None, keep: str | None
 ) -> None:
     """Write the changes that turn A into B: rows that are gone, new and changed.
 
@@ -140,9 +135,8 @@ def _write(options: JobOptions, target: str, model: Tables, lines: Iterator[str]
     job = Job(
         "changes", target, (), output, None, options.output_container, model, options=dict(options.settings)
     )
-    writing = {name: value for name, value in options.settings.items() if value is not None}
     changes = (load(json.loads(line)) for line in lines)
-    write_changes(job, changes, report, writing)
+    write_changes(job, changes, report)
 
 
 def _on_lines(output: str, container: str | None) -> bool:

@@ -28,16 +28,16 @@ from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.files.sorted_runs import SortedRuns
 from eventlog.fold import Fate, Outcome, Rules
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.log import LogSettings
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.operate.explaining import Explained, explain_store, summarise
 from eventlog.publisher.config import read_file
 from eventlog.publisher.open_log import opened
 from eventlog.sequence.ordered import SEQUENCERS
-from eventlog.transfer.explain import explain as run_explain
-from eventlog.transfer.explain import placed
+from eventlog.transfer.job import Job
+from eventlog.transfer.opening import explain as run_explain
+from eventlog.transfer.opening import placed_changes
+from eventlog.transfer.report import Report
 
 _COLOURS = {"sent": "green", "repeated": "bright_black", "refused": "red"}
 
@@ -192,8 +192,9 @@ def explain(
             container=container,
             tables=read_tables(tables_file),
             options=values | {"order": order},
+            clock=clock(),
         )
-        if count := _print_changes(placed(shown, clock()), ChangeFilter(table, key), as_json):
+        if count := _print_changes(placed_changes(shown), ChangeFilter(table, key), as_json):
             print_sentence(f"{quantity(count, 'record is', 'records are')} refused")
             sys.exit(1)
         return
@@ -212,6 +213,7 @@ def explain(
         tables=read_tables(tables_file),
         current=current,
         options=values,
+        clock=clock(),
     )
     refused: dict[str, Refused] = {}
 
@@ -224,7 +226,7 @@ def explain(
             if names_object(job.tables, entry.table_name, entry.table_key, table, key):
                 explained.add((placed_entry._replace(raw=b""), outcome))
 
-        run_explain(job, report, clock(), add_outcome)
+        run_explain(job, report, add_outcome)
         _print_outcomes(explained.in_order(), as_json)
     complaints = RefusalPrinter()
     for bad in refused.values():

@@ -12,7 +12,6 @@ import click
 from eventlog.cli.log_options import RUNNING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.core.settings import build
-from eventlog.jobs.signals import Signals
 from eventlog.publisher.comparing import MODES
 from eventlog.publisher.config import Config
 from eventlog.publisher.daemon import Daemon
@@ -21,6 +20,7 @@ from eventlog.publisher.open_log import DatabaseSettings
 from eventlog.publisher.session import SessionSettings
 from eventlog.sinks import need_settings, sink_kind
 from eventlog.sql.connect import read_url
+from eventlog.transfer.signals import Signals
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.board import Board
 from eventlog.web.monitor.server import serving

@@ -87,6 +87,15 @@ def open_sources(
                 yield Refused(name, str(fault).removeprefix(f"{name}: "))
 
 
+def readable(sources: Iterable[Source[Any] | Refused], refused: list[Refused]) -> Iterator[Source[Any]]:
+    """Yield the sources, and add those that cannot be read to a list."""
+    for source in sources:
+        if isinstance(source, Refused):
+            refused.append(source)
+        else:
+            yield source
+
+
 def check_inputs(names: Sequence[str]) -> None:
     """Raise Misuse if one of the names is not a file."""
     for name in names:

@@ -28,11 +28,11 @@ class PlacedEntry(NamedTuple):
     object: ObjectName = ("", "")
 
 
-Tell = Callable[[PlacedEntry, Outcome], None]
+OnOutcome = Callable[[PlacedEntry, Outcome], None]
 
 
 class Pickup:
-    """One pick-up; `refused` hears of each row that was left out, `tell` of every entry's outcome.
+    """One pick-up; `refused` hears of each row that was left out, `on_outcome` of every entry's outcome.
 
     `clock` is the event_time of rows without one; rows wait for their time only where `now` is given.
     """
@@ -45,7 +45,7 @@ class Pickup:
         clock: str,
         now: str | None,
         refused: Callable[[Refused], None],
-        tell: Tell = lambda entry, outcome: None,
+        on_outcome: OnOutcome = lambda entry, outcome: None,
         memory: int = 256 << 20,
     ) -> None:
         self._tables = tables
@@ -54,7 +54,7 @@ class Pickup:
         self._clock = clock
         self._now = now
         self._refused = refused
-        self._tell = tell
+        self._on_outcome = on_outcome
         self._memory = memory
         self._unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
 
@@ -112,7 +112,7 @@ class Pickup:
     def _record(self, placed: PlacedEntry, outcome: Outcome) -> None:
         if outcome.fate is Fate.REFUSED:
             self._refused(Refused(placed.where, outcome.reason, placed.raw))
-        self._tell(placed, outcome)
+        self._on_outcome(placed, outcome)
 
 
 def _entries_of(source: Source[Row], clock: str) -> Iterator[tuple[Row, Entry] | Refused]:

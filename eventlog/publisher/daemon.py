@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.core.settings import setting
-from eventlog.jobs.signals import Signals, StopRequested
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.monitor import Monitor
@@ -27,6 +26,7 @@ from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.leader import Holder, Leader
 from eventlog.sql.log.position import IdsComeAgain
 from eventlog.sql.log.store import Store
+from eventlog.transfer.signals import Signals, StopRequested
 
 logger = logging.getLogger("eventlog.daemon")
 

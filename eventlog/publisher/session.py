@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Self
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
-from eventlog.jobs.signals import Signals
 from eventlog.publisher.comparing import ComparingSettings, SourceOfTriggers
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
@@ -32,6 +31,7 @@ from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.object_states import TableState
 from eventlog.sql.log.store import Store
+from eventlog.transfer.signals import Signals
 from eventlog.xds.settings import XdsSettings
 
 if TYPE_CHECKING:
@@ -47,10 +47,7 @@ class SessionSettings:
     """The settings of a session besides publishing."""
 
     sink: str = setting(
-        "stdout",
-        "where documents go: stdout, files, http, command, kafka",
-        metavar="SINK",
-        check=sink_kind,
+        "stdout", "where documents go: stdout, files, http, command, kafka", metavar="SINK", check=sink_kind
     )
     wake_up: bool = setting(True, "let writers wake the publisher (PostgreSQL)")
     post_poll_stmt: str | None = setting(
@@ -192,13 +189,7 @@ class PublishingSession:
     """One leadership, from its election to its end."""
 
     def __init__(
-        self,
-        config: Config,
-        store: Store,
-        leader: Leader,
-        signals: Signals,
-        monitor: Monitor,
-        silence: float,
+        self, config: Config, store: Store, leader: Leader, signals: Signals, monitor: Monitor, silence: float
     ) -> None:
         self.store = store
         self._leader = leader

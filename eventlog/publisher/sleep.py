@@ -13,11 +13,11 @@ from typing import Any
 import psycopg
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.jobs.signals import Signals
 from eventlog.sql.common import templates
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql.triggers import wake_key
+from eventlog.transfer.signals import Signals
 
 _INTERVAL = 0.05  # seconds between two looks for a newer row
 

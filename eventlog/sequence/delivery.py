@@ -14,6 +14,10 @@ class Stale(EventlogError):
     """the state of a delivery was asked for after the next one was taken"""
 
 
+class NotCopied(EventlogError):
+    """{0}"""
+
+
 class Delivery:
     """The changes of whole transactions, or changes without a transaction, and the source's state after them.
 

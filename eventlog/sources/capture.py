@@ -26,7 +26,7 @@ from eventlog.gbase.session import Captured, MissingCatalogue, ServerError, Sess
 from eventlog.gbase.settings import GbaseSettings, Lock
 from eventlog.gbase.snapshot import CapturedDatabase, ServerMoment
 from eventlog.gbase.transactions import Position, Unseen
-from eventlog.sources.capture_settings import CaptureSettings
+from eventlog.sources.place_settings import CaptureSettings
 
 _MARK = (("overlap", True),)
 

@@ -15,12 +15,11 @@ from eventlog.files.secret import read_secret
 from eventlog.gbase.address import VENDORS, Address, read_address
 from eventlog.gbase.changes import Answer
 from eventlog.gbase.settings import GbaseSettings
-from eventlog.jobs.report import Report
 from eventlog.qlik.structure import structure_of
 from eventlog.sequence.delivery import Delivery
 from eventlog.sources.capture import Capture, Transport
-from eventlog.sources.capture_settings import CaptureSettings
 from eventlog.sources.jdbc import Jdbc
+from eventlog.sources.place_settings import CaptureSettings
 
 PASSWORD: Final = "EVENTLOG_PASSWORD"  # noqa: S105 - the name of a variable
 
@@ -52,14 +51,15 @@ class CaptureFeed:
         tables: Tables,
         options: Mapping[str, Any],
         state: str | None,
-        report: Report,
+        refuse: Callable[[Refused], None],
+        inform: Callable[[str], None],
     ) -> None:
         if not names:
             raise Misuse(f"name the tables that are captured, as DB:OWNER.TABLE: {url.partition('?')[0]}")
         address = read_address(url, tuple(TRANSPORTS))
         settings = build(CaptureSettings, options)
         reading = build(GbaseSettings, options)
-        self._refused = report.refuse
+        self._refuse = refuse
         self._exit = ExitStack()
         with ExitStack() as stack:
             transport = stack.enter_context(closing(TRANSPORTS[address.scheme](address, settings)))
@@ -68,7 +68,7 @@ class CaptureFeed:
             self._exit = stack.pop_all()
         self.tables = self._capture.tables
         for table, column in self._capture.uncarried_columns:
-            report.inform(f"{table}: no stream carries its column {column}")
+            inform(f"{table}: no stream carries its column {column}")
         self._pieces: Generator[Iterator[Answer]] | None = None
         self._state = state
         self.ended = False
@@ -88,7 +88,7 @@ class CaptureFeed:
         if self._pieces is None:
             self._pieces = self._exit.enter_context(closing(self._capture.answers(once=not follow)))
         for answers in self._pieces:
-            piece = _Piece(answers, self._refused)
+            piece = _Piece(answers, self._refuse)
             yield Delivery(piece, lambda: self.state, may_wait=True)
             if follow and not piece.count:
                 return
@@ -105,15 +105,15 @@ class CaptureFeed:
 class _Piece:
     """The changes of a piece, which are counted as they are read."""
 
-    def __init__(self, answers: Iterator[Answer], refused: Callable[[Refused], None]) -> None:
+    def __init__(self, answers: Iterator[Answer], refuse: Callable[[Refused], None]) -> None:
         self._answers = answers
-        self._refused = refused
+        self._refuse = refuse
         self.count = 0
 
     def __iter__(self) -> Iterator[Change]:
         for answer in self._answers:
             if isinstance(answer, Refused):
-                self._refused(answer)
+                self._refuse(answer)
             else:
                 self.count += 1
                 yield answer

@@ -17,8 +17,15 @@ from eventlog.qlik import headers, sequence, tables
 from eventlog.qlik.headers import HEADERS
 from eventlog.qlik.rows import Cells
 from eventlog.qlik.tables import ChangeTable, TableSettings
-from eventlog.sources.sql_cells import HEADER_TYPES, Bind, binds_of, sql_type, stored_cell
-from eventlog.sources.sql_clock import UtcNow, at_one_moment
+from eventlog.sources.sql_cells import (
+    HEADER_TYPES,
+    Bind,
+    UtcNow,
+    at_one_moment,
+    binds_of,
+    sql_type,
+    stored_cell,
+)
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 
 _BATCH = 1_000

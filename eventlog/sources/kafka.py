@@ -28,9 +28,9 @@ from eventlog.files.messages import message_at
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
+from eventlog.sequence.delivery import NotCopied
 from eventlog.sequence.progress import PartitionOffsets
-from eventlog.sources.kafka_settings import KafkaSettings
-from eventlog.sources.source import NotCopied
+from eventlog.sources.place_settings import KafkaSettings
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from eventlog.linter import attributes
 from eventlog.linter.changes import QueueReader
 from eventlog.linter.columns import QueueRow, QueueRowReader
 from eventlog.linter.progress import START, QueueState, dump_state, load_state
-from eventlog.sources.sql_clock import at_one_moment
+from eventlog.sources.sql_cells import at_one_moment
 
 _FETCH: Final = 1000
 _IDENTITY: Final = ("OPER_DATE", "DBNODE", "TRANSACT_ID", "SYSLOG_ADDR", "TYP")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import InvalidValue, Refused
-from eventlog.core.formats import Placed, Source
+from eventlog.core.formats import Placed, Shape, Source
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
+from eventlog.files.inputs import Advance, check_inputs, open_sources, readable, stem_of
+from eventlog.files.limits import Limits
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.qlik.tables import TableSettings
@@ -125,7 +130,7 @@ class _Round:
 
     def run(self) -> Iterator[Delivery | Refused]:
         refused: list[Refused] = []
-        sources = _opened(self._feed._inputs.open(self._low), refused)
+        sources = readable(self._feed._inputs.open(self._low), refused)
         items = ordered(self._sequencer, sources)
         for item in assemble(self._undelivered(items), self._stream.open_transactions):
             yield from refused
@@ -261,14 +266,6 @@ def _time_before(time: str) -> str:
     return f"{int(time) - 1:016}"
 
 
-def _opened(sources: Iterable[Source[Any] | Refused], refused: list[Refused]) -> Iterator[Source[Any]]:
-    for source in sources:
-        if isinstance(source, Refused):
-            refused.append(source)
-        else:
-            yield source
-
-
 def _load(state: str | None) -> TableProgress:
     if state is None:
         return TableProgress()
@@ -277,3 +274,30 @@ def _load(state: str | None) -> TableProgress:
     except ValueError:
         raise InvalidValue(state[:40], "the state of change tables") from None
     return load_table_progress(saved_progress)
+
+
+class FileTables:
+    """The change tables in files."""
+
+    def __init__(
+        self, names: Sequence[str], shape: Shape, container: str | None, limits: Limits, advance: Advance
+    ) -> None:
+        check_inputs(names)
+        self._names = names
+        self._open = partial(open_sources, names, shape, container, advance, limits)
+
+    def clock(self) -> str:
+        """Return the time part of a change_seq when the files were written: of each table's last,
+        the first.
+        """
+        written: dict[str, float] = {}
+        for name in self._names:
+            stem = stem_of(name)
+            at = dt.datetime.now().timestamp() if name == "-" else Path(name).stat().st_mtime
+            written[stem] = max(at, written.get(stem, 0))
+        moment = dt.datetime.fromtimestamp(min(written.values(), default=0), dt.UTC)
+        return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 10_000:02}"
+
+    def open(self, low: Callable[[str], str]) -> Iterator[Source[Any] | Refused]:
+        """Return the files; each is read as a whole."""
+        return self._open()

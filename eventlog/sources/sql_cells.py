@@ -1,4 +1,4 @@
-"""The columns of change tables in a database: their types in each dialect, how values are bound to them."""
+"""Cells in the columns of any database, of the types that Qlik's data have; and the clock of any database."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mssql, mysql, oracle
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
 from eventlog.core.errors import NotExpressible
 from eventlog.qlik.headers import Header
 from eventlog.qlik.structure import DataColumn
 from eventlog.qlik.types import Spec, exact_decimal
+from eventlog.sql.dialects import DIALECTS
 
 _LONGEST = 4_000  # characters or bytes of a column that is no LOB, in the least of the dialects
 
@@ -199,3 +202,34 @@ def _exact(spec: Spec) -> Bind:
         return cell
 
     return check
+
+
+# what the SQL standard has no word for, or a database another one
+_NOW_EXPRESSIONS = {name: dialect.utc_now for name, dialect in DIALECTS.items()} | {
+    "mssql": "sysutcdatetime()",
+    "sqlite": "current_timestamp",
+}
+_STANDARD = "current_timestamp at time zone 'UTC'"
+_ONE_MOMENT = frozenset(("postgresql", "mysql", "mariadb"))
+
+
+def at_one_moment(engine: sa.Engine) -> sa.Connection:
+    """Return a connection whose reads all see one moment, in databases that know how to do that by
+    a level.
+    """
+    connection = engine.connect()
+    if engine.dialect.name in _ONE_MOMENT:
+        return connection.execution_options(isolation_level="REPEATABLE READ")
+    return connection
+
+
+class UtcNow(FunctionElement[dt.datetime]):
+    """The time now in UTC, without a zone."""
+
+    type = sa.DateTime()
+    inherit_cache = True
+
+
+@compiles(UtcNow)
+def _compile_utc_now(element: UtcNow, compiler: Any, **options: Any) -> str:
+    return _NOW_EXPRESSIONS.get(compiler.dialect.name, _STANDARD)

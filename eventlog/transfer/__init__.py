@@ -1,10 +1,10 @@
 """Changes travel: from a source to a target, by one loop.
 
 loop      the loop, which hands the deliveries of a source to a target
+job       what is read and written, and how; `report` what was left out
 places    the registry: who reads and writes a format besides in files
 opening   what a job reads: a source from its beginning, or from a state
-once      sources that are read from their beginning
-given     the settings of a job, as its surroundings complete them
+targets   where a job writes: at once, or part after part
 convert   any format to any format; `apply` the changes of any format to rows of tables
-explain   what becomes of each row of a log, and of each record of change tables
+signals   what ends a run
 """

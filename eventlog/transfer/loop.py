@@ -7,11 +7,41 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from eventlog.core.errors import Refused
-from eventlog.jobs.filters import Prepare
-from eventlog.jobs.job import POLL_INTERVAL
-from eventlog.jobs.report import Report
-from eventlog.sequence.delivery import Delivery
-from eventlog.sources.source import ChangeSource, NotCopied
+from eventlog.core.tables import Tables
+from eventlog.sequence.delivery import Delivery, NotCopied
+from eventlog.transfer.job import POLL_INTERVAL
+from eventlog.transfer.report import Prepare, Report
+
+
+class ChangeSource(Protocol):
+    """One round reads what is there; the next one goes on after it."""
+
+    def round(self, follow: bool = False, /) -> Iterator[Delivery | Refused]:
+        """Return what is there; with `follow`, other rounds come."""
+
+    @property
+    def blocks(self) -> bool:
+        """Return whether a round waits by itself for new changes."""
+
+    @property
+    def tables(self) -> Tables | None:
+        """The tables as the source describes them, where it does."""
+
+    @property
+    def ended(self) -> bool:
+        """Return whether nothing can come any more, even if the source is followed."""
+
+    @property
+    def state(self) -> str | None:
+        """The state after everything that was handed out; None for a source without positions."""
+
+    def commit(self) -> None:
+        """Note that everything that was handed out is safely written, with the state after it.
+
+        Raise NotCopied if a copy of the state that others hold is not up to date.
+        """
+
+    def close(self) -> None: ...
 
 
 class ChangeTarget(Protocol):

@@ -1,42 +1,43 @@
-"""What a job reads: a source from its beginning, or from a state."""
+"""What a job reads: a source from its beginning, or from a state; and what becomes of each of its records."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from eventlog.core.change import Change
+from eventlog.core.entry import read_event_time
 from eventlog.core.errors import Misuse, Refused
-from eventlog.files.inputs import Advance
+from eventlog.core.formats import Format, Placed, Source
+from eventlog.files.inputs import open_sources, readable
+from eventlog.fold import Rules
+from eventlog.formats import format_named
 from eventlog.gbase.address import is_live
-from eventlog.jobs.job import Job, load_current
-from eventlog.jobs.report import Report
+from eventlog.log_files.by_row import OnOutcome, Pickup
 from eventlog.log_files.current import CurrentFiles
-from eventlog.sequence.delivery import Delivery
+from eventlog.sequence import ordered
+from eventlog.sequence.delivery import Delivery, by_transaction
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sources.source import ChangeSource
-from eventlog.transfer.given import complete_options
-from eventlog.transfer.once import SingleReading, changes_in_files
+from eventlog.transfer.job import Job, load_current, only_stream
+from eventlog.transfer.loop import ChangeSource
 from eventlog.transfer.places import Opening, Read, place_of
+from eventlog.transfer.report import Report, publishable
 
 
-def open_once(
-    job: Job,
-    options: dict[str, Any],
-    current: CurrentFiles,
-    report: Report,
-    advance: Advance,
-    *,
-    whole_transactions: bool = False,
-) -> ChangeSource:
-    """Return the source of a job, to be read once; files may be divided into whole transactions."""
-    if is_at_source(job):
-        source = open_from_state(Opening(replace(job, options=options), None, report, once=True))
-        assert source is not None
-        return source
-    return SingleReading(changes_in_files(job, options, current, report, advance), whole_transactions)
+def open_source(opening: Opening, current: CurrentFiles, *, whole_transactions: bool = False) -> ChangeSource:
+    """Return the source of a job, to be read on from a state, or once.
+
+    Files that are read once may be divided into whole transactions.
+    """
+    job, report = opening.job, opening.report
+    if not opening.once or is_at_source(job):
+        read = reader_from_state(job)
+        if read is None:
+            raise Misuse(f"--follow and --state: {job.source_format} there has no positions to continue from")
+        return read(opening)
+    files = open_sources(job.inputs, job.source.shape, job.container, opening.advance, job.limits)
+    changes = read_changes(job, job.source, report.good(files), current, report)
+    return SingleReading(changes, whole_transactions)
 
 
 def is_at_source(job: Job) -> bool:
@@ -44,12 +45,6 @@ def is_at_source(job: Job) -> bool:
     if job.source_format == "gbase":
         return is_live(job.url)
     return bool(job.place) and place_of(job.source_format, job.place).read is not None
-
-
-def open_from_state(opening: Opening) -> ChangeSource | None:
-    """Return the source of a job, to be read on from a state; None for one without positions."""
-    read = reader_from_state(opening.job)
-    return None if read is None else read(opening)
 
 
 def reader_from_state(job: Job) -> Read | None:
@@ -64,25 +59,92 @@ def reader_from_state(job: Job) -> Read | None:
     return read
 
 
-def deliveries(job: Job, state: str | None = None, clock: str = "") -> Iterator[Delivery | Refused]:
-    """Yield what the source of a job contains after a state, in order; the job's target is not used.
+class SingleReading:
+    """A source that is read once: one delivery, or many, if whole transactions are asked for."""
 
-    A source without positions accepts no state, and the state of its deliveries is None.
+    blocks, ended, state, tables = False, True, None, None
+
+    def __init__(self, changes: Iterable[Change], whole_transactions: bool) -> None:
+        self._changes = changes
+        self._whole_transactions = whole_transactions
+
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
+        """Return all that is there."""
+        if self._whole_transactions:
+            yield from by_transaction(self._changes)
+        else:
+            yield Delivery(self._changes)
+
+    def commit(self) -> None:
+        """Do nothing, because a file does not keep how far it was read."""
+
+    def close(self) -> None:
+        """Do nothing, because each file is closed at its end."""
+
+
+def read_changes(
+    job: Job, source: Format, sources: Iterable[Source[Any]], current: CurrentFiles, report: Report
+) -> Iterator[Change]:
+    """Yield the changes of the sources: folded where they are log rows, else as the format reads them."""
+    if source.folded:
+        for event in pick_up(job, current, report).events(sources):
+            yield event.change
+    else:
+        stream = job.settings(StreamSettings)
+        if source.name in ordered.COMMITS and stream.order == "sequence":
+            only_stream(job, job.inputs)
+        reading = job.settings(source.settings)
+        yield from report.good(ordered.read_changes(source, job.tables, reading, stream, sources))
+
+
+def published_changes(
+    job: Job, source: Format, sources: Iterable[Source[Any]], current: CurrentFiles, report: Report
+) -> Iterator[Change]:
+    """Yield the changes of the sources without the columns that may not leave."""
+    changes = read_changes(job, source, sources, current, report)
+    return changes if source.folded else report.good(publishable(changes, job.tables))
+
+
+def pick_up(
+    job: Job, current: CurrentFiles, report: Report, on_outcome: OnOutcome = lambda entry, outcome: None
+) -> Pickup:
+    """Return the pick-up of a job's log rows; they wait for their time only if `now` is set."""
+    now = job.options.get("now")
+    current_time = None if now is None else read_event_time(now)
+    clock = job.complete_options["now"]
+    return Pickup(job.tables, job.settings(Rules), current, clock, current_time, report.refuse, on_outcome)
+
+
+# --- what becomes of each record
+
+
+def explain(job: Job, report: Report, on_outcome: OnOutcome) -> None:
+    """Report the outcome of every row of a log that can be understood; the others are refused."""
+    source = format_named("log")
+    with load_current(job) as current:
+        sources = report.good(open_sources(job.inputs, source.shape, job.container, limits=job.limits))
+        for _ in pick_up(job, current, report, on_outcome).events(sources):
+            pass
+
+
+def placed_changes(job: Job) -> Iterator[Placed | Refused]:
+    """Yield the changes of a job's source in their order, each with its place and the place of its B row.
+
+    Yield Refused for each record that is left out, and for each warning.
     """
-    clock = clock or dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
-    options = complete_options(job, clock)
+    source = job.source
+    reading = job.settings(source.settings)
     refused: list[Refused] = []
-    report = Report(refused.append)
-    with ExitStack() as stack:
-        source = open_from_state(Opening(replace(job, options=options), state, report))
-        if source is None:
-            if state is not None:
-                raise Misuse(f"{job.source_format} has no positions: it cannot be read on from a state")
-            current = stack.enter_context(load_current(job))
-            source = open_once(job, options, current, report, lambda size: None, whole_transactions=True)
-        stack.callback(source.close)
-        for item in source.round():
-            yield from refused
-            refused.clear()
-            yield item
+    opened = open_sources(job.inputs, source.shape, job.container, limits=job.limits)
+    sources = readable(opened, refused)
+    items: Iterator[Placed | Refused]
+    if job.settings(StreamSettings).order == "as-is":
+        read = source.read(sources, job.tables, reading)
+        items = (item if isinstance(item, Refused) else Placed(item, "") for item in read)
+    else:
+        items = ordered.ordered(ordered.SEQUENCERS[source.name](job.tables, reading, ""), sources)
+    for item in items:
         yield from refused
+        refused.clear()
+        yield item
+    yield from refused

@@ -17,12 +17,12 @@ from eventlog.core.extras import extra
 from eventlog.files.inputs import Advance
 from eventlog.gbase.address import is_live
 from eventlog.gbase.settings import GbaseSettings
-from eventlog.jobs.job import Job, only_stream
-from eventlog.jobs.report import Report
 from eventlog.sequence.ordered import COMMITS
 from eventlog.sequence.stream_settings import StreamSettings
-from eventlog.sources.kafka_settings import KafkaSettings
-from eventlog.sources.source import ChangeSource
+from eventlog.sources.place_settings import KafkaSettings
+from eventlog.transfer.job import Job, only_stream
+from eventlog.transfer.loop import ChangeSource
+from eventlog.transfer.report import Report
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,7 @@ def _read_topics(opening: Opening) -> ChangeSource:
 
 def _write_topics(changes: Iterable[Change], job: Job) -> Iterator[Refused]:
     with extra("kafka", "--kafka"):
-        from eventlog.targets.kafka_writing import publish
-        from eventlog.targets.topic_state import read_topic_state
+        from eventlog.targets.topics import publish, read_topic_state
 
     writing, kafka = job.settings(job.target.settings), job.settings(KafkaSettings)
     settings_with_memory = replace(writing, memory=read_topic_state(job.tables, writing, kafka))
@@ -131,24 +130,33 @@ def _capture(opening: Opening) -> ChangeSource:
     url = str(job.url)
     if not is_live(url):
         raise Misuse(f"{url.partition('://')[0]} is no server whose changes are captured")
-    return CaptureFeed(url, job.names, job.tables, job.options, opening.state, opening.report)
+    report = opening.report
+    return CaptureFeed(url, job.names, job.tables, job.options, opening.state, report.refuse, report.inform)
 
 
 def _read_files(opening: Opening) -> ChangeSource:
-    from eventlog.sources.change_table_files import FileTables
-    from eventlog.sources.rows_feed import RowsFeed
+    from eventlog.sources.rows_feed import FileTables, RowsFeed
 
     job = opening.job
     reading, stream = job.settings(job.source.settings), job.settings(StreamSettings)
-    return RowsFeed(FileTables(job, opening.advance), job.tables, reading, stream, opening.state)
+    files = FileTables(job.inputs, job.source.shape, job.container, job.limits, opening.advance)
+    return RowsFeed(files, job.tables, reading, stream, opening.state)
 
 
 def _read_stream(opening: Opening) -> ChangeSource:
     from eventlog.sources.captured_files import capture
 
     job = opening.job
-    name, reading = only_stream(job, job.inputs), job.settings(GbaseSettings)
-    return capture(job, name, reading, opening.state, opening.follow, opening.advance)
+    return capture(
+        only_stream(job, job.inputs),
+        job.tables,
+        job.settings(GbaseSettings),
+        job.settings(StreamSettings).since,
+        opening.state,
+        follow=opening.follow,
+        limits=job.limits,
+        advance=opening.advance,
+    )
 
 
 PLACES: dict[tuple[str, str], Place] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -25,9 +25,8 @@ from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
 from eventlog.fold import Rules
-from eventlog.jobs.job import Job
 from eventlog.log_files.current import keyed
-from eventlog.transfer.given import complete_options
+from eventlog.transfer.job import Job
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows
 from eventlog_spark.current_rows import current_rows
@@ -70,7 +69,7 @@ class Backlog:
     @property
     def given(self) -> dict[str, Any]:
         """The settings of source and target."""
-        return complete_options(self.job, self.clock)
+        return replace(self.job, clock=self.clock).complete_options
 
     @property
     def xds(self) -> XdsSettings:

@@ -12,12 +12,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.core.change import Change
 from eventlog.core.tables import Tables
-from eventlog.jobs.filters import publishable
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import assemble
+from eventlog.transfer.report import publishable
 from eventlog_spark.result_rows import FrameForm, Good, batches_of_changes
 
 RecordsOf = Callable[[Iterable[pa.RecordBatch]], Iterator[Any]]  # of the batches of a range

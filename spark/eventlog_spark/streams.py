@@ -14,12 +14,12 @@ from eventlog.core.errors import InvalidTables, Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Table
 from eventlog.formats import format_named
-from eventlog.jobs.filters import expand_truncates, publishable
-from eventlog.jobs.job import Job, load_current
 from eventlog.log_files.current import read_current
 from eventlog.neutral import dumps
 from eventlog.sequence.ordered import read_changes
 from eventlog.sequence.stream_settings import StreamSettings
+from eventlog.transfer.job import Job, load_current
+from eventlog.transfer.report import expand_truncates, publishable
 from eventlog_spark.batches import bounded, gather
 from eventlog_spark.current_rows import FIRST, packed
 from eventlog_spark.inputs import Sources

@@ -12,12 +12,12 @@ from sqlalchemy import text
 
 from eventlog.compare import events
 from eventlog.core.errors import InvalidValue
-from eventlog.jobs.signals import Signals
 from eventlog.publisher.config import Config
 from eventlog.publisher.daemon import Daemon, TablesUnread
 from eventlog.publisher.delete_brake import is_stopped
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.connect import DatabaseFailed
+from eventlog.transfer.signals import Signals
 from tests.commands import Shell
 from tests.compare.rig import Life, Replica, life, rows_of
 from tests.publisher.world import World

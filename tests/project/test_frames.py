@@ -13,12 +13,12 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.demo.embedded import Server
-from eventlog.jobs.signals import Signals
 from eventlog.publisher.config import Config
 from eventlog.publisher.daemon import Daemon
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import connect
 from eventlog.sql.postgresql import pipeline
+from eventlog.transfer.signals import Signals
 from tests.databases import EMBEDDED, fresh, server_url
 from tests.publisher.world import World, key
 

@@ -12,11 +12,11 @@ import pytest
 
 from eventlog import sinks
 from eventlog.formats import FORMATS
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.sinks.sink import Item, OutgoingDocument
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
 from eventlog.transfer.places import PLACES
+from eventlog.transfer.report import Report
 from tests.support import CLOCK
 
 pytestmark = pytest.mark.quick

@@ -20,7 +20,6 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.core.errors import EventlogError
-from eventlog.jobs.signals import Signals
 from eventlog.publisher import daemon as loop
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
@@ -41,6 +40,7 @@ from eventlog.publisher.tally import Cycle
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import connect
 from eventlog.sql.relation import Choice
+from eventlog.transfer.signals import Signals
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.server import serving
 from tests.killable import KILLABLE
@@ -70,11 +70,7 @@ def until(condition: Callable[[], object], patience: float = 20.0) -> None:
 class Run:
     """A daemon in a thread."""
 
-    def __init__(
-        self,
-        config: Config,
-        clock: Callable[[], dt.datetime] = dt.datetime.now,
-    ) -> None:
+    def __init__(self, config: Config, clock: Callable[[], dt.datetime] = dt.datetime.now) -> None:
         self.signals = Signals()
         self.monitor = Monitor()
         self.fault: BaseException | None = None
@@ -279,9 +275,7 @@ def test_statements_run_after_a_cycle_that_published(world: World, arrivals: Arr
     world.change("create table marks (n integer)")
     try:
         with running(
-            world,
-            arrivals,
-            post_poll_stmt="insert into marks values (1); insert into marks values (2)",
+            world, arrivals, post_poll_stmt="insert into marks values (1); insert into marks values (2)"
         ):
             world.write(key(1, event_type=4))
             until(lambda: _count(world, "marks") == 2)

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from eventlog.jobs.signals import Signals
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.work import WaitingEvent
+from eventlog.transfer.signals import Signals
 from tests.proofs.rig import Arrivals
 from tests.publisher.test_commands import busy
 from tests.publisher.test_daemon import Run, running, until

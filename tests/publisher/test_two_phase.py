@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from eventlog.demo.embedded import FAST, embedded_postgres
-from eventlog.jobs.signals import Signals
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.sql.postgresql import POSTGRESQL
+from eventlog.transfer.signals import Signals
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked
 

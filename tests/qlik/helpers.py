@@ -18,10 +18,10 @@ from eventlog.sequence.ordered import read_changes
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.change_tables import StoredTables
 from eventlog.sources.kafka import Topics
-from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.place_settings import KafkaSettings
 from eventlog.sources.rows_feed import RowsFeed
-from eventlog.sources.source import ChangeSource
 from eventlog.sources.topics_feed import TopicsFeed
+from eventlog.transfer.loop import ChangeSource
 
 NONE = Tables()
 HEADERS = (

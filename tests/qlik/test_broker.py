@@ -19,9 +19,9 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sequence.progress import GroupAstray
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.kafka import KafkaFault, Topics
-from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.place_settings import KafkaSettings
 from eventlog.sources.topics_feed import TopicsFeed
-from eventlog.targets.kafka_writing import publish
+from eventlog.targets.topics import publish
 from tests.brokers import ADDRESS, own_name, settle
 from tests.qlik.helpers import NONE, read_topics, seq, write_messages
 

@@ -14,14 +14,14 @@ from eventlog import neutral
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sources.kafka import KafkaFault, Topics
-from eventlog.sources.kafka_settings import KafkaSettings
-from eventlog.targets.kafka_writing import publish
+from eventlog.sources.place_settings import KafkaSettings
+from eventlog.targets.topics import publish
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
+from eventlog.transfer.report import Report
 from tests.brokers import own_name
 from tests.qlik.helpers import NONE, as_text, read_topics, seq
 

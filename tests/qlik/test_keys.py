@@ -28,9 +28,9 @@ from eventlog.qlik.message_writer import MessageWriter
 from eventlog.qlik.metadata import registered
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
-from eventlog.sources.kafka_settings import KafkaSettings
+from eventlog.sources.place_settings import KafkaSettings
 from eventlog.sources.schema_registry import RegistryFault
-from eventlog.transfer.given import service_options
+from eventlog.transfer.job import service_options
 from tests.certificates import certificate
 from tests.commands import Shell
 from tests.qlik.helpers import NONE, read_messages, seq

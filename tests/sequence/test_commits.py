@@ -20,18 +20,18 @@ from hypothesis import strategies as st
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.records import Error, Number
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.linter.columns import DISPATCH
 from eventlog.sequence.delivery import Delivery
-from eventlog.targets import records
+from eventlog.transfer import targets
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
-from eventlog.transfer.opening import deliveries
+from eventlog.transfer.report import Report
 from tests.databases import Database
 from tests.gbase.helpers import T1, StreamBuilder
 from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 from tests.sequence.killed import run_and_kill
+from tests.sequence.reading import deliveries
 from tests.support import CLOCK
 from tests.tiers import drawn
 
@@ -135,7 +135,7 @@ def test_a_capture_that_grows_gives_each_transaction_once_whatever_is_killed(
 
 
 def _small(one: Job) -> None:
-    records.CHANGES = 2  # type: ignore[misc]  # in a process of its own
+    targets.CHANGES = 2  # type: ignore[misc]  # in a process of its own
     convert(one, Report(lambda refused: None), CLOCK)
 
 

@@ -13,13 +13,13 @@ from confluent_kafka import Producer
 
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Object
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.sources import capture_feed
 from eventlog.sources.kafka import Topics
-from eventlog.sources.kafka_settings import KafkaSettings
-from eventlog.targets import records
+from eventlog.sources.place_settings import KafkaSettings
+from eventlog.transfer import targets
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 from tests.brokers import own_name
 from tests.gbase.world import World
 from tests.sequence.test_states import Line, task, written
@@ -92,7 +92,7 @@ def test_each_change_is_written_once_over_runs(tmp_path: Path, given: dict[str, 
 def test_a_run_that_is_interrupted_anywhere_loses_nothing_and_repeats_the_same(
     tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "CHANGES", 2)
+    monkeypatch.setattr(targets, "CHANGES", 2)
     lines = [Line(n, n, f"{n:X}", "usr") for n in range(1, 8)]
     one = job(tmp_path, given, [written(tmp_path, "a", lines, 9_000)])
     for taken in (1, 3, 2, 0, 5):

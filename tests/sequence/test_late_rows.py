@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventlog.core.errors import Refused
-from eventlog.jobs.job import Job
 from eventlog.sequence.delivery import Delivery
 from eventlog.sequence.progress import VisibleLate
-from eventlog.transfer.opening import deliveries
+from eventlog.transfer.job import Job
+from tests.sequence.reading import deliveries
 from tests.sequence.test_states import HEADING, Line, changes, job, out, read, written
 
 pytestmark = pytest.mark.quick
@@ -169,8 +169,7 @@ def test_whatever_becomes_visible_when_each_change_comes_out_once(
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    seconds=st.lists(st.integers(0, 100), min_size=1, max_size=16),
-    chance=st.randoms(use_true_random=False),
+    seconds=st.lists(st.integers(0, 100), min_size=1, max_size=16), chance=st.randoms(use_true_random=False)
 )
 def test_a_run_that_ends_behind_any_delivery_is_gone_on_from(
     seconds: list[int], chance: random.Random

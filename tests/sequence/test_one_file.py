@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from eventlog.core.errors import Misuse, Refused
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.transfer.convert import convert as convert_job
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 from tests.sequence.test_states import USR, Line, job, written
 from tests.support import CLOCK
 

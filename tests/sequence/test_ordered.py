@@ -17,12 +17,12 @@ import sqlalchemy as sa
 from eventlog.core.change import ABSENT
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.qlik.tables import TableSettings
 from eventlog.sequence.ordered import ordered
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 from tests.databases import Database
 from tests.qlik.helpers import source
 from tests.sequence import exports

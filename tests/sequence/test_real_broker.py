@@ -16,16 +16,16 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.qlik.message_settings import MessageSettings
+from eventlog.sequence.delivery import NotCopied
 from eventlog.sequence.progress import TopicChanged
 from eventlog.sequence.transactions import Incomplete
-from eventlog.sources.kafka_settings import KafkaSettings
-from eventlog.sources.source import NotCopied
-from eventlog.targets.kafka_writing import publish
+from eventlog.sources.place_settings import KafkaSettings
+from eventlog.targets.topics import publish
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
+from eventlog.transfer.report import Report
 from tests.brokers import ADDRESS, JARS, OwnBroker, own_name, settle
 from tests.qlik.helpers import NONE, read_topics
 from tests.qlik.test_broker import insert

@@ -20,18 +20,18 @@ from sqlalchemy.dialects import mssql
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.files.parts import Damaged
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.sequence import progress
 from eventlog.sequence.delivery import Delivery
 from eventlog.sequence.progress import Changed, VisibleLate
-from eventlog.sources.sql_clock import UtcNow
-from eventlog.targets import records
+from eventlog.sources.sql_cells import UtcNow
+from eventlog.transfer import targets
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
 from eventlog.transfer.loop import RunLength
-from eventlog.transfer.opening import deliveries
+from eventlog.transfer.report import Report
 from tests.databases import Database
 from tests.sequence.killed import run_and_kill
+from tests.sequence.reading import deliveries
 from tests.support import CLOCK
 from tests.tiers import drawn
 
@@ -140,7 +140,7 @@ def test_any_split_over_files_runs_and_kills_gives_each_transaction_once(
 
 
 def _small(folder: Path, inputs: list[str]) -> None:
-    records.CHANGES = 2  # type: ignore[misc]  # in a process of its own
+    targets.CHANGES = 2  # type: ignore[misc]  # in a process of its own
     read(folder, inputs)
 
 

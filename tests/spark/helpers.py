@@ -17,10 +17,10 @@ from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
 from eventlog.core.identity import object_of
 from eventlog.files.outputs import ROW_WRITERS
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.log import SHEET
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 
 CLOCK = "2025-01-01 00:00:00"
 TABLES = """

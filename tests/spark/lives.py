@@ -13,7 +13,6 @@ from eventlog_spark.live_log import Finished, Live, run_live
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.jobs.job import Job
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.reading import FoldedPickUp
@@ -26,6 +25,7 @@ from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
+from eventlog.transfer.job import Job
 from eventlog.xds.documents import document
 from tests.spark.helpers import CLOCK, lines
 

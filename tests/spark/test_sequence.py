@@ -18,9 +18,9 @@ from pyspark.sql import functions as f
 
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 from tests.sequence import exports
 from tests.spark.helpers import CLOCK
 from tests.spark.test_parity import SLOW

@@ -11,9 +11,9 @@ import pytest
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 from tests.sequence import exports
 from tests.spark.helpers import CLOCK, backlogged, converted, job
 

@@ -13,12 +13,12 @@ from eventlog.core import tablesfile
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.jobs.report import Report
 from eventlog.sequence.delivery import by_transaction
 from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database
 from eventlog.targets.tables.outcomes import Tally
 from eventlog.targets.tables.writer import TableWriter
+from eventlog.transfer.report import Report
 
 TABLES = tablesfile.read("""\
 [tables.usr]

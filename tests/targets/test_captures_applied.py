@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
+from eventlog.log_files.current import CurrentFiles
 from eventlog.sql.connect import connect
-from eventlog.transfer.given import complete_options
-from eventlog.transfer.opening import open_from_state
+from eventlog.transfer.job import Job
+from eventlog.transfer.opening import open_source
 from eventlog.transfer.places import Opening
+from eventlog.transfer.report import Report
 from tests.commands import Shell
 from tests.databases import Database as Placed
 from tests.gbase.helpers import write_changes
@@ -42,8 +41,7 @@ def test_the_state_after_a_delivery_goes_on_with_what_follows(tmp_path: Path, si
 
     def read(state: str | None) -> list[tuple[list[Change], str | None]]:
         report = Report(lambda refused: pytest.fail(refused.reason))
-        source = open_from_state(Opening(replace(job, options=complete_options(job, "")), state, report))
-        assert source is not None
+        source = open_source(Opening(job, state, report), CurrentFiles())
         with closing(source):
             return [(list(one.changes), one.state) for one in report.good(source.round())]
 

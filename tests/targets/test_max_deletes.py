@@ -12,12 +12,12 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.tables import Tables
-from eventlog.jobs.report import Report
 from eventlog.sequence.delivery import by_transaction
 from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.targets.tables.database import Database
 from eventlog.targets.tables.outcomes import TooManyDeletes
 from eventlog.targets.tables.writer import TableWriter
+from eventlog.transfer.report import Report
 from tests.commands import Shell
 from tests.databases import Database as Server
 from tests.targets.support import apply, rows, run

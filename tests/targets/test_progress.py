@@ -9,10 +9,10 @@ import pytest
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.targets.tables.apply_settings import ApplySettings
 from eventlog.transfer.apply import apply_to_database
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 from tests.databases import Database
 
 pytestmark = pytest.mark.quick

@@ -10,10 +10,10 @@ import pytest
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import Misuse, Refused
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.linter.columns import DISPATCH
 from eventlog.transfer.convert import convert
+from eventlog.transfer.job import Job
+from eventlog.transfer.report import Report
 from tests.brokers import own_name
 from tests.databases import Database
 from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation

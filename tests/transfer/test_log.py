@@ -21,13 +21,13 @@ from eventlog.core.errors import InvalidTables, Misuse, Refused, Stopped, Unknow
 from eventlog.core.formats import Row, Source
 from eventlog.fold import Fate, Rules
 from eventlog.fold.understand import why_unknown
-from eventlog.jobs.job import Job
-from eventlog.jobs.report import Report
 from eventlog.log_files.by_row import Pickup
 from eventlog.log_files.current import CurrentFiles
 from eventlog.neutral import dump
 from eventlog.transfer.convert import convert
-from eventlog.transfer.explain import explain
+from eventlog.transfer.job import Job
+from eventlog.transfer.opening import explain
+from eventlog.transfer.report import Report
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
 from tests.strategies import xds_changes
@@ -470,12 +470,9 @@ def test_what_a_log_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -> No
 def outcomes(tmp_path: Path, log: str, **given: object) -> list[tuple[int, str]]:
     (tmp_path / "log.csv").write_text(log)
     found: list[tuple[int, str]] = []
-    job = Job("log", "xds", (str(tmp_path / "log.csv"),), tables=TABLES, options=given)
+    job = Job("log", "xds", (str(tmp_path / "log.csv"),), tables=TABLES, options=given, clock=CLOCK)
     explain(
-        job,
-        Report(lambda bad: None),
-        CLOCK,
-        lambda row, outcome: found.append((row.entry.record_id, outcome.fate)),
+        job, Report(lambda bad: None), lambda row, outcome: found.append((row.entry.record_id, outcome.fate))
     )
     return sorted(found)
 

@@ -1,4 +1,4 @@
-"""Changes as records of a format: in one file, at a place, or in parts with the state after each."""
+"""Where a job writes: one output, a place, or parts with the state after each."""
 
 from __future__ import annotations
 
@@ -12,16 +12,58 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.extras import extra
 from eventlog.files.outputs import Output
 from eventlog.files.parts import Part, Parts
-from eventlog.files.statefile import write_state
-from eventlog.jobs.job import Job, files_read
-from eventlog.jobs.report import Report
+from eventlog.files.statefile import read_state, write_state
+from eventlog.qlik.message_writer import MessageWriter
 from eventlog.sequence.delivery import Delivery
+from eventlog.sources.place_settings import KafkaSettings
+from eventlog.transfer.job import Job, files_read
+from eventlog.transfer.loop import ChangeSource, ChangeTarget
+from eventlog.transfer.opening import is_at_source
+from eventlog.transfer.places import WriteAll, place_of
+from eventlog.transfer.report import Report
 
 CHANGES: Final = 50_000  # after which a part ends, with its transaction
 Write = Callable[[Iterable[Change]], None]
+
+
+def target_place(job: Job) -> str:
+    """Return the place where a job writes; empty for files."""
+    if job.place == "kafka" and place_of(job.source_format, "kafka").read is None:
+        return "kafka"
+    return "" if is_at_source(job) else job.place
+
+
+def check_target(job: Job, has_state: bool) -> None:
+    """Raise Misuse if a job cannot write where it is to write."""
+    place = target_place(job)
+    if place and place_of(job.target_format, place).write is None:
+        raise Misuse(f"--{place} is no place for {job.source_format} or {job.target_format}")
+    if has_state and place == "url":
+        raise Misuse("--state: write to files or to --kafka, not to --url")
+
+
+@contextmanager
+def open_target(
+    job: Job, source: ChangeSource, saved_state: TransferState | None, report: Report
+) -> Iterator[ChangeTarget]:
+    """Return where a job writes: at once, or part after part from a saved state on."""
+    place = target_place(job)
+    write = place_of(job.target_format, place).write
+    if saved_state is None:
+        yield OneOutput(job, report) if write is None else AtPlace(write, job, report)
+    elif place:
+        yield InParts(TopicParts(job, saved_state, report), saved_state, report)
+    else:
+        job = replace(job, tables=source.tables or job.tables)
+        with open_parts(job, saved_state, report) as parts:
+            if job.state is not None and saved_state.part != parts.last:
+                saved_state = saved_state._replace(part=parts.last)
+                write_state(job.state, saved_state._asdict())
+            yield InParts(parts, saved_state, report)
 
 
 class OneOutput:
@@ -44,9 +86,7 @@ class OneOutput:
 class AtPlace:
     """A target in topics, or in tables of a database."""
 
-    def __init__(
-        self, write: Callable[[Iterable[Change], Job], Iterator[Refused]], job: Job, report: Report
-    ) -> None:
+    def __init__(self, write: WriteAll, job: Job, report: Report) -> None:
         self._write = write
         self._job = job
         self._report = report
@@ -73,18 +113,21 @@ class TransferState(NamedTuple):
     written: Any = None  # what the target's writer goes on from, as JSON holds it
 
 
-def state_of(source_format: str) -> Callable[[Any], TransferState]:
-    """Return what reads a state of that format; states of 0.1 held a stream's position alone."""
+def load_state(job: Job) -> TransferState:
+    """Return the state that a job's file has, or an empty one."""
+    empty = TransferState(job.source_format)
+    if job.state is None:
+        return empty
 
-    def load(state_fields: Any) -> TransferState:
-        if "format" not in state_fields:
-            int(state_fields["restart"]), int(state_fields["delivered"])
-            state_fields = TransferState("gbase", json.dumps(state_fields))._asdict()
-        if state_fields["format"] != source_format:
+    def load(fields: Any) -> TransferState:
+        if "format" not in fields:
+            int(fields["restart"]), int(fields["delivered"])
+            fields = TransferState("gbase", json.dumps(fields))._asdict()
+        if fields["format"] != job.source_format:
             raise ValueError
-        return TransferState(*(state_fields[name] for name in TransferState._fields))
+        return TransferState(*(fields[name] for name in TransferState._fields))
 
-    return load
+    return read_state(job.state, load, empty)
 
 
 class PartWriter(Protocol):
@@ -263,3 +306,52 @@ class _Growing:
     def part(self) -> Iterator[Write]:
         yield self._write
         self._output.flush()
+
+
+class TopicParts:
+    """Each part is in the topics before the state after it is kept.
+
+    A part that a failure repeats has the same change sequences as before.
+    """
+
+    last, seconds = None, 1.0  # no file
+
+    def __init__(self, job: Job, saved_state: TransferState, report: Report) -> None:
+        with extra("kafka", "--kafka"):
+            from eventlog.targets.topics import Sender, read_topic_state
+
+        self._job = job
+        self._report = report
+        kafka, writing = job.settings(KafkaSettings), job.settings(job.target.settings)
+        assert job.target.remember is not None
+        self._memory: Any = (
+            read_topic_state(job.tables, writing, kafka)
+            if saved_state.written is None
+            else job.target.remember(writing, saved_state.written)
+        )
+        self._writer = MessageWriter(job.tables, replace(writing, memory=self._memory))
+        self._sender = Sender(kafka)
+        if saved_state.written is None:
+            self.keep(saved_state._replace(written=self.written))
+
+    @property
+    def written(self) -> Any:
+        """Return the state from which the writer of the next run goes on, as JSON."""
+        return self._memory.dump()
+
+    @contextmanager
+    def part(self) -> Iterator[Callable[[Iterable[Change]], None]]:
+        """Return a function that writes to the topics; the brokers have all of it when the block ends."""
+
+        def write(changes: Iterable[Change]) -> None:
+            for refused in self._sender.write(self._writer.write(changes)):
+                self._report.refuse(refused)
+
+        yield write
+        self._sender.flush()
+
+    def keep(self, state: TransferState) -> None:
+        """Keep a state in its file, if there is one, when all that was refused is on disk."""
+        if self._job.state is not None:
+            self._report.flush()
+            write_state(self._job.state, state._asdict())

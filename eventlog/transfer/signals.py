@@ -1,4 +1,4 @@
-"""The signals of the process."""
+"""The signals that end a run."""
 
 from __future__ import annotations
 

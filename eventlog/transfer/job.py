@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
+from eventlog.files.keyed_store import KeyedStore
 from eventlog.files.limits import Limits
 from eventlog.formats import format_named
 from eventlog.log_files.current import CurrentFiles
+from eventlog.sources.place_settings import KafkaSettings
 
 POLL_INTERVAL = 5.0  # seconds
 
@@ -35,6 +38,7 @@ class Job:
     expand_truncate: bool = False
     url: str | None = None  # of the database where the source or the target is
     state: Path | None = None  # the file that remembers how far a source was delivered
+    clock: str = ""  # the time of rows without one
 
     @property
     def source(self) -> Format:
@@ -66,9 +70,16 @@ class Job:
         """The seconds between two rounds of a source that is followed."""
         return float(self.options.get("poll_interval") or POLL_INTERVAL)
 
+    @cached_property
+    def complete_options(self) -> dict[str, Any]:
+        """The settings by name, with those that are no values."""
+        now = {"now": self.clock} if self.clock else {}
+        options = now | {name: value for name, value in self.options.items() if value is not None}
+        return options | service_options(options)
+
     def settings(self, of: type) -> Any:
         """Return the settings that a class declares."""
-        return settings.build(of, self.options)
+        return settings.build(of, self.complete_options)
 
 
 def files_read(job: Job) -> list[str | Path]:
@@ -88,10 +99,23 @@ def only_stream(job: Job, names: Sequence[str]) -> str:
 
 
 def load_current(job: Job) -> CurrentFiles:
-    """Return the current rows that were given."""
+    """Return the current rows of a job's files."""
     with ExitStack() as stack:
         current = stack.enter_context(CurrentFiles())
         for table, file in job.current:
             current.load(job.tables, table, file, limits=job.limits)
         stack.pop_all()
     return current
+
+
+def service_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are no values: a place on disk and, where one is named, a schema registry."""
+    if not options.get("schema_registry"):
+        return {"store": partial(KeyedStore, 0)}
+    from eventlog.sinks.secured import authorization
+    from eventlog.sources.schema_registry import Registry, RegistryAccess
+
+    kafka = settings.build(KafkaSettings, options)
+    access = RegistryAccess(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)
+    registry = Registry(kafka.schema_registry, access=access)
+    return {"store": partial(KeyedStore, 0), "schema_of": registry.schema_of, "register": registry.register}

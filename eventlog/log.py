@@ -85,8 +85,8 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
             check_decoded(change)
             parts = [row for event in row_events(change) for row in _rows(event, tables, settings)]
             rows = [
-                (number, "N", kind, time, change.user, name, key, column, old, new)
-                for number, (name, key, kind, column, old, new) in enumerate(parts, last + 1)
+                (number, "N", kind, time, change.user, name, key, column, old_value, new_value)
+                for number, (name, key, kind, column, old_value, new_value) in enumerate(parts, last + 1)
             ]
             for row in rows:
                 check_cells(SHEET.columns, row)
@@ -115,14 +115,14 @@ def places(columns: Sequence[str], name: str) -> list[int | None]:
 
 def _place(columns: Sequence[str], names: Sequence[str], column: str, name: str) -> int:
     """Return the position of a column of a log: under exactly its name, else under the only similar one."""
-    alike = [at for at, found in enumerate(names) if found == column]
-    exact = [at for at in alike if columns[at] == column]
-    if len(exact or alike) > 1:
-        columns_alike = ", ".join(columns[at] for at in alike)
+    matches = [at for at, matching_name in enumerate(names) if matching_name == column]
+    exact = [at for at in matches if columns[at] == column]
+    if len(exact or matches) > 1:
+        columns_alike = ", ".join(columns[at] for at in matches)
         raise Misuse(
             f"{name}: more than one of its columns may be {column}: {columns_alike}; leave one of them"
         )
-    return (exact or alike)[0]
+    return (exact or matches)[0]
 
 
 def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[Cell]]:
@@ -131,13 +131,13 @@ def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[Cell]]:
     defaults = {"status": "N"}
 
     def cells_of(cells: Sequence[Any], now: str) -> list[Cell]:
-        found = [
+        entry_cells = [
             _cell(name, cells[at]) if at is not None else defaults.get(name)
             for name, at in zip(COLUMNS, at_places, strict=True)
         ]
         if at_places[_EVENT_TIME] is None:
-            found[_EVENT_TIME] = now
-        return found
+            entry_cells[_EVENT_TIME] = now
+        return entry_cells
 
     return cells_of
 
@@ -191,8 +191,8 @@ def _rows(change: Change, tables: Tables, settings: LogSettings) -> Iterator[Log
         key = table.dump_key(change.key)
     name = _table_name(change, tables)
     as_update = change.current and change.fields and settings.insert_query_back == "modify"
-    for event_type, column, old, new in (_updates if as_update else write_rows)(change, table):
-        yield name, key, event_type, column, old, new
+    for event_type, column, old_value, new_value in (_updates if as_update else write_rows)(change, table):
+        yield name, key, event_type, column, old_value, new_value
 
 
 def _key_names(change: Change) -> tuple[str, ...]:
@@ -204,10 +204,10 @@ def _table_name(change: Change, tables: Tables) -> str:
     find it.
     """
     try:
-        found = tables.find(change.table)
+        table = tables.find(change.table)
     except EventlogError:
-        found = None
-    if found is not None and found.schema == change.schema:
+        table = None
+    if table is not None and table.schema == change.schema:
         return change.table
     return change.table if change.schema is None else f"{change.schema}.{change.table}"
 
@@ -245,16 +245,16 @@ def _update(field: Field, table: Table) -> Iterator[FieldRow]:
 
     Of several values all old ones precede all new ones, because a value may be on both sides.
     """
-    old, new = (_texts(side, field.column, table) for side in (field.before, field.after))
+    old_texts, new_texts = (_texts(side, field.column, table) for side in (field.before, field.after))
     if field.before is ABSENT:
-        yield 3, field.column, None, new[0] if new else None
-        new = new[1:]
-    elif len(old) == len(new) == 1:
-        yield 2, field.column, old[0], new[0]
+        yield 3, field.column, None, new_texts[0] if new_texts else None
+        new_texts = new_texts[1:]
+    elif len(old_texts) == len(new_texts) == 1:
+        yield 2, field.column, old_texts[0], new_texts[0]
         return
-    for text in old:
+    for text in old_texts:
         yield 2, field.column, text, None
-    for text in new:
+    for text in new_texts:
         yield 2, field.column, None, text
 
 

@@ -80,7 +80,7 @@ def _print_changes(items: Iterable[Placed | Refused], change_filter: ChangeFilte
 
 
 def _print_sent(placed: Placed, as_json: bool) -> None:
-    change, image_place = placed.change, placed.beside
+    change, image_place = placed.change, placed.image_where
     if as_json:
         facts = {"op": str(change.op), "table": change.table, "position": change.position}
         show(json.dumps({"where": placed.where, "outcome": "sent", **facts, "before": image_place or None}))

@@ -174,7 +174,7 @@ class Templates:
         part = self._cells.get(key)
         if part is None:
             column = self.table(name).data[at].name
-            field = Field(column, ABSENT, skeleton.NEW if is_valid else None)
+            field = Field(column, ABSENT, skeleton.AFTER if is_valid else None)
             part = self._cells[key] = self._part_of_fields(self.named(name), OPS[op], (field,), column)
         return part
 
@@ -202,8 +202,8 @@ class Templates:
         named = self.named(name)
         if named.object is None or skeleton.MARKS & {*(column or "")}:
             return _DOUBTFUL
-        new_value = skeleton.NEW if fact.has_new else None
-        old_value = new_value if fact.is_same else skeleton.OLD if fact.has_old else None
+        new_value = skeleton.AFTER if fact.has_new else None
+        old_value = new_value if fact.is_same else skeleton.BEFORE if fact.has_old else None
         entry = Entry(1, "N", fact.kind, "", None, name, "", column, old_value, new_value)
         try:
             step = STEPS[fact.kind](named.object, entry, ("", 1))
@@ -247,7 +247,7 @@ class Templates:
         return self._numbers[text]
 
 
-_ORIGINS = {skeleton.OLD: Origin.OLD_VALUE, skeleton.NEW: Origin.NEW_VALUE}
+_ORIGINS = {skeleton.BEFORE: Origin.OLD_VALUE, skeleton.AFTER: Origin.NEW_VALUE}
 
 
 def _unknown_name(named: NamedTable, column: str | None) -> UnknownName | None:

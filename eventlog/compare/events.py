@@ -115,7 +115,7 @@ def _differing(table: Table, before: _Before, texts: Texts, stale: Container[str
             yield from _cleared(column, text)
         elif not before.digested and before_text != text:
             yield from _changed(column, before_text, text)
-    for column in table.gone:
+    for column in table.lost_columns:
         unknown = column.name in stale and column.name not in before_texts
         if unknown or before_texts.get(column.name) is not None:
             yield LogRow(3, column.name)
@@ -130,7 +130,7 @@ def _every_cleared(table: Table, texts: Texts) -> Iterator[LogRow]:
     """Return the rows that clear and set every column, and clear those that the table had."""
     for column, text in zip(table.data, texts, strict=True):
         yield from _cleared(column, text)
-    yield from (LogRow(3, column.name) for column in table.gone)
+    yield from (LogRow(3, column.name) for column in table.lost_columns)
 
 
 def _cleared(column: Column, text: Text) -> Iterator[LogRow]:

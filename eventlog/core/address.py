@@ -22,10 +22,10 @@ def http_address(text: str) -> SplitResult:
     """Return the parts of an http address; secrets have settings of their own."""
     try:
         address = urlsplit(text)
-        known = address.scheme in _SCHEMES and address.hostname and address.port != 0
+        is_http = address.scheme in _SCHEMES and address.hostname and address.port != 0
     except ValueError:
-        known = False
-    if not known or not text.isascii() or not text.isprintable() or " " in text:
+        is_http = False
+    if not is_http or not text.isascii() or not text.isprintable() or " " in text:
         raise InvalidValue(without_secrets(text), "an address such as https://host:port/path")
     if "@" in address.netloc:
         raise Misuse(

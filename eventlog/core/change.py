@@ -52,9 +52,9 @@ Fact = bool | int | float | str | None | tuple["Fact", ...]
 Facts = tuple[tuple[str, Fact], ...]
 
 
-def one_or_many(found: tuple[Scalar, ...]) -> Side:
+def one_or_many(values: tuple[Scalar, ...]) -> Side:
     """Return the side that holds these values."""
-    return found if len(found) > 1 else found[0] if found else None
+    return values if len(values) > 1 else values[0] if values else None
 
 
 def scalars(side: Side) -> tuple[Scalar, ...]:
@@ -98,13 +98,13 @@ class Change(NamedTuple):
     @property
     def before(self) -> dict[str, Value]:
         """The row before the change, as far as it was captured; a column may have changed several times."""
-        found = {f.column: f.before for f in self.fields if f.before is not ABSENT}
-        if len(found) == len(self.fields):
-            return found
-        first: dict[str, Side] = {}
+        row = {f.column: f.before for f in self.fields if f.before is not ABSENT}
+        if len(row) == len(self.fields):
+            return row
+        first_values: dict[str, Side] = {}
         for column, before, _ in self.fields:
-            first.setdefault(column, before)
-        return {column: before for column, before in first.items() if before is not ABSENT}
+            first_values.setdefault(column, before)
+        return {column: before for column, before in first_values.items() if before is not ABSENT}
 
     @property
     def after(self) -> dict[str, Value]:
@@ -121,7 +121,7 @@ class Change(NamedTuple):
 
     def fact(self, name: str) -> Fact:
         """Return one fact of `extra`, None where it is not there."""
-        return next((fact for known, fact in self.extra if known == name), None)
+        return next((fact for fact_name, fact in self.extra if fact_name == name), None)
 
 
 def place_of(change: Change) -> str:
@@ -137,13 +137,13 @@ def check_decoded(change: Change) -> None:
 
 def row_events(change: Change) -> Iterator[Change]:
     """Yield the change as events of single objects: a moved key is a delete and an insert."""
-    old = change.key_before
+    key_before = change.key_before
     if change.op is Op.SNAPSHOT:
         yield change._replace(op=Op.INSERT)
-    elif old == change.key:
+    elif key_before == change.key:
         yield change
     else:
         extra = tuple(fact for fact in change.extra if fact[0] != "table_key")
-        yield change._replace(op=Op.DELETE, key=old, fields=(), extra=extra)
+        yield change._replace(op=Op.DELETE, key=key_before, fields=(), extra=extra)
         moved = tuple(Field(f.column, ABSENT, f.after) for f in change.fields)
         yield change._replace(op=Op.INSERT, fields=moved, extra=extra)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Self
 from eventlog.core.errors import InvalidValue
 
 UNLIMITED: Final = "100%"
-LEAST: Final = 100  # deletes that every percentage allows, so that small tables are never stopped by one
+ALWAYS_ALLOWED: Final = 100  # deletes, whatever the percentage, so that it never stops small tables
 _TEXT: Final = re.compile(r"(\d{1,18})\s*(%?)", re.ASCII)
 
 
@@ -34,6 +34,6 @@ class DeleteLimit(NamedTuple):
         """Return whether no number of deletes is too many."""
         return str(self) == UNLIMITED
 
-    def most(self, rows: int) -> int:
-        """Return how many deletes are allowed in a table with so many rows, if there is a limit."""
-        return max(LEAST, rows * self.number // 100) if self.is_percentage else self.number
+    def max_deletes(self, rows: int) -> int:
+        """Return how many deletes are allowed in a table with so many rows."""
+        return max(ALWAYS_ALLOWED, rows * self.number // 100) if self.is_percentage else self.number

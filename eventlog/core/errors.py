@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-def shortened(text: str, most: int = 200) -> str:
+def shortened(text: str, max_length: int = 200) -> str:
     """Return the text, or its first characters and an ellipsis."""
-    return text if len(text) <= most else f"{text[:most]}…"
+    return text if len(text) <= max_length else f"{text[:max_length]}…"
 
 
 class EventlogError(Exception):

@@ -33,8 +33,8 @@ def install_command(extras: str) -> str:
     """Return the command that installs extras: from the folder that eventlog was installed from, if any."""
     from importlib.metadata import distributions
 
-    for found in distributions(name=NAME):  # a clone that is the working folder has one of its own
-        origin = json.loads(found.read_text("direct_url.json") or "{}")  # PEP 610
+    for distribution in distributions(name=NAME):  # a clone that is the working folder has one of its own
+        origin = json.loads(distribution.read_text("direct_url.json") or "{}")  # PEP 610
         if "dir_info" in origin:
             return f"pip install '.[{extras}]' in {str(origin['url']).removeprefix('file://')}"
     return f"pip install '{NAME}[{extras}]'"

@@ -109,14 +109,14 @@ class SheetRow(NamedTuple):
     cells: tuple[Cell, ...]
 
 
-_LEAST, _MOST = -(2**63), 2**63 - 1
+_MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 
 
 def check_cells(columns: Iterable[SheetColumn], cells: Sequence[Cell]) -> None:
     """Refuse what the columns of CSV, Parquet and databases cannot hold: integers of more than 64 bits, and
     half a surrogate pair, for which UTF-8 has no bytes."""
     plain = [
-        cell.isascii() if type(cell) is str else type(cell) is not int or _LEAST <= cell <= _MOST
+        cell.isascii() if type(cell) is str else type(cell) is not int or _MIN_INT <= cell <= _MAX_INT
         for cell in cells
     ]
     if all(plain):  # nearly always
@@ -124,7 +124,7 @@ def check_cells(columns: Iterable[SheetColumn], cells: Sequence[Cell]) -> None:
     for column, cell in zip(columns, cells, strict=True):
         if isinstance(cell, str):
             check_text(cell)
-        elif column.type == "int" and isinstance(cell, int) and not _LEAST <= cell <= _MOST:
+        elif column.type == "int" and isinstance(cell, int) and not _MIN_INT <= cell <= _MAX_INT:
             raise NotExpressible(f"column {column.name}: an integer of more than 64 bits")
 
 
@@ -145,7 +145,7 @@ class Placed(NamedTuple):
     raw: bytes | None = None
     source: str = ""
     number: int = 0  # in the source; for a topic the offset
-    beside: str = ""  # the place of the record with the values before
+    image_where: str = ""  # the place of the record with the values before
 
 
 Read = Callable[[Iterable[Source[Any]], Tables, Any], Iterator[Change | Refused]]

@@ -1,4 +1,4 @@
-"""Warnings about many records together: how many there were, and where the first were."""
+"""Warnings about many records together: their number, and the places of the first."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ _NAMED = 10  # places that a message names
 class GroupedWarnings:
     """A counter of records that are reported together."""
 
-    def __init__(self, said: str, *, fault: bool) -> None:
-        self._said = said  # with {count} and {places}
+    def __init__(self, sentence: str, *, fault: bool) -> None:
+        self._sentence = sentence  # with {count} and {places}
         self._fault = fault
         self._counts: Counter[str] = Counter()
         self._places: dict[str, list[str]] = {}
 
     def add(self, name: str, where: str, raw: bytes | None) -> Refused:
-        """Return one more, kept and counted in silence."""
+        """Count a record; return it as one that is not reported alone."""
         self._counts[name] += 1
         places = self._places.setdefault(name, [])
         if len(places) < _NAMED:
             places.append(where)
-        return Refused(where, self._said.format(count=1, places=where), raw, self._fault, grouped=True)
+        return Refused(where, self._sentence.format(count=1, places=where), raw, self._fault, grouped=True)
 
     @property
     def totals(self) -> dict[str, tuple[int, list[str]]]:
-        """Return how many there are of each name, and their first places."""
+        """Return the count of each name, and the first places."""
         return {name: (count, self._places[name]) for name, count in self._counts.items()}
 
-    def merge(self, counted: Mapping[str, tuple[int, list[str]]]) -> None:
-        """Add the counts of others."""
-        for name, (count, places) in counted.items():
+    def merge(self, totals: Mapping[str, tuple[int, list[str]]]) -> None:
+        """Add the totals of another counter."""
+        for name, (count, places) in totals.items():
             self._counts[name] += count
-            known = self._places.setdefault(name, [])
-            known += places[: _NAMED - len(known)]
+            first_places = self._places.setdefault(name, [])
+            first_places += places[: _NAMED - len(first_places)]
 
     def warnings(self) -> Iterator[Refused]:
         """Yield one sentence for each name."""
         for name, count in self._counts.items():
             places = self._places[name]
             listed = ", ".join(places) + (f" and {count - len(places)} more" if count > len(places) else "")
-            yield Refused(name, self._said.format(count=count, places=listed), fault=False)
+            yield Refused(name, self._sentence.format(count=count, places=listed), fault=False)
 
 
 def unchanged_updates() -> GroupedWarnings:

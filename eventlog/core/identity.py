@@ -48,9 +48,9 @@ def hash_of_key(table_key: str) -> str:
 
 def names_object(tables: Tables, table_name: str, table_key: str, table: str | None, key: str | None) -> bool:
     """Return whether a row is of that table and that key, independent of spelling; None matches any."""
-    wanted = table_name if table is None else table, table_key if key is None else key
-    own = table_name, table_key
-    return wanted == own or object_of(tables, *wanted) == object_of(tables, *own)
+    searched = table_name if table is None else table, table_key if key is None else key
+    row = table_name, table_key
+    return searched == row or object_of(tables, *searched) == object_of(tables, *row)
 
 
 def longest_value(table_key: str) -> str:
@@ -64,42 +64,43 @@ def longest_value(table_key: str) -> str:
 
 def identify(tables: Tables, table_name: str, table_key: str) -> Identified:
     """Return the object that a row names; raise EventlogError if none of its rows can be understood."""
-    own = tables.find(table_name)
+    table = tables.find(table_name)
     pairs = tablekey.read(table_key)
-    if own is not None and own.key and (ordered := own.key_pairs(pairs)) is not None:
-        return _identified(tables, own, ordered, pairs, table_key)
+    if table is not None and table.key and (ordered := table.key_pairs(pairs)) is not None:
+        return _identified(tables, table, ordered, pairs, table_key)
     parents = tables.parents(table_name)
-    named = [(parent, child, parent.key_pairs(pairs)) for parent, child in parents]
-    found = [(parent, child, ordered) for parent, child, ordered in named if ordered is not None]
-    if len(found) > 1:
-        raise WrongRow(f"{table_name} is a child of {' and of '.join(str(parent) for parent, *_ in found)}")
-    if found:
-        parent, child, ordered = found[0]
+    orderings = [(parent, child, parent.key_pairs(pairs)) for parent, child in parents]
+    matches = [(parent, child, ordered) for parent, child, ordered in orderings if ordered is not None]
+    if len(matches) > 1:
+        raise WrongRow(f"{table_name} is a child of {' and of '.join(str(parent) for parent, *_ in matches)}")
+    if matches:
+        parent, child, ordered = matches[0]
         return _identified(tables, parent, ordered, pairs, table_key)._replace(child=child)
-    if own is not None and not own.key:
-        return _identified(tables, own, own.named(pairs), pairs, table_key)
-    if own is None and not parents:
+    if table is not None and not table.key:
+        return _identified(tables, table, table.named(pairs), pairs, table_key)
+    if table is None and not parents:
         return Identified((table_name, table_key), None, pairs)
-    raise wrong_key(own or parents[0][0], pairs)
+    raise wrong_key(table or parents[0][0], pairs)
 
 
 def wrong_key(table: Table, pairs: Pairs) -> WrongRow:
     """Return the fault of a key that is not exactly the table's."""
-    given, wanted = ", ".join(name for name, _ in pairs), ", ".join(table.key) or "not known"
-    return WrongRow(f"the key names {given}, but the key of {table} is {wanted}")
+    names, key = ", ".join(name for name, _ in pairs), ", ".join(table.key) or "not known"
+    return WrongRow(f"the key names {names}, but the key of {table} is {key}")
 
 
 def child_column(table: Table | None, child: str, column: str | None) -> str | None:
-    """Return the parent's name for a column of a child's row; what the child lacks may be the parent's own
-    key.
-    """
+    """Return the parent's name for a column of a child's row; a column of the key may be the parent's."""
     prefix = f"{child}."
     if column is None:
         return None
     bare = column[len(prefix) :] if column.lower().startswith(prefix.lower()) else column
-    whole = f"{prefix}{bare}"
-    own = table.column(bare) if table is not None and table.column(whole) is None else None
-    return own.name if own is not None and table is not None and own.name in table.key else whole
+    qualified = f"{prefix}{bare}"
+    if table is not None and table.column(qualified) is None:
+        parent_column = table.column(bare)
+        if parent_column is not None and parent_column.name in table.key:
+            return parent_column.name
+    return qualified
 
 
 def _identified(tables: Tables, table: Table, ordered: Pairs, pairs: Pairs, table_key: str) -> Identified:

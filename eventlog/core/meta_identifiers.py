@@ -37,7 +37,7 @@ class MetaName(NamedTuple):
 
     name: str  # the effective name, under which all forms of it are equal
     prefix: str = ""  # pk_ or fk_, as it is written
-    many: bool = False  # it holds many values
+    is_multivalued: bool = False  # it holds many values
     group: str | None = None  # columns of one group refer together
     column: str | None = None  # of the table to which it refers
 
@@ -60,7 +60,8 @@ def read_name(column: str) -> MetaName:
     """Return the meaning of a column's name; a name without a prefix only names itself."""
     for pattern in (_KEY, _FOREIGN, _VALUED):
         if match := pattern.fullmatch(column):
-            found = match.groupdict()
-            many = (found.get("number") or "").lower() == "m"
-            return MetaName(found["name"], found["prefix"], many, found.get("group"), found.get("column"))
+            parts = match.groupdict()
+            is_multivalued = (parts.get("number") or "").lower() == "m"
+            group, target = parts.get("group"), parts.get("column")
+            return MetaName(parts["name"], parts["prefix"], is_multivalued, group, target)
     return MetaName(column)

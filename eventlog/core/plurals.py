@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 
-def quantity(number: int, one: str, more: str | None = None) -> str:
-    """Return a number before the words for one, or for any other number: `1 row is`, `2 rows are`. Where the
-    words for more are not given they are those for one with an s: `1 row`, `0 rows`.
-    """
-    return f"{number} {one}" if number == 1 else f"{number} {more or one + 's'}"
+def quantity(number: int, singular: str, plural: str | None = None) -> str:
+    """Return a number with its noun: `1 row`, `2 rows`. The default plural is the singular with an s."""
+    return f"{number} {singular}" if number == 1 else f"{number} {plural or singular + 's'}"

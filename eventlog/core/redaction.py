@@ -35,8 +35,8 @@ def without_secrets(text: str) -> str:
 
 
 def _without_user(word: re.Match[str]) -> str:
-    scheme, slashes, rest = word[0].partition("://")
+    scheme, slashes, address = word[0].partition("://")
     if slashes and scheme.lower().endswith(("http", "https")):
-        rest = _QUERY.sub(rf"?{_HIDDEN}", rest)
-    _, at, place = rest.rpartition("@")
-    return f"{scheme}{slashes}{_HIDDEN}@{place}" if at else f"{scheme}{slashes}{rest}"
+        address = _QUERY.sub(rf"?{_HIDDEN}", address)
+    _, at, place = address.rpartition("@")
+    return f"{scheme}{slashes}{_HIDDEN}@{place}" if at else f"{scheme}{slashes}{address}"

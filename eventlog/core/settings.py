@@ -38,10 +38,10 @@ def declared(settings: type) -> Iterator[dataclasses.Field[Any]]:
             yield field
 
 
-def build(settings: type[S], given: Mapping[str, Any]) -> S:
-    """Return the settings with what was given for those that the dataclass declares."""
+def build(settings: type[S], values: Mapping[str, Any]) -> S:
+    """Return the settings with the values of those that the dataclass declares."""
     names = {field.name for field in dataclasses.fields(settings)}  # type: ignore[arg-type]
-    return settings(**{name: given[name] for name in names if given.get(name) is not None})
+    return settings(**{name: values[name] for name in names if values.get(name) is not None})
 
 
 def variable(name: str) -> str:

@@ -12,7 +12,7 @@ from eventlog.core.errors import AmbiguousName, EventlogError, InvalidTables, In
 from eventlog.core.meta_identifiers import read_name
 from eventlog.core.values import Kind, Precision
 
-GONE = "is no column of its table any more"  # of a column that a receiver may have values of
+LOST = "is no column of its table any more"  # of a column that a receiver may have values of
 _KEEPS_CAPITALS = frozenset(("oracle",))  # what is written without quotes, in lower case or not
 
 
@@ -109,12 +109,12 @@ class Table:
 
     @cached_property
     def _of_children(self) -> dict[str, list[str]]:
-        """Return the columns of children by their own names."""
+        """Return the columns of children by their names without the child."""
         folded: dict[str, list[str]] = {}
         for column in self.columns.values():
-            child, _, own = column.name.rpartition(".")
+            child, _, child_column = column.name.rpartition(".")
             if child and column.multivalued and not self.view:
-                folded.setdefault(own.lower(), []).append(column.name)
+                folded.setdefault(child_column.lower(), []).append(column.name)
         return folded
 
     @cached_property
@@ -134,7 +134,7 @@ class Table:
     @cached_property
     def beside_key(self) -> tuple[Column, ...]:
         """Return the columns outside the key, whether they may leave or not."""
-        return tuple(c for c in self.columns.values() if c.unread != GONE and c.name not in self.key)
+        return tuple(c for c in self.columns.values() if c.unread != LOST and c.name not in self.key)
 
     @property
     def withholds_all(self) -> bool:
@@ -142,9 +142,9 @@ class Table:
         return bool(self.beside_key) and not self.data
 
     @cached_property
-    def gone(self) -> tuple[Column, ...]:
+    def lost_columns(self) -> tuple[Column, ...]:
         """Return the columns that the table lost and whose values a receiver may have."""
-        return tuple(c for c in self.columns.values() if c.unread == GONE and c.leaves)
+        return tuple(c for c in self.columns.values() if c.unread == LOST and c.leaves)
 
     @cached_property
     def key_columns(self) -> tuple[Column, ...]:
@@ -160,7 +160,7 @@ class Table:
         return self.load_pairs(tablekey.read(text))
 
     def load_pairs(self, pairs: tablekey.Pairs) -> tuple[tuple[str, Value], ...]:
-        """Return the same of a key that was read."""
+        """Return the key of pairs that were read, likewise."""
         return tuple([self._load_key_value(name, value) for name, value in pairs])
 
     def key_pairs(self, pairs: tablekey.Pairs) -> tablekey.Pairs | None:
@@ -169,10 +169,10 @@ class Table:
         """
         if tuple([name for name, _ in pairs]) == self.key:
             return pairs
-        given = {self._key_name(name): text for name, text in pairs}
-        if len(given) != len(pairs) or given.keys() != set(self.key):
+        texts = {self._key_name(name): text for name, text in pairs}
+        if len(texts) != len(pairs) or texts.keys() != set(self.key):
             return None
-        return tuple((name, given[name]) for name in self.key)
+        return tuple((name, texts[name]) for name in self.key)
 
     def named(self, pairs: tablekey.Pairs) -> tablekey.Pairs:
         """Return columns and texts of a table without a known key, in one order and spelling."""
@@ -181,8 +181,8 @@ class Table:
     def _key_name(self, name: str) -> str:
         if (column := self.column(name)) is not None:
             return column.name
-        known = [own for own in self.key if own.lower() == name.lower()] if not self.columns else []
-        return known[0] if len(known) == 1 else name
+        matches = [] if self.columns else [key for key in self.key if key.lower() == name.lower()]
+        return matches[0] if len(matches) == 1 else name
 
     def _load_key_value(self, name: str, text: str) -> tuple[str, Value]:
         column = self.column(name)
@@ -238,9 +238,9 @@ class Tables:
     def __len__(self) -> int:
         return len(self._all)
 
-    def with_others(self, others: Iterable[Table]) -> Tables:
-        """Return these tables and others, with what is known of the lists of these."""
-        tables = (*self._all, *others)
+    def with_tables(self, further: Iterable[Table]) -> Tables:
+        """Return these tables with further ones, which no list restricts."""
+        tables = (*self._all, *further)
         return Tables(tables, self.dialect, shut=self.shut, warnings=self.warnings)
 
     def halting(self, tables: Container[Table], reason: str) -> Tables:
@@ -249,7 +249,7 @@ class Tables:
         return Tables(halted, self.dialect, shut=self.shut, warnings=self.warnings)
 
     def find(self, name: str) -> Table | None:
-        """Return the table that a row or a file calls by this name, None if there is none."""
+        """Return the table of this name in a row or a file, None if there is none."""
         named = self._named.get(name)
         if named is None:
             spellings = self._folded.get(name.lower(), [])
@@ -310,8 +310,8 @@ class Tables:
         return self.find(f"{schema}.{name}") or self._without_schema(name)
 
     def _without_schema(self, name: str) -> Table | None:
-        alike = self.namesakes(name)
-        return alike[0] if len(alike) == 1 and alike[0].schema is None else None
+        namesakes = self.namesakes(name)
+        return namesakes[0] if len(namesakes) == 1 and namesakes[0].schema is None else None
 
     def namesakes(self, name: str) -> list[Table]:
         """Return the tables of this name, whatever their schemas; without case if none has it exactly."""
@@ -319,13 +319,13 @@ class Tables:
             for table in self._all:
                 self._by_name.setdefault(table.name, []).append(table)
                 self._by_name.setdefault(table.name.lower(), []).append(table)
-        found = self._by_name.get(name) or self._by_name.get(name.lower(), [])
-        return list(dict.fromkeys(found))
+        tables = self._by_name.get(name) or self._by_name.get(name.lower(), [])
+        return list(dict.fromkeys(tables))
 
     def how_to_state_key(self, schema: str | None, name: str) -> str:
         """Return what to write where the key of a table is not known, and which namesakes do not state it."""
-        others = [str(table) for table in self.namesakes(name) if table.schema != schema]
-        why = f"; it describes {' and '.join(others)}, which is of another schema" if others else ""
+        namesakes = [str(table) for table in self.namesakes(name) if table.schema != schema]
+        why = f"; it describes {' and '.join(namesakes)}, which is of another schema" if namesakes else ""
         return f'state it in the tables file: [tables.{name}] key = ["…"]{why}'
 
     def shuts(self, name: str) -> bool:
@@ -352,17 +352,17 @@ def reference_key(tables: Tables, column: Column) -> tuple[Table, str] | None:
 
 def _parents(tables: Iterable[Table]) -> dict[str, list[tuple[Table, str]]]:
     """Return the parents of each child, by its names and these without case."""
-    found: dict[str, list[tuple[Table, str]]] = {}
+    parents: dict[str, list[tuple[Table, str]]] = {}
     for table in tables:
         names: dict[str, str] = {}
         for column in table.columns.values():
             child = column.name.rpartition(".")[0]
-            for spelled in (column.name, *column.aliases) if child else ():
-                own = spelled.rpartition(".")[0]
-                names |= {own: child, own.lower(): child}
+            for column_name in (column.name, *column.aliases) if child else ():
+                child_name = column_name.rpartition(".")[0]
+                names |= {child_name: child, child_name.lower(): child}
         for name, child in names.items():
-            found.setdefault(name, []).append((table, child))
-    return found
+            parents.setdefault(name, []).append((table, child))
+    return parents
 
 
 def _bare(name: str) -> str:

@@ -14,7 +14,7 @@ from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.core.values import Kind
 
-_KNOWN = {
+_ENTRY_TYPES = {
     "schema": str,
     "key": list,
     "columns": dict,
@@ -59,7 +59,7 @@ def described(
     reader = _Reader(dialect, trim_char, meta_identifiers, references, frozenset(entries))
     tables = [reader.table(name, entry) for name, entry in entries.items()]
     sections = zip(tables, entries.items(), strict=True)
-    lists = [read_lists(*section, own) for own, section in sections if _LISTS & section[1].keys()]
+    lists = [read_lists(*section, table) for table, section in sections if _LISTS & section[1].keys()]
     restricted = restrict(tables, lists, dialect)
     for reason in restricted.halted().values():
         raise Misuse(reason)
@@ -88,9 +88,10 @@ class _Reader:
         if not isinstance(entry, dict):
             raise InvalidTables(f"tables.{name} must be a table")
         for key, value in entry.items():
-            expected = _KNOWN.get(key)
+            expected = _ENTRY_TYPES.get(key)
             if expected is None:
-                raise InvalidTables(f"tables.{name}: unknown entry {key!r}; known are {', '.join(_KNOWN)}")
+                entries = ", ".join(_ENTRY_TYPES)
+                raise InvalidTables(f"tables.{name}: unknown entry {key!r}; known are {entries}")
             if not isinstance(value, expected):
                 raise InvalidTables(f"tables.{name}.{key} must be {_KINDS[expected]}")
         schema = entry.get("schema")
@@ -125,13 +126,14 @@ class _Reader:
         for column, target in references.items():
             if not isinstance(target, str) or target not in self.names:
                 raise InvalidTables(f"tables.{table}.references.{column}: no table {target!r}")
+        multivalued = frozenset(entry.get("multivalued", ()))
         return {
             column: Column(
                 name=column,
                 type=type_name,
                 kind=self._kind(type_name),
                 published=read_name(column).published if meta else column,
-                multivalued=column in entry.get("multivalued", ()) or (meta and read_name(column).many),
+                multivalued=column in multivalued or (meta and read_name(column).is_multivalued),
                 reference=references.get(column) if self.references else None,
                 bounds=bounds_of(str(type_name), self.dialect),
                 number=number_of(str(type_name), self.dialect),

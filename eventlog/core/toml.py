@@ -15,8 +15,8 @@ _LONG_NAME = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{_PARTS
 
 def load(text: str) -> dict[str, Any]:
     """Return the document; raise InvalidDocument with what is wrong."""
-    if found := _LONG_NAME.search(text):
-        line = text.count("\n", 0, found.start()) + 1
+    if long_name := _LONG_NAME.search(text):
+        line = text.count("\n", 0, long_name.start()) + 1
         raise InvalidDocument(f"a name has at most {_PARTS} parts (at line {line})")
     try:
         document = tomllib.loads(text)

@@ -61,8 +61,8 @@ def kind_of(type_name: str, dialect: str | None = None) -> Kind:
     """Return what the text of a value of this SQL type means."""
     if type_name.rstrip().endswith("[]"):
         return Kind.STRING  # an array of it
-    base, arguments, rest = _type_parts(type_name.lower())
-    name = f"{base} {rest}" if rest and base != "numeric" else base
+    base, arguments, suffix = _type_parts(type_name.lower())
+    name = f"{base} {suffix}" if suffix and base != "numeric" else base
     if base in _NUMERIC and arguments is not None:
         scale = arguments.partition(",")[2].strip()
         floating = not scale and dialect in _FLOATING_DECIMALS
@@ -70,8 +70,8 @@ def kind_of(type_name: str, dialect: str | None = None) -> Kind:
     if base in ("tinyint", "bit") and arguments == "1" and dialect in ("mysql", "mariadb"):
         return Kind.STATE
     special = DIALECT_KINDS.get(dialect or "", {})
-    for known in (name.removesuffix(" unsigned"), base):
-        kind = special.get(known) or KINDS.get(known)
+    for key in (name.removesuffix(" unsigned"), base):
+        kind = special.get(key) or KINDS.get(key)
         if kind is not None:
             return kind
     return Kind.STRING
@@ -79,37 +79,37 @@ def kind_of(type_name: str, dialect: str | None = None) -> Kind:
 
 def _type_parts(text: str) -> tuple[str, str | None, str]:
     """Return the name of a type, the text in its parentheses, and the text after them."""
-    base, _, behind = text.partition("(")
-    arguments, closed, rest = behind.partition(")")
-    if not closed:
+    base, _, remainder = text.partition("(")
+    arguments, parenthesis, suffix = remainder.partition(")")
+    if not parenthesis:
         return text.strip(), None, ""
-    return base.strip(), arguments.strip(), rest.strip()
+    return base.strip(), arguments.strip(), suffix.strip()
 
 
 def bounds_of(type_name: str, dialect: str | None = None) -> tuple[int, int] | None:
     """Return the least and the greatest value of an integer type, None where there are none that we know."""
     if kind_of(type_name, dialect) is not Kind.INT:
         return None
-    base, arguments, rest = _type_parts(type_name.lower())
-    unsigned = "unsigned" in f"{base} {rest}"
+    base, arguments, suffix = _type_parts(type_name.lower())
+    unsigned = "unsigned" in f"{base} {suffix}"
     base = base.removesuffix(" zerofill").removesuffix(" unsigned")
     if base in _NUMERIC:
         digits = (arguments or "").partition(",")[0].strip()
-        beyond = 10 ** int(digits) if digits.isdecimal() and len(digits) < 4 else 0
+        limit = 10 ** int(digits) if digits.isdecimal() and len(digits) < 4 else 0
     else:
         bits = _DIALECT_BITS.get(dialect or "", {}).get(base, _BITS.get(base, 0))
-        beyond = 1 << bits if unsigned else (1 << bits) >> 1
-        if beyond and not unsigned:
-            return -beyond, beyond - 1
-    return (0 if unsigned else 1 - beyond, beyond - 1) if beyond > 1 else None
+        limit = 1 << bits if unsigned else (1 << bits) >> 1
+        if limit and not unsigned:
+            return -limit, limit - 1
+    return (0 if unsigned else 1 - limit, limit - 1) if limit > 1 else None
 
 
 def number_of(type_name: str, dialect: str | None = None) -> Precision | None:
     """Return how the values of a type of non-integer numbers are compared; None for other types."""
-    base, _, rest = _type_parts(type_name.lower())
+    base, _, suffix = _type_parts(type_name.lower())
     base = base.removesuffix(" zerofill").removesuffix(" unsigned")
     if base in _NUMERIC and kind_of(type_name, dialect) is not Kind.INT:
         return Precision.EXACT
-    name = f"{base} {rest}".strip()
-    own = _DIALECT_FLOATS.get(dialect or "", {})
-    return own.get(base) or _FLOATS.get(name) or _FLOATS.get(base)
+    name = f"{base} {suffix}".strip()
+    dialect_floats = _DIALECT_FLOATS.get(dialect or "", {})
+    return dialect_floats.get(base) or _FLOATS.get(name) or _FLOATS.get(base)

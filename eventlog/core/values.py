@@ -137,15 +137,15 @@ _NO_NUMBERS = {
 
 def read_number(number: Precision, text: str) -> float | str:
     """Return the one form of all texts that mean the same number."""
-    named = _NO_NUMBERS.get(text.strip(" ").lower())
-    if named is not None and number is not Precision.EXACT:
-        return named
+    non_number = _NO_NUMBERS.get(text.strip(" ").lower())
+    if non_number is not None and number is not Precision.EXACT:
+        return non_number
     if not _NUMBER.fullmatch(text):
         raise InvalidValue(_short(text), "a number")
     if number is Precision.EXACT:
         return _plain_decimal(decimal.Decimal(text.strip(" ")))
-    found = load_float(text)
-    return shortest_float32(found) if number is Precision.SINGLE and isinstance(found, float) else found
+    value = load_float(text)
+    return shortest_float32(value) if number is Precision.SINGLE and isinstance(value, float) else value
 
 
 def _plain_decimal(number: decimal.Decimal) -> str:
@@ -212,17 +212,17 @@ def read_moment(kind: Kind, text: str) -> Moment:
     match = _TIMES[kind].fullmatch(text)
     if match is None:
         raise InvalidValue(_short(text), kind.value)
-    found = match.groupdict()
+    parts = match.groupdict()
     try:
         at = dt.datetime.fromisoformat(
-            f"{found.get('date') or '1970-01-01'}T{found.get('clock') or '00:00:00'}"
+            f"{parts.get('date') or '1970-01-01'}T{parts.get('clock') or '00:00:00'}"
         )
-        zone = found.get("zone")
+        zone = parts.get("zone")
         if zone and zone != "Z":
             at -= _offset(zone)
     except (ValueError, OverflowError):
         raise InvalidValue(_short(text), kind.value) from None
-    return Moment(kind, at, found.get("fraction") or "", bool(zone))
+    return Moment(kind, at, parts.get("fraction") or "", bool(zone))
 
 
 def _offset(zone: str) -> dt.timedelta:
@@ -256,8 +256,8 @@ def write_time(kind: Kind, text: str, syntax: int) -> str:
     if syntax == 3:
         return moment._replace(zoned=False).iso.replace("T", " ")
     nanoseconds = moment.fraction[1:10].ljust(9, "0") if kind is Kind.TIMESTAMP else ""
-    whole = moment._replace(fraction="", zoned=False).iso
-    return whole.translate(_DIGITS_ONLY) + nanoseconds
+    iso = moment._replace(fraction="", zoned=False).iso
+    return iso.translate(_DIGITS_ONLY) + nanoseconds
 
 
 def read_time(kind: Kind, text: str, syntax: int) -> str:

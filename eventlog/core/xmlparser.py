@@ -20,7 +20,7 @@ _SPACED = re.compile(rb"=[ \t\r\n]+[\"']")
 
 
 class Parser:
-    """A parser that takes a document in pieces, and reports its elements if it is asked to."""
+    """A parser that is fed a document in pieces, and reports its elements if `tells` is set."""
 
     def __init__(self, encoding: str, tells: bool = False) -> None:
         self._parser = etree.XMLPullParser(
@@ -87,5 +87,5 @@ def check(root: etree._Element) -> etree._Element:
 def _count_markup(piece: bytes) -> int:
     """Return the tags and attributes of a piece, or a few more."""
     quoted = piece.count(b'="') + piece.count(b"='")
-    others = piece.count(b"=") - quoted
-    return piece.count(b"<") + quoted + (len(_SPACED.findall(piece)) if others > 1000 else others)
+    unquoted = piece.count(b"=") - quoted
+    return piece.count(b"<") + quoted + (len(_SPACED.findall(piece)) if unquoted > 1000 else unquoted)

@@ -51,23 +51,23 @@ _TAG = re.compile(rb"<[^<>\"']*(?:(?:\"[^\"<]*\"|'[^'<]*')[^<>\"']*)*>")
 class Scanner:
     """A scanner of consecutive documents: `begin` and `pieces` for each, `skip` for a broken one."""
 
-    def __init__(self, chunks: Iterable[bytes], root: str | None = None, kept: int = 0) -> None:
-        """Read documents with that root, or one with any; keep so many bytes of each as they came."""
+    def __init__(self, chunks: Iterable[bytes], root: str | None = None, max_raw: int = 0) -> None:
+        """Read documents with that root, or one with any; keep at most `max_raw` raw bytes of each."""
         name = re.escape((root or "").encode())
         self._root = re.compile(rb"<%b(?=[ \t\r\n/>])" % name if root else rb"<[A-Za-z_:\x80-\xff]")
         self._anew = re.compile(rb"<\?xml[ \t\r\n]|<!DOCTYPE|<%b[ \t\r\n/>]" % name)
         self._end = re.compile(rb"</%b[ \t\r\n]*>" % name)
         self._end_name = b"</" + name
-        self._what = f"{root or 'XML'} document"
+        self._document_name = f"{root or 'XML'} document"
         self._recoded, self._chunks = _in_utf_8(chunks)
-        self._kept = kept
+        self._max_raw = max_raw
         self._buffer = b""
-        self._at = 0  # what is before it in the buffer was taken
+        self._at = 0  # the buffer before it was consumed
         self._before = 0  # bytes of the stream before the buffer
         self._inside = self._ended = False
         self._in_utf_8 = False  # whatever the document declares
         self.offset = 0  # where the document begins, in bytes of UTF-8 where the stream is in UTF-16
-        self.taken = bytearray()  # the document as it came
+        self.raw = bytearray()  # the bytes of the document
 
     def begin(self) -> str | None:
         """Return the parser's encoding for the next document, and stop at its root; None after the last."""
@@ -75,7 +75,7 @@ class Scanner:
         self._in_utf_8 = self._recoded
         self._pass_blanks()
         self.offset = self._before + self._at
-        self.taken.clear()
+        self.raw.clear()
         encoding = None
         while opening := self._peek(_OPENING):
             if _DECLARATION.match(opening):
@@ -102,19 +102,19 @@ class Scanner:
             self._ended = end is not None
             if piece := self._take(end.end() if end else self._end_of_whole()):
                 yield piece
-            if end is None and not self._more():
+            if end is None and not self._read_chunks():
                 yield self._take(len(self._buffer))
                 return
 
     def skip(self) -> bytes:
-        """Drop what is left of a broken document; what was there of it."""
+        """Drop the remainder of a broken document; return its bytes so far."""
         if not self._inside:
             self._take(min(self._at + 1, len(self._buffer)))
             if start := self._search(self._anew):
                 self._take(start.start())
         elif not self._ended and (end := self._search(self._end)):
             self._take(end.end())
-        return bytes(self.taken)
+        return bytes(self.raw)
 
     def _check_root(self, opening: bytes) -> None:
         self._inside = bool(self._root.match(self._buffer, self._at))
@@ -126,21 +126,21 @@ class Scanner:
         for beginning, name in _NOT_READ.items():
             if opening.startswith(beginning):
                 raise _not_read(name)
-        raise InvalidDocument(f"no {self._what} begins here")
+        raise InvalidDocument(f"no {self._document_name} begins here")
 
     def _through(self, end: bytes) -> bytes:
         """Take a comment, an instruction or the declaration, up to its end."""
         start = self._at + (4 if end == b"-->" else 2)  # <!--> is no comment
-        while (found := self._buffer.find(end, start)) < 0:
+        while (end_at := self._buffer.find(end, start)) < 0:
             start = max(start, len(self._buffer) - len(end) + 1) - self._at
             self._read_on()
-        return self._take(found + len(end))
+        return self._take(end_at + len(end))
 
     def _read_on(self) -> None:
-        """Read more of what begins here and has no end yet."""
+        """Read more of an incomplete tag, comment or instruction."""
         if len(self._buffer) - self._at > MAX_TAG:
             raise InvalidDocument(f"a tag has no end within {MAX_TAG} bytes")
-        if not self._more():
+        if not self._read_chunks():
             raise InvalidDocument("the document is cut short")
 
     def _end_of_whole(self) -> int:
@@ -151,17 +151,17 @@ class Scanner:
         return last if is_partial else len(self._buffer)
 
     def _search(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-        """Go on to the next place that fits; pass everything if there is none."""
-        while not (found := pattern.search(self._buffer, self._at)):
+        """Skip to the next match, or to the end."""
+        while not (match := pattern.search(self._buffer, self._at)):
             self._take(max(self._at, min(self._end_of_whole(), len(self._buffer) - _OPENING)))
-            if not self._more():
+            if not self._read_chunks():
                 self._take(len(self._buffer))
                 return None
-        return found
+        return match
 
     def _pass_blanks(self) -> None:
         """Pass blanks and byte order marks."""
-        while self._at < len(self._buffer) or self._more():
+        while self._at < len(self._buffer) or self._read_chunks():
             blanks = _BLANKS.match(self._buffer, self._at)
             assert blanks is not None
             self._take(blanks.end())
@@ -174,25 +174,25 @@ class Scanner:
 
     def _peek(self, size: int) -> bytes:
         """Return the next bytes; fewer at the end of the stream."""
-        while len(self._buffer) - self._at < size and self._more():
+        while len(self._buffer) - self._at < size and self._read_chunks():
             pass
         return self._buffer[self._at : self._at + size]
 
     def _take(self, end: int) -> bytes:
         piece = self._buffer[self._at : end]
         self._at = end
-        if len(self.taken) < self._kept:
-            self.taken += piece
+        if len(self.raw) < self._max_raw:
+            self.raw += piece
         return piece
 
-    def _more(self) -> bool:
-        """Read on, at least as much again as is left, so that nothing is gone through too often."""
-        left = self._buffer[self._at :]
-        chunks, size = [left], 0
+    def _read_chunks(self) -> bool:
+        """Read at least as many bytes as are unread, so that no byte is scanned too often."""
+        unread = self._buffer[self._at :]
+        chunks, size = [unread], 0
         for chunk in self._chunks:
             chunks.append(chunk)
             size += len(chunk)
-            if size > len(left):
+            if size > len(unread):
                 break
         if size:
             self._before += self._at
@@ -222,8 +222,8 @@ def _recode(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 def _declared(declaration: bytes) -> str:
     """Return the parser's encoding for an XML declaration."""
-    found = _ENCODING.search(declaration)
-    name = found[1].decode("latin-1") if found else "UTF-8"
+    match = _ENCODING.search(declaration)
+    name = match[1].decode("latin-1") if match else "UTF-8"
     if name.lower() not in ENCODINGS:
         raise _not_read(name[:40])
     return ENCODINGS[name.lower()]

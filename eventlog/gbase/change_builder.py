@@ -27,7 +27,7 @@ _INSERT: Final = int(Number.INSERT)
 _absent: Iterable[Any] = repeat(ABSENT)
 
 
-class NamedTable(NamedTuple):
+class StreamTable(NamedTuple):
     """A table of the stream as changes name it."""
 
     schema: Schema | None
@@ -48,9 +48,9 @@ class TransactionSpan(NamedTuple):
     time: str | None
     user: str
     facts: Facts
-    tails: dict[int, tuple[NamedTable, Tail]]  # by table
+    tails: dict[int, tuple[StreamTable, Tail]]  # by table
 
-    def tail(self, table: int, named: NamedTable) -> Tail:
+    def tail(self, table: int, named: StreamTable) -> Tail:
         """Return the last fields of the changes of a table."""
         cached = self.tails.get(table)
         if cached is not None and cached[0] is named:
@@ -66,7 +66,7 @@ class ChangeBuilder:
     def __init__(self, tables: Tables, where: Callable[[], str] = str) -> None:
         self._tables = tables
         self._where = where
-        self._named_tables: dict[int, NamedTable] = {}
+        self._named_tables: dict[int, StreamTable] = {}
 
     def changes(self, committed: Committed) -> Iterator[Change | Refused]:
         """Yield the changes of a transaction, in its order."""
@@ -155,7 +155,7 @@ class ChangeBuilder:
             raw=_raw(before, after),
         )
 
-    def _odd_key(self, named: NamedTable, values: dict[str, Value]) -> Key:
+    def _odd_key(self, named: StreamTable, values: dict[str, Value]) -> Key:
         if not all(column in values for column, _ in named.key):
             return ()
         return tuple((column, values[column]) for column, _ in named.key)
@@ -177,7 +177,7 @@ class ChangeBuilder:
             extra=extra,
         )
 
-    def named(self, number: int, schema: Schema | None) -> NamedTable:
+    def named(self, number: int, schema: Schema | None) -> StreamTable:
         """Return a table as changes name it, whose rows are read with this schema from now on."""
         named = self._named_tables.get(number)
         if named is None or named.schema is not schema:
@@ -185,14 +185,14 @@ class ChangeBuilder:
         return named
 
 
-def _name(table: Table | None, number: int, schema: Schema | None) -> NamedTable:
+def _name(table: Table | None, number: int, schema: Schema | None) -> StreamTable:
     facts: Facts = (("number", number),)
     columns = () if schema is None else schema.names
     if schema is not None:
         facts += (("columns", schema.text),)
     if table is None:
-        return NamedTable(schema, None, f"table_{number}", columns, (), facts)
-    return NamedTable(schema, table.schema, table.name, columns, _key(table, schema), facts)
+        return StreamTable(schema, None, f"table_{number}", columns, (), facts)
+    return StreamTable(schema, table.schema, table.name, columns, _key(table, schema), facts)
 
 
 def _key(table: Table, schema: Schema | None) -> tuple[tuple[str, int], ...]:

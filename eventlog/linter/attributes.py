@@ -74,8 +74,8 @@ def _table(number: int, attributes: Sequence[DispatchAttribute], form: Mapping[s
 
 def _type(attribute: DispatchAttribute) -> str:
     length = attribute.length
-    known = {2: _INTEGERS, 3: _REALS}.get(attribute.typ)
-    name = known.get(length) if known is not None else _NAMES.get(attribute.typ)
+    names_by_length = {2: _INTEGERS, 3: _REALS}.get(attribute.typ)
+    name = names_by_length.get(length) if names_by_length is not None else _NAMES.get(attribute.typ)
     if name is None:
         raise InvalidTables(
             f"DISPATCH_ATTRS: {attribute.name} has TYP {attribute.typ} and LEN {length}: no known type"

@@ -1,4 +1,4 @@
-"""From the rows of a queue to changes: what each transaction did, once its COMMIT has come."""
+"""A reader of the changes of a queue, which yields those of a transaction after its COMMIT."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.linter.columns import QueueRow, QueueRowReader
-from eventlog.linter.committed import CommittedTransaction, CommittedTransactions, earlier
 from eventlog.linter.images import ImageLayout, read_layout
 from eventlog.linter.operations import (
     BLOBS,
@@ -23,7 +22,15 @@ from eventlog.linter.operations import (
     done_by,
     read_typ,
 )
-from eventlog.linter.progress import START, Commit, QueueState, commit_of
+from eventlog.linter.queue_progress import (
+    START,
+    Commit,
+    CommittedTransaction,
+    CommittedTransactions,
+    QueueState,
+    commit_of,
+    first_in_journal,
+)
 from eventlog.linter.times import TimeOrder, load_time
 
 Answer = Change | Refused
@@ -64,43 +71,43 @@ class QueueReader:
         self._order = TimeOrder(reading.time_order, reading.now, since.time_order)
         self._open = Open(reading.max_open)
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
-        self._ended = CommittedTransactions()
-        self._out: dict[str, list[Commit]] = {}  # of each database, the COMMITs met whose changes are out
-        self._met_all = False
+        self._committed = CommittedTransactions()
+        self._delivered: dict[str, list[Commit]] = {}  # the COMMITs of each database
+        self._read_all = False
 
     def pass_over(self, past: Iterable[QueueRow]) -> None:
         """Note the COMMITs among rows from before the start: the journal may come to the same addresses."""
         for part in past:
             if part.typ in (Typ.COMMIT, Typ.END):
-                self._note(part)
+                self._note_delivered(part)
 
     @property
     def state(self) -> QueueState:
-        """Return the state from which a later run goes on after everything that was taken."""
+        """Return the state from which a later run continues."""
         return self.mark()()
 
     def mark(self) -> Callable[[], QueueState]:
-        """Return a function for the state as it is now; the COMMITs are evaluated only when it is called."""
-        order, met_all = self._order.order or "big", self._met_all
-        known = sorted({*self._since.nodes, *self._out, *self._open.nodes(), *self._ended.nodes()})
-        marks = {node: (len(self._out.get(node, ())), self._oldest(node, order)) for node in known}
+        """Return a function for the present state; the COMMITs are evaluated only when it is called."""
+        order, read_all = self._order.order or "big", self._read_all
+        names = {*self._since.nodes, *self._delivered, *self._open.nodes(), *self._committed.nodes()}
+        marks = {n: (len(self._delivered.get(n, ())), self._oldest(n, order)) for n in sorted(names)}
 
         def state() -> QueueState:
-            nodes = {
-                node: self._since.of(node).advanced(self._out.get(node, ())[:count], oldest, order, met_all)
-                for node, (count, oldest) in marks.items()
-            }
+            nodes = {}
+            for node, (count, oldest) in marks.items():
+                delivered = self._delivered.get(node, ())[:count]
+                nodes[node] = self._since.of(node).advanced(delivered, oldest, order, read_all)
             return QueueState(order, nodes)
 
         return state
 
     def _oldest(self, node: str, order: str) -> QueueRow | None:
-        """Return the first row of what is not out yet of a database, from which on it is to be read again."""
-        first, ended = self._open.oldest(node), self._ended.oldest(node, order)
-        return earlier(first, ended, order) if first and ended else first or ended
+        """Return the first undelivered row of a database, from which it is to be read again."""
+        first, ended = self._open.oldest(node), self._committed.oldest(node, order)
+        return first_in_journal(first, ended, order) if first and ended else first or ended
 
     def read(self, source: Source[Row]) -> Iterator[Answer]:
-        """Yield the changes of a source, then what its end leaves."""
+        """Yield the changes of a source, then warnings about unfinished transactions."""
         waiting: list[CommittedTransaction | Refused] = []
         for rows, answer in enumerate(self._rows(source), 1):
             if answer is not None:
@@ -112,13 +119,13 @@ class QueueReader:
                 waiting = []
         yield from self._settle(source)
         yield from self._answers(waiting)
-        self._met_all = True
+        self._read_all = True
         for reason in self._open.unfinished():
             yield Refused(source.name, reason, fault=False)
 
     def _settle(self, source: Source[Row]) -> Iterator[Refused]:
         """Decide on a byte order of dates; report it if it is a guess."""
-        if self._order.settle():
+        if self._order.use_default():
             yield Refused(source.name, NO_EVIDENCE, fault=False)
 
     def _rows(self, source: Source[Row]) -> Iterator[CommittedTransaction | Refused | None]:
@@ -134,28 +141,28 @@ class QueueReader:
                 continue
             where = source.at(row.where)
             try:
-                yield self._take(reader.read(row.cells), where)
+                yield self._read_part(reader.read(row.cells), where)
             except WrongRow as fault:
                 yield Refused(where, str(fault), row.raw)
 
-    def _take(self, part: QueueRow, where: str) -> CommittedTransaction | None:
-        """Yield what a row ends, if it ends something; raise WrongRow with what is wrong."""
+    def _read_part(self, part: QueueRow, where: str) -> CommittedTransaction | None:
+        """Return the transaction that a row commits, if any; raise WrongRow if the row is wrong."""
         if self._since.is_past(part):
             return None
         typ = read_typ(part, self._reading.legacy)
         if typ is Typ.ROLLBACK:
             self._open.end(part)  # whatever else is wrong with the row
-        self._order.see(part.oper_date)
+        self._order.note(part.oper_date)
         if typ is Typ.ROLLBACK:
             _check_empty(part)
         elif typ is Typ.COMMIT and not _is_blob(part):
             _check_empty(part)
             transaction = self._open.end(part)
             if commit_of(part) in self._since.of(part.dbnode).delivered:
-                self._note(part)
+                self._note_delivered(part)
             elif transaction is not None:
                 ended = CommittedTransaction(transaction, part)
-                self._ended.add(ended)
+                self._committed.add(ended)
                 return ended
         elif not self._reading.server or part.dst_server == self._reading.server:
             fault = self._open.add(part, where)
@@ -171,17 +178,17 @@ class QueueReader:
                 yield from self._changes(item)
 
     def _changes(self, ended: CommittedTransaction) -> Iterator[Answer]:
-        """Yield the changes of a transaction; when the last of them is given, all of it counts as out."""
+        """Yield the changes of a transaction; with the last of them it counts as delivered."""
         answers = self._changes_of(ended)
-        held = next(answers, None)
+        pending_answer = next(answers, None)
         for answer in answers:
-            if held is not None:
-                yield held
-            held = answer
-        self._ended.leave(ended)
-        self._note(ended.commit)
-        if held is not None:
-            yield held
+            if pending_answer is not None:
+                yield pending_answer
+            pending_answer = answer
+        self._committed.remove_first(ended)
+        self._note_delivered(ended.commit)
+        if pending_answer is not None:
+            yield pending_answer
 
     def _changes_of(self, ended: CommittedTransaction) -> Iterator[Answer]:
         servers = _servers(ended.transaction)
@@ -194,8 +201,8 @@ class QueueReader:
             except EventlogError as fault:
                 yield Refused(pending.where, str(fault), b"".join(part.data for part in pending.parts))
 
-    def _note(self, commit: QueueRow) -> None:
-        self._out.setdefault(commit.dbnode, []).append(commit_of(commit))
+    def _note_delivered(self, commit: QueueRow) -> None:
+        self._delivered.setdefault(commit.dbnode, []).append(commit_of(commit))
 
     def _change(self, operation: Operation, commit: QueueRow) -> Change:
         typ, first, second, part = operation
@@ -255,12 +262,12 @@ class QueueReader:
 
 
 def _servers(transaction: Transaction) -> dict[tuple[object, ...], set[str]]:
-    """Return the servers to which each operation goes."""
-    found: dict[tuple[object, ...], set[str]] = {}
+    """Return the servers to which each operation is sent."""
+    servers: dict[tuple[object, ...], set[str]] = {}
     for pending in transaction.operations:
         part = pending.parts[0]
-        found.setdefault(done_by(part), set()).add(part.dst_server)
-    return found
+        servers.setdefault(done_by(part), set()).add(part.dst_server)
+    return servers
 
 
 def _position(part: QueueRow, servers: set[str]) -> str | None:
@@ -305,5 +312,5 @@ def _key(table: Table | None, row: dict[str, Value]) -> Key:
     if table is None:
         return ()
     names = {table.column(name): name for name in row}
-    found = [names.get(column) for column in table.key_columns]
-    return tuple((name, row[name]) for name in found if name is not None) if None not in found else ()
+    key_names = [names.get(column) for column in table.key_columns]
+    return tuple((name, row[name]) for name in key_names if name is not None) if None not in key_names else ()

@@ -52,8 +52,8 @@ class QueueColumn(NamedTuple):
 
 
 def _integer(bits: int, low: int | None = None) -> Callable[[Cell], int]:
-    least = -(1 << (bits - 1)) if low is None else low
-    most = (1 << bits) - 1 if low is None else (1 << (bits - 1)) - 1  # a raw word may come unsigned
+    minimum = -(1 << (bits - 1)) if low is None else low
+    maximum = (1 << bits) - 1 if low is None else (1 << (bits - 1)) - 1  # a raw word may come unsigned
 
     def read(cell: Cell) -> int:
         try:
@@ -66,8 +66,8 @@ def _integer(bits: int, low: int | None = None) -> Callable[[Cell], int]:
             number = int(cell)
         except (ValueError, TypeError):
             raise InvalidValue(_short(cell), "an integer") from None
-        if not least <= number <= most:
-            raise InvalidValue(number, f"between {least} and {most}")
+        if not minimum <= number <= maximum:
+            raise InvalidValue(number, f"between {minimum} and {maximum}")
         return number
 
     return read
@@ -88,19 +88,19 @@ def _text(cell: Cell) -> str:
     return cell.rstrip(" ")
 
 
-def _bytes(most: int, exact: bool = False) -> Callable[[Cell], bytes]:
-    expected = f"{'' if exact else 'at most '}{most} bytes, as hex where the container has only text"
+def _bytes(max_bytes: int, exact: bool = False) -> Callable[[Cell], bytes]:
+    expected = f"{'' if exact else 'at most '}{max_bytes} bytes, as hex where the container has only text"
 
     def read(cell: Cell) -> bytes:
         try:
-            if isinstance(cell, str) and len(cell) > 2 * most + 2:
+            if isinstance(cell, str) and len(cell) > 2 * max_bytes + 2:
                 raise ValueError
             data = (
                 bytes.fromhex(cell.removeprefix("0x")) if isinstance(cell, str) else bytes(memoryview(cell))
             )
         except (ValueError, TypeError):
             raise InvalidValue(_short(cell), expected) from None
-        if len(data) > most or (exact and len(data) != most):
+        if len(data) > max_bytes or (exact and len(data) != max_bytes):
             raise InvalidValue(f"{len(data)} bytes", expected)
         return data
 
@@ -138,29 +138,29 @@ SHEET: Final = Sheet("DISPATCH_QUEUE", tuple(SheetColumn(column.name, column.typ
 
 
 class QueueRowReader:
-    """Reads the rows of a source with these columns; one it does not know is passed over."""
+    """Reads the rows of a source with these columns; unknown columns are ignored."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         places = {name.upper(): at for at, name in enumerate(columns)}
-        self._known = [(column, places[column.name]) for column in RECEIVING if column.name in places]
+        self._columns = [(column, places[column.name]) for column in RECEIVING if column.name in places]
         self.missing = [column.name for column in RECEIVING if column.required and column.name not in places]
 
     def read(self, cells: Sequence[Cell]) -> QueueRow:
         """Return the part in a row; WrongRow names the column that cannot be understood."""
-        if len(cells) <= max((at for _, at in self._known), default=0):
+        if len(cells) <= max((at for _, at in self._columns), default=0):
             raise WrongRow(f"the row has only {len(cells)} cells")
-        found: dict[str, Any] = {}
-        for column, at in self._known:
+        values: dict[str, Any] = {}
+        for column, at in self._columns:
             cell = cells[at]
             if cell is None:
                 if column.required and column.name != "DATA":
                     raise WrongRow(f"{column.name} is null")
                 continue
             try:
-                found[column.name.lower()] = column.read(cell)
+                values[column.name.lower()] = column.read(cell)
             except InvalidValue as fault:
                 raise WrongRow(f"{column.name}: {fault}") from None
-        return QueueRow(**found)
+        return QueueRow(**values)
 
 
 def write_cells(part: QueueRow) -> tuple[Cell, ...]:

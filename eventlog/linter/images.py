@@ -1,4 +1,4 @@
-"""Row images by an explicit record layout; an image that does not fit its layout exactly stays raw.
+"""Row images by an explicit record layout; an image of another size stays raw.
 
 [tables.usr.linter]
 columns = { idu = "integer", fname = "char(20)", photo = "blob(24)" }
@@ -26,7 +26,7 @@ _CHOICES: Final = {
     "varying": ("prefixed", "padded"),
     "decimals": ("raw", "bcd", "base100"),
 }
-_KNOWN: Final = ("columns", "encoding", "nchar", *_CHOICES)
+_ENTRIES: Final = ("columns", "encoding", "nchar", *_CHOICES)
 _PREFIX: Final = 2
 _FLAGS: Final = {b"\0": False, b"\1": True}
 
@@ -118,10 +118,11 @@ def read_layout(name: str, described: Mapping[str, object]) -> ImageLayout | Non
     if not described:
         return None
     for key in described:
-        if key not in _KNOWN:
-            raise InvalidTables(f"tables.{name}.linter: unknown entry {key!r}; known are {', '.join(_KNOWN)}")
+        if key not in _ENTRIES:
+            entries = ", ".join(_ENTRIES)
+            raise InvalidTables(f"tables.{name}.linter: unknown entry {key!r}; known are {entries}")
     choices = {
-        key: _choice(name, key, described.get(key, known[0]), known) for key, known in _CHOICES.items()
+        key: _choice(name, key, described.get(key, values[0]), values) for key, values in _CHOICES.items()
     }
     form = Form(
         choices["order"],
@@ -133,13 +134,13 @@ def read_layout(name: str, described: Mapping[str, object]) -> ImageLayout | Non
     columns = described.get("columns")
     if not isinstance(columns, Mapping) or not columns:
         raise InvalidTables(f"tables.{name}.linter.columns must name the columns of a record and their types")
-    made = tuple(LayoutColumn(str(column), image_type(str(text), form)) for column, text in columns.items())
-    return ImageLayout(made, choices["order"], choices["nulls"])
+    layout_columns = (LayoutColumn(str(name), image_type(str(text), form)) for name, text in columns.items())
+    return ImageLayout(tuple(layout_columns), choices["order"], choices["nulls"])
 
 
-def _choice(name: str, key: str, value: object, known: Sequence[str]) -> str:
-    if value not in known:
-        raise InvalidTables(f"tables.{name}.linter.{key} is {value!r}, not one of {', '.join(known)}")
+def _choice(name: str, key: str, value: object, values: Sequence[str]) -> str:
+    if value not in values:
+        raise InvalidTables(f"tables.{name}.linter.{key} is {value!r}, not one of {', '.join(values)}")
     return str(value)
 
 

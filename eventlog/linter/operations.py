@@ -114,14 +114,14 @@ def key_of(part: QueueRow) -> tuple[object, ...]:
 
 def assemble(typ: Typ, pending: PendingOperation, lengths: str) -> Operation:
     """Return the operation of all its parts; WrongRow where they do not make one."""
-    first, *others = pending.parts
+    first, *further = pending.parts
     if pending.fault is not None:
         raise WrongRow(pending.fault)
-    whole = first.len1 + first.len2
-    if others and (lengths == "row" or (lengths == "auto" and whole <= DATA_SIZE)):
+    length = first.len1 + first.len2
+    if further and (lengths == "row" or (lengths == "auto" and length <= DATA_SIZE)):
         images = _by_row(pending.parts)
     else:
-        images = _by_operation(first, others)
+        images = _by_operation(first, further)
     return Operation(typ, *images, first)
 
 
@@ -131,13 +131,13 @@ def _by_row(parts: Sequence[QueueRow]) -> tuple[bytes, bytes]:
     return b"".join(first for first, _ in cuts), b"".join(second for _, second in cuts)
 
 
-def _by_operation(first: QueueRow, others: Sequence[QueueRow]) -> tuple[bytes, bytes]:
+def _by_operation(first: QueueRow, further: Sequence[QueueRow]) -> tuple[bytes, bytes]:
     """Return both records, if the lengths are those of the operation, repeated in each row or left 0."""
-    for part in others:
+    for part in further:
         if (part.len1, part.len2) not in ((first.len1, first.len2), (0, 0)):
             stated = f"LEN1 {part.len1} and LEN2 {part.len2} of part {part.extdata}"
             raise WrongRow(f"{stated} are not those of the operation, {first.len1} and {first.len2}")
-    return _cut(b"".join(part.data for part in (first, *others)), first.len1, first.len2)
+    return _cut(b"".join(part.data for part in (first, *further)), first.len1, first.len2)
 
 
 def _cut(data: bytes, len1: int, len2: int) -> tuple[bytes, bytes]:
@@ -157,7 +157,7 @@ class Open:
         self._full = False
 
     def add(self, part: QueueRow, where: str) -> str | None:
-        """Return one more part; what is wrong with it, if anything is."""
+        """Add a part; return the reason if it is left out."""
         name = (part.dbnode, part.transact_id)
         self._full = self._full or self._count >= MAX_TRANSACTIONS
         of_node = self._transactions.setdefault(part.dbnode, {})
@@ -170,14 +170,14 @@ class Open:
         if transaction.given_up:
             return None
         key = key_of(part)
-        known = transaction.latest.get(key)
+        operation = transaction.latest.get(key)
         if part.extdata == 0:
-            fresh = transaction.latest[key] = PendingOperation(where, [part])
-            transaction.operations.append(fresh)
-        elif known is None:
+            new_operation = transaction.latest[key] = PendingOperation(where, [part])
+            transaction.operations.append(new_operation)
+        elif operation is None:
             return f"EXTDATA is {part.extdata}, but no part 0 of this operation was seen"
         else:
-            known.add(part)
+            operation.add(part)
         size = len(part.data) + _COST
         transaction.size += size
         self._size += size
@@ -204,7 +204,7 @@ class Open:
         return (node for node, of_node in self._transactions.items() if of_node)
 
     def oldest(self, dbnode: str) -> QueueRow | None:
-        """Return the first row of what is open longest of a database: from there on it can be read again."""
+        """Return the first row of the oldest open transaction of a database."""
         for transaction in self._transactions.get(dbnode, {}).values():
             if transaction.operations:
                 return transaction.operations[0].parts[0]

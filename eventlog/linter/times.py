@@ -26,18 +26,18 @@ def load_time(data: bytes, order: str) -> str:
     return f"{text}.{fraction}" if fraction else text
 
 
-def is_earlier(one: bytes, other: bytes, order: str) -> bool:
+def is_earlier(first: bytes, second: bytes, order: str) -> bool:
     """Return whether one date is before another."""
     packing = ORDERS[order]
-    return packing.unpack(one) < packing.unpack(other)
+    return packing.unpack(first) < packing.unpack(second)
 
 
 def dump_time(text: str, order: str) -> bytes:
     """Return the six bytes of a moment; one with a zone is taken in UTC."""
-    whole, _, fraction = text.removesuffix("Z").partition(".")
+    seconds_text, _, fraction = text.removesuffix("Z").partition(".")
     digits = fraction[:_DIGITS].ljust(_DIGITS, "0")
     try:
-        at = dt.datetime.fromisoformat(whole)
+        at = dt.datetime.fromisoformat(seconds_text)
         parts = -(-int(digits) * _PARTS // 10**_DIGITS)
         seconds = (at - _EPOCH) // dt.timedelta(seconds=1)
         if parts == _PARTS:
@@ -48,22 +48,22 @@ def dump_time(text: str, order: str) -> bytes:
 
 
 class TimeOrder:
-    """A search for the byte order in which all dates are between 1990 and now."""
+    """The byte order in which all dates are between 1990 and now."""
 
-    def __init__(self, setting: str, now: str | None, known: str | None = None) -> None:
-        self.order = known if setting == "auto" else setting  # `known`: what an earlier run found
+    def __init__(self, setting: str, now: str | None, recorded: str | None = None) -> None:
+        self.order = recorded if setting == "auto" else setting  # recorded by an earlier run
         self._latest = float("inf") if now is None else _seconds(now)
         self._checked = setting == "auto"
         self._doubtful = False  # a date was seen that is another moment in the other order
 
-    def settle(self) -> bool:
-        """Take big-endian if nothing showed the order. Return whether that is a guess."""
+    def use_default(self) -> bool:
+        """Use big-endian if no date showed the order; return whether that is a guess."""
         guessed = self.order is None and self._doubtful
         self.order = self.order or "big"
         return guessed
 
-    def see(self, data: bytes) -> None:
-        """One more date; WrongRow where it lies in no order, or not in that of the others, before now."""
+    def note(self, data: bytes) -> None:
+        """Note the order that a date shows; raise WrongRow for a date after now."""
         if not self._checked or not data:
             return
         read = {order: packing.unpack(data) for order, packing in ORDERS.items()}

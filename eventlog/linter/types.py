@@ -176,7 +176,7 @@ def _boolean(length: int, form: Form) -> ImageType:
     return ImageType(Width(1), load, dump)
 
 
-_WHOLE, _BEHIND = 10, 5  # bytes of digits before and after the point: 20 and 10 digits
+_INTEGER_BYTES, _FRACTION_BYTES = 10, 5  # bytes of digits before and after the point: 20 and 10 digits
 _NUMBER = re.compile(r"(-?)0*([0-9]{0,20})(?:\.([0-9]{1,10}))?", re.ASCII)
 _SIGNS: Final = {0: "", 1: "-", 2: ""}
 
@@ -194,15 +194,16 @@ def _decimal(length: int, form: Form) -> ImageType:
             raise InvalidValue(data.hex(), "a decimal number: its status is overflow or error")
         if (data[0] == 0) != (not digits.strip("0")):
             raise InvalidValue(data.hex(), "a decimal number: its status and digits disagree about zero")
-        whole, behind = digits[: 2 * _WHOLE].lstrip("0") or "0", digits[2 * _WHOLE :].rstrip("0")
-        return f"{_SIGNS[data[0]]}{whole}.{behind}" if behind else _SIGNS[data[0]] + whole
+        point = 2 * _INTEGER_BYTES
+        integer, fraction = digits[:point].lstrip("0") or "0", digits[point:].rstrip("0")
+        return f"{_SIGNS[data[0]]}{integer}.{fraction}" if fraction else _SIGNS[data[0]] + integer
 
     def dump(value: Scalar) -> bytes:
         text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
         match = _NUMBER.fullmatch(text) if isinstance(text, str) and text.strip("-") else None
         if match is None:
             raise NotExpressible(f"{value!r:.60} is not a number of 20 digits with 10 after the point")
-        digits = match[2].rjust(2 * _WHOLE, "0") + (match[3] or "").ljust(2 * _BEHIND, "0")
+        digits = match[2].rjust(2 * _INTEGER_BYTES, "0") + (match[3] or "").ljust(2 * _FRACTION_BYTES, "0")
         status = 0 if not digits.strip("0") else 1 if match[1] else 2
         base = 16 if form.decimals == "bcd" else 10
         return bytes((status, *(int(digits[at : at + 2], base) for at in range(0, len(digits), 2))))

@@ -132,8 +132,8 @@ def _split(first: bytes, second: bytes, lengths: str) -> Iterator[tuple[bytes, i
         return
     for start in range(0, len(data), DATA_SIZE):
         piece = data[start : start + DATA_SIZE]
-        own = min(max(len(first) - start, 0), len(piece))
-        yield (piece, own, len(piece) - own) if lengths == "row" else (piece, len(first), len(second))
+        len1 = min(max(len(first) - start, 0), len(piece))
+        yield (piece, len1, len(piece) - len1) if lengths == "row" else (piece, len(first), len(second))
 
 
 def _transaction(name: str) -> tuple[str, int]:

@@ -236,7 +236,7 @@ class Comparison:
                 name, base = str(table), bases.get(str(table))
                 new_base = base or TableState(unsure=first and resync)
                 names = dict.fromkeys((*new_base.names, *(column.name for column in table.data)))
-                published_names = {column.name for column in (*table.data, *table.gone)}
+                published_names = {column.name for column in (*table.data, *table.lost_columns)}
                 stale = dict.fromkeys(
                     (
                         *new_base.stale,

@@ -60,7 +60,7 @@ class DeleteBrake:
         objects = self._objects.get(table, 0)
         if self._limit.is_unlimited or table in self.passing:
             return objects
-        return 0 if table in self._stopped else self._limit.most(objects)
+        return 0 if table in self._stopped else self._limit.max_deletes(objects)
 
     def _fault(self, table: str) -> TableStopped:
         return TableStopped(self._deletes[table], self._size(table), self._limit, _RESUME.format(table))

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.meta_identifiers import MetaName, read_name
-from eventlog.core.tables import GONE, Column, Table
+from eventlog.core.tables import LOST, Column, Table
 from eventlog.sql.capture.record import Recorded, TrackRecord, read_record
 from eventlog.sql.capture.subject import children_of, is_child, linked, split
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
@@ -99,7 +99,7 @@ def describe_children(tables: Iterable[Table]) -> Iterator[str]:
 
 def _placed(catalogue: Catalogue, parent: Relation, column: Column) -> Column:
     """Return the column with its place; a tables file has only the names of children."""
-    if column.of_child is not None or column.unread == GONE or column.name in parent.table.columns:
+    if column.of_child is not None or column.unread == LOST or column.name in parent.table.columns:
         return column
     name, bare_name = split(catalogue, column.name)
     return replace(column, of_child=(*catalogue.find(name).place, bare_name))

@@ -76,7 +76,7 @@ def make_reader(config: Config, store: Store) -> PickUpFolder:
     tables = read_tables(store.engine, store.log, config, bases=bases)
     readable = readable_of(config, store.engine, store.log, tables)
     if config.build(ComparingSettings).on_dropped_table == "delete":
-        tables = tables.with_others(former_tables(bases, tables))
+        tables = tables.with_tables(former_tables(bases, tables))
     return PickUpFolder(tables, readable, read_rules(config, store), config.build(XdsSettings))
 
 

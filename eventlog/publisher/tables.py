@@ -17,7 +17,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.meta_identifiers import read_name
 from eventlog.core.publish_lists import read_lists, restrict
 from eventlog.core.settings import setting
-from eventlog.core.tables import GONE, Column, Table, Tables
+from eventlog.core.tables import LOST, Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.publisher.config import Config, names
 from eventlog.publisher.published import Absent, published, refer, with_places
@@ -269,4 +269,4 @@ def former_tables(bases: Mapping[str, TableState], tables: Iterable[Table]) -> I
 
 
 def _former(name: str, published: str) -> Column:
-    return Column(name, "", Kind.STRING, published, unread=GONE)
+    return Column(name, "", Kind.STRING, published, unread=LOST)

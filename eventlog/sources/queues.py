@@ -15,7 +15,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.linter import attributes
 from eventlog.linter.changes import QueueReader
 from eventlog.linter.columns import QueueRow, QueueRowReader
-from eventlog.linter.progress import START, QueueState, dump_state, load_state
+from eventlog.linter.queue_progress import START, QueueState, dump_state, load_state
 from eventlog.sources.sql_cells import at_one_moment
 
 _FETCH: Final = 1000

@@ -274,7 +274,7 @@ class AnyCatalogue:
             type=type_name,
             kind=kind_of(type_name, self.dialect),
             published=read_name(name).published if view else name,
-            multivalued=view and read_name(name).many,
+            multivalued=view and read_name(name).is_multivalued,
             reference=reference,
             referred=referred,
             bounds=bounds_of(type_name, self.dialect),

@@ -175,7 +175,7 @@ class Catalogue:
                 type=row["type_name"],
                 kind=kind_of(row["type_name"], self.dialect.name),
                 published=read_name(column).published if view else column,
-                multivalued=view and read_name(column).many,
+                multivalued=view and read_name(column).is_multivalued,
                 reference=references.get(column, (None, None))[0],
                 referred=references.get(column, (None, None))[1],
                 bounds=bounds_of(row["type_name"], self.dialect.name),

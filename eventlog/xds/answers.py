@@ -66,24 +66,22 @@ def read(
 
 
 def match(event_ids: Iterable[str], statuses: Iterable[Status]) -> Answer:
-    """Return the answer for each event: its own status, else the document's, else success; the
-    worst holds.
-    """
-    own: dict[str, Status] = {}
-    whole: Status | None = None
+    """Return the answer for each event: the worst status of the event, else of the document, else success."""
+    by_event: dict[str, Status] = {}
+    of_document: Status | None = None
     for status in statuses:
         if status.event_id is None:
-            whole = _worse(whole, status)
+            of_document = _worse(of_document, status)
         else:
-            own[status.event_id] = _worse(own.get(status.event_id), status)
+            by_event[status.event_id] = _worse(by_event.get(status.event_id), status)
     sent = list(event_ids)
-    rest = whole or Status(Level.SUCCESS)
-    answered = {event_id: own.get(event_id, rest) for event_id in sent}
-    return Answer(answered, tuple(own[event_id] for event_id in own.keys() - answered.keys()))
+    default = of_document or Status(Level.SUCCESS)
+    answered = {event_id: by_event.get(event_id, default) for event_id in sent}
+    return Answer(answered, tuple(by_event[event_id] for event_id in by_event.keys() - answered.keys()))
 
 
 def write(statuses: Iterable[Status]) -> str:
-    """Return the answer document of these statuses, for a receiver of ours."""
+    """Return the answer document of these statuses."""
     return f'<nds dtdversion="4.0"><output>{"".join(map(write_status, statuses))}</output></nds>'
 
 
@@ -102,8 +100,8 @@ def _words(text: str) -> str:
         return content(text.encode("unicode_escape").decode("ascii"))
 
 
-def _worse(one: Status | None, other: Status) -> Status:
-    return other if one is None or other.level > one.level else one
+def _worse(first: Status | None, second: Status) -> Status:
+    return second if first is None or second.level > first.level else first
 
 
 def _status(element: etree._Element) -> Status:

@@ -23,16 +23,16 @@ def read(
     """Yield the changes in the events of nds documents; answers and statuses contain none."""
     for source in sources:
         unread: list[Refused] = []
-        for found in split(_chunks(source, unread), settings.max_record):
-            if isinstance(found, Broken):
-                yield Refused(source.at(found.where), found.reason, found.raw)
-            elif found.element.tag != "status":
-                yield _read_element(source, found, tables, settings)
+        for item in split(_chunks(source, unread), settings.max_record):
+            if isinstance(item, Broken):
+                yield Refused(source.at(item.where), item.reason, item.raw)
+            elif item.element.tag != "status":
+                yield _read_element(source, item, tables, settings)
         yield from unread
 
 
 def _chunks(source: Source[bytes], unread: list[Refused]) -> Iterator[bytes]:
-    """Yield the bytes of a source; a rest of it that cannot be read is noted."""
+    """Yield the bytes of a source; add what cannot be read to `unread`."""
     for chunk in source.records:
         if isinstance(chunk, Refused):
             unread.append(chunk)
@@ -41,13 +41,13 @@ def _chunks(source: Source[bytes], unread: list[Refused]) -> Iterator[bytes]:
 
 
 def _read_element(
-    source: Source[bytes], found: Element, tables: Tables, settings: XdsFileSettings
+    source: Source[bytes], item: Element, tables: Tables, settings: XdsFileSettings
 ) -> Change | Refused:
     try:
-        return _Event(found.element, tables, settings).change()
+        return _Event(item.element, tables, settings).change()
     except EventlogError as fault:
-        raw = etree.tostring(found.element) + b"\n"
-        return Refused(source.at(found.where), str(fault), raw)
+        raw = etree.tostring(item.element) + b"\n"
+        return Refused(source.at(item.where), str(fault), raw)
 
 
 class _Event:
@@ -99,14 +99,14 @@ class _Event:
 
     def values(self, holder: etree._Element, column: Column | None) -> tuple[Scalar, ...]:
         """Return the values of an add-attr, an add-value or a remove-value."""
-        found = []
+        scalars = []
         for element in holder:
             if element.tag != "value":
                 raise _no_counterpart(element)
-            found.append(self._value(element, column))
-        if not found:
+            scalars.append(self._value(element, column))
+        if not scalars:
             raise WrongRow(f"<{holder.tag}> has no value")
-        return tuple(found)
+        return tuple(scalars)
 
     def _value(self, element: etree._Element, column: Column | None) -> Scalar:
         if len(element):
@@ -125,12 +125,12 @@ class _Event:
         return _LOADS.get(kind, str)(text)
 
     def _check_size(self, text: str) -> None:
-        most = self._settings.max_value
-        if len(text) * _WIDEST > most and (size := len(text.encode())) > most:
-            raise ValueTooLarge(size, most)
+        max_bytes = self._settings.max_value
+        if len(text) * _WIDEST > max_bytes and (size := len(text.encode())) > max_bytes:
+            raise ValueTooLarge(size, max_bytes)
 
     def _check_reference(self, element: etree._Element, text: str, column: Column | None) -> None:
-        """A row holds a reference's value only: its association must follow from the tables file."""
+        """Refuse a reference whose association does not follow from the tables file and the value."""
         target = reference_key(self._tables, column) if column is not None else None
         key, table, schema = tablekey.read_association(element.get("association-ref", ""))
         if target is None or (table, schema) != (target[0].name, target[0].schema):

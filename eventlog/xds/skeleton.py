@@ -18,9 +18,9 @@ from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter, Render, Spell
 
 _MARK = "\ue000"  # of private use: legal in XML, and not touched by escaping
-OLD, NEW = "\ue001", "\ue002"  # marks of a field's sides
-_SIDES = re.compile(f"([{OLD}{NEW}])")
-MARKS = frozenset((_MARK, OLD, NEW))
+BEFORE, AFTER = "\ue001", "\ue002"  # marks of a field's sides
+_SIDES = re.compile(f"([{BEFORE}{AFTER}])")
+MARKS = frozenset((_MARK, BEFORE, AFTER))
 
 
 class Treatment(enum.IntEnum):

@@ -153,11 +153,11 @@ class _Attribute:
         if after is ABSENT or before == after:
             return ""
         if before is ABSENT:
-            gone = "<remove-all-values/>"
+            removal = "<remove-all-values/>"
         else:
-            gone = "" if before is None else f"<remove-value>{self._values(before)}</remove-value>"
-        come = "" if after is None else f"<add-value>{self._values(after)}</add-value>"
-        return f"{self._modify}{gone}{come}</modify-attr>"
+            removal = "" if before is None else f"<remove-value>{self._values(before)}</remove-value>"
+        addition = "" if after is None else f"<add-value>{self._values(after)}</add-value>"
+        return f"{self._modify}{removal}{addition}</modify-attr>"
 
     def _values(self, side: Side) -> str:
         if isinstance(side, str):
@@ -191,8 +191,8 @@ class _Attributes(dict[str, _Attribute]):
         column = self._table.column(name)
         render = self._renders(column, self._tables, self._time_syntax, self._spell)
         kind = _Silent if name in self._table.key else _Attribute
-        made = self[name] = kind(self._spell(column.published) if column else name, render)
-        return made
+        attributes = self[name] = kind(self._spell(column.published) if column else name, render)
+        return attributes
 
 
 def spelling(tables: Tables, table: Table | None, written: str) -> Spell:

@@ -17,7 +17,7 @@ FORMS = [
     ("pk_12_idu", MetaName("idu", "pk_", group="12"), "pk_idu"),
     ("pk_2nd", MetaName("2nd", "pk_"), "pk_2nd"),
     ("sv_fname", MetaName("fname"), "fname"),
-    ("MV_phoneno", MetaName("phoneno", many=True), "phoneno"),
+    ("MV_phoneno", MetaName("phoneno", is_multivalued=True), "phoneno"),
     ("fk__idu__manager", MetaName("manager", "fk_", column="idu"), "fk_manager"),
     ("fk_mv__idg__mbr_of", MetaName("mbr_of", "fk_", True, column="idg"), "fk_mbr_of"),
     ("fk_0__id_a__ref", MetaName("ref", "fk_", group="0", column="id_a"), "fk_ref"),
@@ -58,5 +58,5 @@ def test_whatever_the_grammar_makes_is_read_as_what_it_was_made_of(parts: tuple[
     found = read_name("".join(parts))
     assert found.name == name
     assert found.prefix == (meta[0] if meta[0] in ("pk_", "fk_") else "")
-    assert found.many == ("mv_" in meta)
+    assert found.is_multivalued == ("mv_" in meta)
     assert read_name(found.published).name == name

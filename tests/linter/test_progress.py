@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eventlog.core.change import Change
 from eventlog.core.errors import InvalidValue, Refused
 from eventlog.linter.changes import NO_EVIDENCE, QueueChoices, QueueReader
-from eventlog.linter.progress import START, QueueState, dump_state, load_state
+from eventlog.linter.queue_progress import START, QueueState, dump_state, load_state
 from eventlog.sources.queues import rows
 from tests.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
 from tests.tiers import drawn

@@ -16,7 +16,7 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import SheetRow
 from eventlog.core.tables import Tables
 from eventlog.linter.format import FORMAT, LinterSettings
-from eventlog.linter.progress import JournalPlace, QueueProgress, QueueState
+from eventlog.linter.queue_progress import JournalPlace, QueueProgress, QueueState
 from eventlog.sources.queues import described, rows
 from tests.linter.helpers import (
     COMMIT,

@@ -53,7 +53,9 @@ class DeletedRows:
         numbers = self._numbers(steps)
         for target, number in numbers.items():
             deletes = self._deleted[target.name] + number
-            if deletes > self._limit.most(0) and deletes > self._limit.most(self._rows_of(target)):
+            if deletes <= self._limit.max_deletes(0):
+                continue
+            if deletes > self._limit.max_deletes(self._rows_of(target)):
                 raise TooManyDeletes(target, deletes, self._limit)
         return numbers
 

@@ -25,7 +25,7 @@ from eventlog.files.inputs import open_sources
 from eventlog.files.jsonlines import named_rows
 from eventlog.files.outputs import Output
 from eventlog.files.parquet import PlacedBatch, rows_of
-from eventlog.files.text import read_tables_file
+from eventlog.files.small_files import read_tables_file
 from eventlog.fold import Event, Fate, Outcome, Rules
 from eventlog.formats import format_named
 from eventlog.log import LogSettings

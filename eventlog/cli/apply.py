@@ -17,7 +17,7 @@ from eventlog.cli.progress import progress
 from eventlog.cli.terminal import print_sentence
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
-from eventlog.files.writing import added
+from eventlog.files.durable import open_to_append
 from eventlog.gbase.address import is_live
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.place_settings import CaptureSettings
@@ -84,7 +84,7 @@ def apply(options: JobOptions, to_url: str, keys: tuple[str, ...], follow: bool)
     refuse_unused_settings(DECLARING, parts | ({_SESSION} if live else set()))
     job = options.job(conversion.source, "changes", conversion.inputs)
     apply_settings = settings.build(ApplySettings, {**options.settings, "keys": tuple(map(read_key, keys))})
-    refused_file = added(options.refused) if options.refused else None
+    refused_file = open_to_append(options.refused) if options.refused else None
     with reporting(refused_file, options.strict) as report, ExitStack() as stack:
         advance = stack.enter_context(progress(job.inputs))
         run_length = stack.enter_context(until_signal()) if follow else ONE_ROUND

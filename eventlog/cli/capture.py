@@ -12,7 +12,7 @@ from eventlog.cli.convert import clock
 from eventlog.cli.format_names import refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting, until_signal
 from eventlog.cli.options import SettingsCommand, settings_options, tables_option
-from eventlog.files.writing import opened
+from eventlog.files.durable import open_to_write
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import read_address
 from eventlog.gbase.settings import GbaseSettings
@@ -55,7 +55,7 @@ def capture(options: JobOptions, address: str, names: tuple[str, ...], once: boo
     refuse_unused_settings(DECLARING, {"the session", "gbase", target})
     read_address(address, tuple(TRANSPORTS))
     job = replace(options, url=address).job("gbase", target, names, str(options.output))
-    refused_file = opened(options.refused, "a" if options.state else "w") if options.refused else None
+    refused_file = open_to_write(options.refused, "a" if options.state else "w") if options.refused else None
     with reporting(refused_file, options.strict) as report, until_signal() as run_length:
         convert(job, report, clock(), run_length=run_length._replace(follow=not once))
     exit_if_refused(report)

@@ -22,10 +22,10 @@ from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
 from eventlog.core.tables import Tables
+from eventlog.files.durable import open_to_write
 from eventlog.files.inputs import container_of
 from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
-from eventlog.files.writing import opened
 from eventlog.formats import FORMATS
 from eventlog.neutral import load
 from eventlog.transfer.convert import write_changes
@@ -88,7 +88,7 @@ def compare(
     refuse_unused_settings(DECLARING, {"comparing", "the input", target})
     names = _Names(before, after, options.url, url_b, keep)
     tables = read_tables(options.tables_file) if options.tables_file else None
-    bad = opened(options.refused, "w") if options.refused else None
+    bad = open_to_write(options.refused, "w") if options.refused else None
     with reporting(bad, options.strict) as report, ExitStack() as stack:
         model, lines = _compare_here(options, names, tables, rows_of, stack)
         _write(options, target, model, report.good(lines), report)

@@ -13,8 +13,8 @@ from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
 from eventlog.cli.options import SettingsCommand, current_option, settings_options, tables_option
 from eventlog.cli.progress import progress
 from eventlog.core.formats import Shape
+from eventlog.files.durable import open_to_append, open_to_write
 from eventlog.files.limits import Limits
-from eventlog.files.writing import added, opened
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import is_live
@@ -85,8 +85,8 @@ def _refused_file(options: JobOptions, source: str) -> BinaryIO | None:
     if options.refused is None:
         return None
     if options.state is not None and FORMATS[source].shape is not Shape.BYTES:
-        return added(options.refused)
-    return opened(options.refused, "w" if options.state is None else "a")
+        return open_to_append(options.refused)
+    return open_to_write(options.refused, "w" if options.state is None else "a")
 
 
 def used_headings(source: str, target: str) -> set[str]:

@@ -15,9 +15,9 @@ from eventlog.cli.log_options import INPUT, SINK, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
+from eventlog.files.durable import open_to_write
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
-from eventlog.files.writing import opened
 from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_of
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
@@ -26,12 +26,7 @@ from eventlog.sinks import open_sink
 
 _CHUNK = 1 << 20
 # What only a log has, or a file of rows.
-NOT_DELIVERING = (
-    "delete_from_log",
-    "query_limit",
-    "wake_up",
-    "post_poll_stmt",
-)
+NOT_DELIVERING = ("delete_from_log", "query_limit", "wake_up", "post_poll_stmt")
 
 
 @click.command(cls=SettingsCommand, short_help="Send the documents of a file through any sink")
@@ -41,12 +36,7 @@ NOT_DELIVERING = (
 )
 @live_options((*INPUT, *SINK, ("retries", PublisherSettings)), without=NOT_DELIVERING)
 def deliver(
-    file: str,
-    memory: Path | None,
-    config_file: Path | None,
-    verbose: bool,
-    log_format: str,
-    **flags: Any,
+    file: str, memory: Path | None, config_file: Path | None, verbose: bool, log_format: str, **flags: Any
 ) -> None:
     """Send the xds documents of FILE, or of standard input, as the publisher would.
 
@@ -89,7 +79,7 @@ def _rereadable(name: str, folder: Path) -> str:
 
 
 def _copy(source: IO[bytes], path: Path) -> str:
-    with opened(path, "w") as copy:
+    with open_to_write(path, "w") as copy:
         shutil.copyfileobj(source, copy)
     return str(path)
 

@@ -26,7 +26,7 @@ from eventlog.core.identity import names_object
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
-from eventlog.files.sorted_runs import SortedRuns
+from eventlog.files.stores import SortedRuns
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.log import LogSettings
 from eventlog.log_files.by_row import PlacedEntry

@@ -15,7 +15,7 @@ from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import EventlogError
 from eventlog.core.settings import declared, is_flag, read_value, variable
 from eventlog.core.tables import Tables
-from eventlog.files.text import read_tables_file
+from eventlog.files.small_files import read_tables_file
 
 F = TypeVar("F", bound=Callable[..., Any])
 

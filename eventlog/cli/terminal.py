@@ -11,7 +11,7 @@ import click
 
 from eventlog.cli.setting_hints import with_hints
 from eventlog.core.redaction import one_line, visible, without_secrets
-from eventlog.files.standard_output import standard_output
+from eventlog.files.output_files import standard_output
 
 _LONGEST, _END = 2000, 200  # characters of a line, and of its end
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from eventlog.core.tables import Column, Table, Tables
-from eventlog.files.sorted_runs import SortedRuns
+from eventlog.files.stores import SortedRuns
 
 T = TypeVar("T")
 

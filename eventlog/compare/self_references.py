@@ -12,7 +12,7 @@ from eventlog.compare.ordering import weight
 from eventlog.compare.polling import PolledChange
 from eventlog.core import tablekey
 from eventlog.core.tables import Column, Table
-from eventlog.files.sorted_runs import SortedRuns
+from eventlog.files.stores import SortedRuns
 
 
 class HeldObject(NamedTuple):

@@ -1,9 +1,10 @@
 """Containers: the outer form of files, whatever their format.
 
-csv, jsonlines, parquet, blob, messages    one container each, both directions
-inputs      names on the command line become sources
-outputs     written records become files, which appear only when complete
-growing     a file to which run after run adds
-sorted_runs, keyed_store   items beyond what memory holds, sorted or by keys, in nameless files
-arrow_stores               both for record batches
+csv, jsonlines, parquet, messages   one container each, both directions
+inputs         names on the command line become sources; `limits` what one may hold
+outputs        written records become files, which appear only when they are complete
+output_files   one file: whole at once, growing, or standard output
+durable        what stays when the machine stops
+small_files    settings, tables, secrets
+stores         items beyond what memory holds; `arrow_stores` record batches
 """

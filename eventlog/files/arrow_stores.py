@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventlog.files.nameless import Extent, NamelessFile
+from eventlog.files.durable import Extent, NamelessFile
 
 Ints = npt.NDArray[np.int64]
 _ROWS = 20_000  # rows that are merged together, approximately

@@ -4,6 +4,9 @@ A null is an unquoted empty field, an empty string is `""`; quotes double; insid
 counts. Python's own reader cannot tell the two apart, Arrow's gives up the file for one bad byte,
 Spark's replaces it in silence. A record that is malformed costs the line on which it begins:
 reading goes on with the next.
+
+Settings may state other delimiters, quotes and nulls. A row ends with its line then, unless a quote is
+open there.
 """
 
 from __future__ import annotations
@@ -15,9 +18,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Protocol
 
 from eventlog.core.errors import InvalidDocument, Refused
-from eventlog.core.formats import Cell, Row
+from eventlog.core.formats import Cell, Layout, Row
+from eventlog.core.plurals import quantity
 from eventlog.files.limits import LIMITS, Limits
-from eventlog.files.signatures import seems
+
+_KINDS = {
+    rb"\x1f\x8b": "packed with gzip: its name must end with .gz",
+    rb"\x28\xb5\x2f\xfd": "packed with Zstandard: unpack it first",
+    rb"BZh[1-9]1AY&SY": "packed with bzip2: unpack it first",
+    rb"\xfd7zXZ\0": "packed with xz: unpack it first",
+    rb"PK\x03\x04": "a ZIP file, as workbooks (.xlsx) are too: export it as text",
+    rb"PAR1\x15": "Parquet: name it .parquet",
+    rb"Obj\x01": "an Avro file",
+    rb"\xff\xfe|\xfe\xff|.?\0": "UTF-16, or no text at all: write it as UTF-8",
+}
+_BEGINNINGS = {re.compile(beginning, re.DOTALL): kind for beginning, kind in _KINDS.items()}
+
+
+def seems(beginning: bytes) -> str:
+    """Return what a file with this beginning is, and what to do; empty if it may be text in UTF-8."""
+    kinds = (kind for pattern, kind in _BEGINNINGS.items() if pattern.match(beginning))
+    return next((f"this is {kind}" for kind in kinds), "")
+
 
 _FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
 _QUOTED = re.compile(r'[",\r\n]')
@@ -33,8 +55,11 @@ class LineSource(Protocol):
 def read(
     file: IO[bytes], name: str, limits: Limits = LIMITS
 ) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
-    """Return the header's names, and the rows."""
+    """Return the columns of the header line and the rows of CSV, laid out as the limits state."""
     lines = Lines(file, limits.max_record)
+    layout = limits.csv_layout(name)
+    if layout is not None:
+        return _read_laid_out(lines, name, layout)
     columns = header(lines, name)
     return columns, rows(lines, name, len(columns))
 
@@ -229,3 +254,88 @@ def plain_cell(cell: Cell) -> str:
     if isinstance(cell, dt.datetime):
         return cell.isoformat(" ")
     return str(cell)
+
+
+# --- with another layout
+
+Cells = tuple[Cell, ...]
+
+
+def _read_laid_out(
+    lines: Lines, name: str, layout: Layout
+) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
+    """Return the columns of the header line and the rows of CSV with this layout."""
+    records = _records(lines, name, layout)
+    first = next(records, None)
+    if first is None:
+        raise InvalidDocument(f"{name}: empty, expected a header line")
+    if isinstance(first, Refused):
+        raise InvalidDocument(f"{name}: the header line: {first.reason}")
+    if None in first.cells or "" in first.cells or len(set(first.cells)) < len(first.cells):
+        raise InvalidDocument(f"{name}: the header line has an empty or repeated name")
+    columns = tuple(map(str, first.cells))
+    return columns, _rows(records, name, len(columns))
+
+
+def _rows(records: Iterable[Row | Refused], name: str, width: int) -> Iterator[Row | Refused]:
+    """Yield the records that have as many cells as there are columns."""
+    for record in records:
+        if isinstance(record, Refused) or len(record.cells) == width:
+            yield record
+        elif record.raw is not None and record.raw.strip():
+            reason = f"has {quantity(len(record.cells), 'cell')}, there are {width} columns"
+            yield Refused(f"{name}:{record.where}", reason, record.raw)
+
+
+def _records(lines: Lines, name: str, layout: Layout) -> Iterator[Row | Refused]:
+    split, quote = _splitter(layout), layout.quote.encode()
+    while line := lines.next():
+        number = lines.number
+        if number == 1:
+            line = line.removeprefix(_BOM)
+        if lines.is_cut(line):
+            lines.skip_line()
+            yield Refused(f"{name}:{number}", f"the line has over {lines.longest} bytes (max-record)", line)
+            continue
+        record = bytearray(line)
+        open_quotes = line.count(quote) % 2
+        while open_quotes and len(record) <= lines.longest and (next_line := lines.next()):
+            record += next_line
+            open_quotes = (open_quotes + next_line.count(quote)) % 2
+        try:
+            yield Row(number, split(bytes(record)), bytes(record))
+        except InvalidDocument as fault:
+            yield Refused(f"{name}:{number}", str(fault), bytes(record))
+
+
+def _splitter(layout: Layout) -> Callable[[bytes], Cells]:
+    """Return a function that divides a record into cells."""
+    delimiter, quote = map(re.escape, (layout.delimiter, layout.quote))
+    plain = rf"((?:(?!{delimiter})[^{quote}])*)"
+    body = rf"((?:{quote}{quote}|[^{quote}])*)"
+    field = re.compile(rf"(?:{quote}{body}{quote}|{plain})({delimiter}|\Z)")
+
+    def cell(match: re.Match[str]) -> Cell:
+        if match[1] is not None:
+            return match[1].replace(layout.quote * 2, layout.quote)
+        return None if match[2] == layout.null else match[2]
+
+    def split(record: bytes) -> Cells:
+        try:
+            text = record.decode().removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as fault:
+            raise InvalidDocument(
+                f"byte {fault.start + 1} is 0x{record[fault.start]:02X}, not UTF-8"
+            ) from fault
+        cells: list[Cell] = []
+        at = 0
+        while True:
+            match = field.match(text, at)
+            if match is None:
+                raise InvalidDocument(f"character {at + 1}: a quote may only open or close a field")
+            cells.append(cell(match))
+            at = match.end()
+            if not match[3]:
+                return tuple(cells)
+
+    return split

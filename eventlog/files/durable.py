@@ -1,12 +1,71 @@
-"""What stays when the machine stops: flushed files and folders, small files that are whole or not there."""
+"""Files that are written: errors name them, and what must stay when the machine stops is on disk."""
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import secrets
+import stat
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
 
-from eventlog.files.writing import naming
+from eventlog.core.errors import EventlogError, Misuse
+
+
+@contextmanager
+def naming(name: str | Path) -> Iterator[None]:
+    """Name the file in errors of the system that name none."""
+    try:
+        yield
+    except OSError as fault:
+        if fault.errno is not None and fault.filename is None:
+            fault.filename = str(name)
+        raise
+
+
+def open_to_write(path: str | Path | int, mode: str, name: str | Path | None = None) -> io.BufferedWriter:
+    """Open a file for bytes; its errors name it, or the given name."""
+    return io.BufferedWriter(NamedFile(path, mode, name))
+
+
+def open_to_append(path: str | Path) -> io.BufferedWriter:
+    """Open a file of lines that is added to; half a line of a killed process gets a line of its own."""
+    file = open_to_write(path, "a")
+    if ends_within_line(file.fileno(), path):
+        file.write(b"\n")
+    return file
+
+
+def ends_within_line(descriptor: int, path: str | Path) -> bool:
+    """Return whether an open regular file ends with half a line."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or not status.st_size:
+        return False
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+class NamedFile(io.FileIO):
+    """The same without a buffer."""
+
+    def __init__(self, path: str | Path | int, mode: str, name: str | Path | None = None) -> None:
+        self._shown_name = str(path) if name is None else name
+        try:
+            super().__init__(path, mode)
+        except OSError as fault:
+            fault.filename = str(self._shown_name)
+            raise
+
+    def write(self, data: Any) -> int:
+        """Write some of the bytes, and return how many."""
+        with naming(self._shown_name):
+            return super().write(data)
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -38,3 +97,72 @@ def sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def need_folder(path: Path, name: str) -> None:
+    """Raise Misuse if the folder of a file that is written does not exist."""
+    if not path.parent.is_dir():
+        raise Misuse(f"{name}: there is no folder {path.parent}")
+
+
+class Extent(NamedTuple):
+    """The first byte of a block in a file, and how many bytes it has."""
+
+    start: int
+    length: int
+
+
+class NamelessFile:
+    """A file of blocks without a name; a fault of the disk names the folder of temporary files."""
+
+    def __init__(self) -> None:
+        with tempfile.TemporaryFile(buffering=0) as temporary:
+            self._file = NamedFile(os.dup(temporary.fileno()), "r+", tempfile.gettempdir())
+        self._end = 0
+        self.close = weakref.finalize(self, self._file.close)
+
+    def append(self, data: bytes | memoryview) -> Extent:
+        """Write a block after all others, and return its place."""
+        unwritten = memoryview(data).cast("B")
+        place = Extent(self._end, len(unwritten))
+        while unwritten:
+            written = self._file.write(unwritten)
+            self._end += written
+            unwritten = unwritten[written:]
+        return place
+
+    def read(self, place: Extent) -> bytes:
+        """Return the bytes of a block, or of a part of one."""
+        return os.pread(self._file.fileno(), place.length, place.start)
+
+
+T = TypeVar("T")
+# the errors of loading a file that somebody else wrote
+_NO_STATE: Final = (
+    *(ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError),
+    EventlogError,
+)
+
+
+def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
+    """Return what `load` makes of the file; `none` if there is no file."""
+    need_memory(path)
+    try:
+        return load(json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return none
+    except _NO_STATE as fault:
+        message = f"{path} is not a state file: name another, or remove it to start from the beginning"
+        raise Misuse(message) from fault
+
+
+def need_memory(path: Path) -> None:
+    """Raise Misuse if nothing can be kept between runs: in a folder, a device, a pipe."""
+    if path.exists() and not path.is_file():
+        raise Misuse(f"{path} is no regular file: nothing can be remembered there")
+    need_folder(path, str(path))
+
+
+def write_state(path: Path, state: Any) -> None:
+    """Keep the state on disk, in place of the one before."""
+    write_whole(path, json.dumps(state))

@@ -13,17 +13,18 @@ from typing import IO, Any
 
 from eventlog.core.errors import InvalidDocument, Misuse, Refused
 from eventlog.core.formats import Shape, Source
-from eventlog.files import blob, delimited, jsonlines, messages, parquet
+from eventlog.files import csv, jsonlines, messages, parquet
 from eventlog.files.limits import LIMITS, Limits
 
 Advance = Callable[[int], None]  # called with the bytes read
 Opened = Callable[[str], IO[bytes]]  # a file that is read, by its name
 
 ROW_CONTAINERS = {
-    "csv": delimited.read_csv,
+    "csv": csv.read,
     "jsonl": jsonlines.read_rows,
     "parquet": lambda file, name, limits: parquet.read(file, name),
 }
+_CHUNK = 1 << 20  # bytes
 BY_COLUMN = ("csv", "parquet")  # the containers of rows that can be read by column
 CONTAINERS: dict[Shape, tuple[str, ...]] = {
     Shape.ROWS: tuple(ROW_CONTAINERS),
@@ -114,7 +115,7 @@ def open_source(
     if shape is Shape.ROWS:
         columns, records = ROW_CONTAINERS[container](file, name, limits)
     elif shape is Shape.BYTES:
-        records = blob.read(file)
+        records = _chunks(file)
     else:
         records = (messages if container == "messages" else jsonlines).read(file, name, limits)
     return Source(name, stem_of(name), columns, _guarded(records, name))
@@ -135,6 +136,13 @@ def open_input(
                 yield io.BufferedReader(file, 1 << 20)
         else:
             yield counted
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the bytes as they come, in chunks of no particular size."""
+    read: Callable[[int], bytes] = getattr(file, "read1", file.read)
+    while chunk := read(_CHUNK):
+        yield chunk
 
 
 def _guarded(records: Iterable[Any], name: str) -> Iterator[Any]:

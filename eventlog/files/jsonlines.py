@@ -12,9 +12,8 @@ from typing import IO, Any
 
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Cell, Object, Row
-from eventlog.files.csv import plain_cell
+from eventlog.files.csv import plain_cell, seems
 from eventlog.files.limits import LIMITS, Limits
-from eventlog.files.signatures import seems
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # also one that is not closed
 _BOM = b"\xef\xbb\xbf"

@@ -1,19 +1,62 @@
-"""Where a written file goes: a regular file appears when it is whole, others are written as it comes."""
+"""Where written bytes go: a file that appears when it is whole, one that grows, a device, standard output."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import io
 import os
 import secrets
 import shutil
 import stat
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedWriter
 from pathlib import Path
-from typing import IO, Final, Protocol, cast
+from typing import IO, Any, Final, Protocol, cast
 
 from eventlog.core.errors import Misuse
-from eventlog.files.writing import naming, opened
+from eventlog.core.redaction import visible
+from eventlog.files.durable import NamedFile, ends_within_line, naming, need_folder, open_to_write
+from eventlog.files.limits import LIMITS
+from eventlog.files.messages import LENGTH
+
+STANDARD_OUTPUT = "standard output"
+_BUFFER = 1 << 16
+
+
+def standard_output(safe: bool = False) -> IO[bytes]:
+    """Return the output for data without a file; `flush` brings it out.
+
+    Safe data may contain control sequences for a terminal.
+    """
+    out = sys.stdout
+    shown = _for_people() if out.isatty() and not safe else bytes
+    return io.BufferedWriter(_Standard(out.buffer, shown), _BUFFER)
+
+
+def _for_people() -> Callable[[bytes], bytes]:
+    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    return lambda data: visible(decoder.decode(data)).encode()
+
+
+class _Standard(io.RawIOBase):
+    def __init__(self, out: IO[bytes], shown: Callable[[bytes], bytes]) -> None:
+        self._out = out
+        self._shown = shown
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        try:
+            self._out.write(self._shown(bytes(data)))
+            self._out.flush()
+        except OSError as fault:
+            raise OSError(fault.errno, fault.strerror, STANDARD_OUTPUT) from None
+        return len(data)
+
 
 _OPENED: Final = Path("/proc/self/fd")
 _LONGEST = 240  # bytes of a file's name; file systems take 255, and an extension follows
@@ -64,17 +107,11 @@ def one_file(name: str | Path) -> tuple[object, ...] | None:
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
-def need_folder(path: Path, name: str) -> None:
-    """Raise Misuse if the folder of a file that is written does not exist."""
-    if not path.parent.is_dir():
-        raise Misuse(f"{name}: there is no folder {path.parent}")
-
-
 class _AsItComes:
     """A device or a pipe: writing cannot be undone, so the exit code shows whether the output is whole."""
 
     def __init__(self, name: str) -> None:
-        self._raw: IO[bytes] = opened(name, "w")
+        self._raw: IO[bytes] = open_to_write(name, "w")
         self.stream = _packed(name, self._raw)
 
     def complete(self) -> None:
@@ -99,7 +136,7 @@ class _WhenWhole:
         self._part = path.with_name(f".eventlog-{secrets.token_hex(8)}.part")
         unnamed = _unnamed(path)
         self._has_name = unnamed is None
-        self._raw: IO[bytes] = unnamed or opened(self._part, "x", path)
+        self._raw: IO[bytes] = unnamed or open_to_write(self._part, "x", path)
         with suppress(FileNotFoundError):
             os.fchmod(self._raw.fileno(), stat.S_IMODE(path.stat().st_mode))
         self.stream = _packed(path.name, self._raw)
@@ -129,7 +166,7 @@ class _WhenWhole:
                 self._copy(complete_file)
 
     def _copy(self, complete_file: IO[bytes]) -> None:
-        with opened(self._part, "x", self._path) as named:
+        with open_to_write(self._part, "x", self._path) as named:
             os.fchmod(named.fileno(), stat.S_IMODE(os.fstat(complete_file.fileno()).st_mode))
             shutil.copyfileobj(complete_file, named)
             named.flush()
@@ -141,7 +178,7 @@ def _unnamed(path: Path) -> BufferedWriter | None:
     if not hasattr(os, "O_TMPFILE") or not _OPENED.is_dir():
         return None
     try:
-        return opened(os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "w", path)
+        return open_to_write(os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "w", path)
     except OSError:  # a fault of the folder is met again where the file gets a name
         return None
 
@@ -150,3 +187,103 @@ def _packed(name: str, raw: IO[bytes]) -> IO[bytes]:
     if not name.endswith(".gz"):
         return raw
     return cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
+
+
+_PIECE: Final = 1 << 20
+
+
+class GrowingFile:
+    """A file that is added to.
+
+    What was not flushed is removed at the end, so that the file ends with a whole record even if the disk is
+    full. A killed process may have left half a record: half a line gets a line of its own, and half a message
+    is removed.
+    """
+
+    def __init__(self, name: str, container: str) -> None:
+        if name.endswith(".gz"):
+            raise Misuse(
+                f"{name}: nothing is added to what is packed: name it without .gz, or a folder, -o DIR/"
+            )
+        self._name = name
+        self._raw = NamedFile(name, "a")
+        self.stream: IO[bytes] = BufferedWriter(self._raw)
+        self._flushed_size = self._size()
+        if container == "messages":
+            self._end_message()
+        elif container != "csv":  # which begins with a line of its own
+            self._end_line(b"\n")
+
+    def begin(self, head: bytes) -> None:
+        """Begin the file with a line of column names; a part of that line may exist."""
+        with open(self._name, "rb") if self._is_regular() else open(os.devnull, "rb") as file:
+            beginning = file.read(len(head))
+            if len(beginning) < len(head) and head.startswith(beginning):
+                self.stream.write(head[len(beginning) :])
+            elif beginning != head:
+                raise Misuse(f"{self._name} has other columns than the rows to add: name another file")
+            else:
+                file.seek(0)
+                self._end_line(b'"\n' if _ends_within_quotes(file) else b"\n")
+
+    def flush(self) -> None:
+        """Bring what was written safely out."""
+        self.stream.flush()
+        with naming(self._name):
+            os.fsync(self._raw.fileno())
+        self._flushed_size = self._size()
+
+    def close(self) -> None:
+        """Close the file, which is as far as `flush` brought it; of a pipe or a device nothing comes back."""
+        try:
+            if self._is_regular() and self._size() > self._flushed_size:
+                os.ftruncate(self._raw.fileno(), self._flushed_size)
+        finally:
+            self._raw.close()
+
+    def _end_line(self, end: bytes) -> None:
+        if end != b"\n" or ends_within_line(self._raw.fileno(), self._name):
+            self.stream.write(end)
+
+    def _end_message(self) -> None:
+        if not self._is_regular():
+            return
+        try:
+            complete_size = _whole_messages(Path(self._name), self._flushed_size)
+        except Misuse:
+            self._raw.close()
+            raise
+        if complete_size < self._flushed_size:
+            os.ftruncate(self._raw.fileno(), complete_size)
+            self._flushed_size = complete_size
+
+    def _size(self) -> int:
+        return os.fstat(self._raw.fileno()).st_size
+
+    def _is_regular(self) -> bool:
+        return stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
+
+
+def _ends_within_quotes(file: IO[bytes]) -> bool:
+    quotes = 0
+    while piece := file.read(_PIECE):
+        quotes += piece.count(b'"')
+    return quotes % 2 == 1
+
+
+def _whole_messages(path: Path, size: int) -> int:
+    """Return where the last whole message of a file of that size ends. Raise Misuse if it contains no
+    messages.
+    """
+    with path.open("rb") as file:
+        end = 0
+        while len(head := file.read(LENGTH)) == LENGTH:
+            length = int.from_bytes(head, "big")
+            if end + LENGTH + length > size:
+                if length > LIMITS.max_record:
+                    raise Misuse(
+                        f"{path} does not hold messages with a length before each: name another file"
+                    )
+                break
+            end = file.seek(length, os.SEEK_CUR)
+    return end

@@ -13,7 +13,7 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
-from eventlog.files.sorted_runs import SortedRuns
+from eventlog.files.stores import SortedRuns
 from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
 from eventlog.fold.understand import UnknownName, why_unknown
 from eventlog.log_files.current import CurrentFiles

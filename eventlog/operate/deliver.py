@@ -18,9 +18,7 @@ from pathlib import Path
 from lxml import etree
 
 from eventlog.core.errors import Misuse
-from eventlog.files.durable import write_all
-from eventlog.files.statefile import need_memory
-from eventlog.files.writing import naming
+from eventlog.files.durable import naming, need_memory, write_all
 from eventlog.publisher.waits import Waits
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply, Sink
 from eventlog.xds.answers import Level, Status, match

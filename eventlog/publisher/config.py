@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from eventlog.core import toml
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidValue, Misuse
 from eventlog.core.settings import build, declared, read_value, variable
-from eventlog.files.text import read_text
+from eventlog.files.small_files import read_text
 
 S = TypeVar("S")
 FILE = Path("eventlog.toml")

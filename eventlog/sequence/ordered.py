@@ -13,7 +13,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Placed, Source
 from eventlog.core.tables import Tables
-from eventlog.files.sorted_runs import SortedRuns
+from eventlog.files.stores import SortedRuns
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.sequence.stream_settings import StreamSettings

@@ -17,7 +17,7 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.plurals import quantity
-from eventlog.files.keyed_store import MEMORY, KeyedStore, StoredItems
+from eventlog.files.stores import MEMORY, KeyedStore, StoredItems
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import transaction_of
 from eventlog.qlik.sequenced_messages import same_values

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from eventlog.files.standard_output import standard_output
+from eventlog.files.output_files import standard_output
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, SinkKind, unreachable
 
 

@@ -11,7 +11,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.settings import build
 from eventlog.core.tables import Tables
-from eventlog.files.secret import read_secret
+from eventlog.files.small_files import read_secret
 from eventlog.gbase.address import VENDORS, Address, read_address
 from eventlog.gbase.changes import Answer
 from eventlog.gbase.settings import GbaseSettings

@@ -8,7 +8,7 @@ from typing import Any
 from eventlog.core.address import header_word, http_address
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
-from eventlog.files.secret import read_secret
+from eventlog.files.small_files import read_secret
 from eventlog.gbase.settings import Lock
 
 

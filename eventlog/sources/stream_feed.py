@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed
-from eventlog.files.keyed_store import KeyedStore
+from eventlog.files.stores import KeyedStore
 from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
 from eventlog.sequence.ordered import commit_number, commit_of
 from eventlog.sequence.transactions import size_of

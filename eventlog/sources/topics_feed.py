@@ -12,7 +12,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
-from eventlog.files.keyed_store import KeyedStore, StoredItems
+from eventlog.files.stores import KeyedStore, StoredItems
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage

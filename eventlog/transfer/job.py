@@ -13,8 +13,8 @@ from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
-from eventlog.files.keyed_store import KeyedStore
 from eventlog.files.limits import Limits
+from eventlog.files.stores import KeyedStore
 from eventlog.formats import format_named
 from eventlog.log_files.current import CurrentFiles
 from eventlog.sources.place_settings import KafkaSettings

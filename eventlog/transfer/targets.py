@@ -14,9 +14,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.extras import extra
-from eventlog.files.outputs import Output
-from eventlog.files.parts import Part, Parts
-from eventlog.files.statefile import read_state, write_state
+from eventlog.files.durable import read_state, write_state
+from eventlog.files.outputs import Output, Part, Parts
 from eventlog.qlik.message_writer import MessageWriter
 from eventlog.sequence.delivery import Delivery
 from eventlog.sources.place_settings import KafkaSettings

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.files.keyed_store import Key, KeyedStore
+from eventlog.files.stores import Key, KeyedStore
 
 pytestmark = pytest.mark.quick
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.files.sorted_runs import SortedRuns
+from eventlog.files.stores import SortedRuns
 
 pytestmark = pytest.mark.quick
 

@@ -10,7 +10,7 @@ import pytest
 
 from eventlog.core.change import Change
 from eventlog.core.tables import Tables
-from eventlog.files.keyed_store import KeyedStore
+from eventlog.files.stores import KeyedStore
 from eventlog.gbase import open_records
 from eventlog.gbase.changes import StreamLimits, StreamReader
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate

@@ -19,7 +19,7 @@ from sqlalchemy.dialects import mssql
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError, Misuse, Refused
-from eventlog.files.parts import Damaged
+from eventlog.files.outputs import Damaged
 from eventlog.sequence import progress
 from eventlog.sequence.delivery import Delivery
 from eventlog.sequence.progress import Changed, VisibleLate

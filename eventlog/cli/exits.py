@@ -24,14 +24,14 @@ from eventlog.cli.terminal import print_line, print_sentence
 from eventlog.core.errors import EventlogError, Misuse
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_REPEAT_AFTER = 0.05  # seconds until a signal that was lost is met again
+_REPEAT_AFTER = 0.05  # seconds until a signal that got lost is raised again
 
 
 class Signalled(KeyboardInterrupt):
-    """A signal asks the process to end. It is met as a Ctrl-C: on its way out what was begun is put away.
+    """A signal that asks the process to end; it unwinds the stack as a Ctrl-C does.
 
-    It comes again where it is gone before the command is: Python ignores what is raised while an object is
-    put away, and there are libraries that swallow everything.
+    It is raised again if it gets lost: Python ignores what a destructor raises, and some libraries swallow
+    every exception.
     """
 
     def __init__(self, number: int) -> None:
@@ -53,13 +53,13 @@ def ended(fault: KeyboardInterrupt) -> Ended:
 
 
 def _signal_in(fault: BaseException) -> Ended | None:
-    """Return the signal that click calls an abort, as it does while it reads the words and shows the help."""
+    """Return the signal for which click raises Abort, as it does while it parses words or shows the help."""
     cause = fault.__cause__
     return ended(cause) if isinstance(fault, click.Abort) and isinstance(cause, KeyboardInterrupt) else None
 
 
 class CommandExit:
-    """A command that is carried out and ends with the right exit code."""
+    """A runner of one command, which turns its end into an exit code."""
 
     def __init__(self) -> None:
         self._tracebacks = False  # -v was given
@@ -123,7 +123,7 @@ class CommandExit:
         raise AssertionError(fault)
 
     def _close_outputs(self) -> None:
-        """Drop what cannot be written any more, and ignore signals from here on."""
+        """Write what is buffered, drop what cannot be written any more, and ignore signals from here on."""
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         for number in _SIGNALS:
             if signal.getsignal(number) is _raise_signal:
@@ -155,7 +155,7 @@ def verbose_option(**attributes: Any) -> click.Option:
 
 
 def _raise_signal(number: int, frame: FrameType | None) -> NoReturn:
-    """End once: a second signal must not interrupt the putting away."""
+    """Raise the first signal only, because a second one must not interrupt the clean-up."""
     for each in _SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, lambda *_: _raise_signal(number, None))
@@ -228,7 +228,7 @@ def _unforeseen(fault: BaseException) -> Iterator[str]:
 
 
 def _nothing(fault: BaseException) -> Iterator[str]:
-    """Return whether an error only means that the reader of our output has gone."""
+    """Yield nothing, because the reader of our output has gone."""
     yield from ()
 
 

@@ -85,7 +85,7 @@ def audit(store: Store, config: Config, tables: Tables) -> Iterator[Audited]:
 
 
 def _explained(receiver_state: ReceiverState, tables: Tables, table: Table, mark: Mark) -> set[str]:
-    """Yield the keys of the table's objects that the log mentions since then."""
+    """Return the keys of the table's objects that rows of the log after the mark name."""
     table_name = tables.name_of(table)
     named = (object_of(tables, *row) for row in receiver_state.objects_after(mark))
     return {key for name, key in named if name == table_name}

@@ -88,7 +88,7 @@ class FileDelivery:
             self._sleep(self._waits.after(rounds).total_seconds())
 
     def _send_all(self, chunks: Iterable[bytes]) -> bool:
-        """Return one pass; whether anything waits. What waits holds back the later events of its object."""
+        """Send everything once. Return whether an event waits; it holds back the later ones of its object."""
         waiting: set[str] = set()
         for number, items in _documents(split(chunks, self._max_event), self._refuse):
             if not self._deliver(number, items, waiting):
@@ -96,7 +96,7 @@ class FileDelivery:
         return bool(waiting)
 
     def _deliver(self, number: int, items: Sequence[Item], waiting: set[str]) -> bool:
-        """Send a document, in halves where it is too large; whether the next may be sent."""
+        """Send a document, in halves if it is too large. Return whether the next one may be sent."""
         unsent = [i for i in items if i.event_id not in self._memory.done and i.association not in waiting]
         if not unsent:
             return True
@@ -114,7 +114,7 @@ class FileDelivery:
         return True
 
     def _record_reply(self, items: list[Item], reply: Reply) -> set[str]:
-        """Note the answer; the objects that wait."""
+        """Record the answer. Return the objects that wait."""
         if reply.fault is not None:
             self._print(f"no answer: {reply.fault}")
         statuses = [Status(Level.RETRY, None, reply.fault)] if reply.fault is not None else reply.statuses

@@ -120,7 +120,7 @@ class Queries:
         holes: dict[str, str] | None = None,
         **values: Any,
     ) -> int:
-        """Run a statement on rows by their ids, in chunks; how many rows it met."""
+        """Run a statement on rows by their ids, in chunks. Return how many rows it changed."""
         chunks = self.chunks(ids)
         return sum(self.run(connection, name, holes, ids=chunk, **values).rowcount for chunk in chunks)
 

@@ -172,7 +172,7 @@ class PageServer(ThreadingHTTPServer):
         return True
 
     def await_request(self, client: TimedSocket) -> None:
-        """A client is about to ask."""
+        """Note that a client is about to send a request."""
         with self._lock:
             self._asking.pop(client, None)
             if client in self._clients:

@@ -37,8 +37,8 @@ def _no_table(subject: Subject) -> Iterator[str]:
 
 
 def _family(subject: Subject) -> Iterator[str]:
-    """Yield a statement fires the triggers of the table that it names, and may change rows of its
-    relatives.
+    """Yield relatives by inheritance: a statement may change their rows, and fires only the triggers of the
+    table that it names.
     """
     for name, kin in subject.relation.family:
         if kin == "partition":
@@ -136,9 +136,7 @@ def _unreadable(subject: Subject) -> Iterator[str]:
 
 
 def _broken_names(subject: Subject) -> Iterator[str]:
-    """Yield a client that ends statements at a line of its own would take a part of a name for its
-    commands.
-    """
+    """Yield names with line ends: a client that reads line by line takes a part of them for a command."""
     if not subject.dialect.reads_lines:
         return
     relations = (subject.relation, *(child.relation for child in subject.children))

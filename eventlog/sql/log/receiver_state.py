@@ -247,7 +247,7 @@ class ReceiverState:
         self._count_objects(growth, table_states)
 
     def _log(self, steps: Iterable[StateStep]) -> dict[tuple[str, str], tuple[int, int]]:
-        """Write the rows of events; the first and the last record_id of each object's."""
+        """Write the rows of events. Return the first and the last record_id of each object's event."""
         written = [
             {
                 "event_type": kind,

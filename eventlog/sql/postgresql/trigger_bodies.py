@@ -104,8 +104,8 @@ class Bodies:
         return "\n".join(parts)
 
     def paired_updates(self) -> str:
-        """Return one row, as most statements change, needs no pairing: two scans of one row cost a third of
-        it.
+        """Return updates by pairs of rows; for one row, as most statements change, two scans are enough and
+        cost a third.
         """
         return "\n".join(
             (

@@ -33,7 +33,7 @@ class LogInUse(EventlogError):
 
 
 def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
-    """Bring the log to the newest revision; whether anything had to be done."""
+    """Bring the log to the newest revision. Return whether anything had to be done."""
     with engine.connect() as connection:
         before = revision(connection, log)
         is_ours = _is_ours(connection, log)
@@ -49,7 +49,7 @@ def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
 
 
 def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
-    """Take the log away again, an attached one excepted; whether there was anything."""
+    """Drop the log, unless it is attached, and its further tables. Return whether there was anything."""
     with engine.connect() as connection:
         if revision(connection, log) is None and not _exists(connection, log, log.companion_name("state")):
             return False

@@ -107,7 +107,7 @@ def test_a_queried_field_of_an_insert_belongs_to_it_where_it_is_an_add(world: Wo
 
 
 def test_an_insert_whose_rows_are_far_apart_is_cut(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.sql.log.cut_inserts.LOOK_AHEAD", 3)
+    monkeypatch.setattr("eventlog.sql.log.by_column.LOOK_AHEAD", 3)
     write(world, [(1, 1), (2, 9), (2, 8), (1, 1), (1, 1)])
     with world.store.snapshot() as snapshot:
         assert snapshot.look(PickUpFilter(1)).ids == [1, 4]
@@ -122,7 +122,7 @@ def test_an_insert_that_is_cut_is_reported(
     ids: list[int],
 ) -> None:
     for name, value in bounds.items():
-        monkeypatch.setattr(f"eventlog.sql.log.cut_inserts.{name}", value)
+        monkeypatch.setattr(f"eventlog.sql.log.by_column.{name}", value)
     write(world, [(1, 1)] * 6)
     with world.store.snapshot() as snapshot:
         assert snapshot.look(PickUpFilter(1)).ids == ids
@@ -132,7 +132,7 @@ def test_an_insert_that_is_cut_is_reported(
 def test_an_insert_that_is_whole_is_not_reported(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("eventlog.sql.log.cut_inserts.LOOK_AHEAD", 3)
+    monkeypatch.setattr("eventlog.sql.log.by_column.LOOK_AHEAD", 3)
     write(world, [(1, 1)] * 3 + [(1, 2)] * 9)
     with world.store.snapshot() as snapshot:
         assert snapshot.look(PickUpFilter(1)).ids == [1, 2, 3]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.sql.log import cut_inserts
-from eventlog.sql.log.cut_inserts import Outline, rest_of_inserts
+from eventlog.sql.log import by_column
+from eventlog.sql.log.by_column import RowHeaders, rest_of_inserts
 from tests.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -46,7 +46,7 @@ def walked(rows: Sequence[tuple[int, int]], picked: int) -> list[int]:
 def completed(rows: Sequence[tuple[int, int]], picked: int) -> list[int]:
     ids = np.arange(len(rows), dtype=np.int64) * 3 + 5
     kinds, objects = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    outline = Outline(ids, kinds, objects)
+    outline = RowHeaders(ids, kinds, objects)
     found = rest_of_inserts(cast("Any", Sizes()), outline, picked, INSERTS)
     return [(number - 5) // 3 for number in found]
 
@@ -58,5 +58,5 @@ def test_the_rest_is_that_of_a_walk(rows: list[tuple[int, int]], picked: int) ->
 
 
 def test_it_has_no_more_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cut_inserts, "MAX_BYTES", 25)
+    monkeypatch.setattr(by_column, "MAX_BYTES", 25)
     assert completed([(1, 1)] * 9, 2) == [2, 3]

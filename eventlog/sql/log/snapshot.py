@@ -151,14 +151,14 @@ class Snapshot(Pending):
 
     def _rest_of_inserts(self, picked: list[Cells], choice: PickUpFilter) -> list[int]:
         """Return the ids of rows that complete inserts of rows that were read one by one."""
-        from eventlog.sql.log import cut_inserts  # NumPy takes a while to load
+        from eventlog.sql.log import by_column  # NumPy takes a while to load
 
-        ahead = replace(choice, limit=max(choice.limit, cut_inserts.LOOK_AHEAD))
+        ahead = replace(choice, limit=max(choice.limit, by_column.LOOK_AHEAD))
         where = {"skip": len(picked)} if choice.future else {"after": picked[-1][0]}
-        outlines = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
-        outlines += self.pending("further", ahead, **where)
-        return cut_inserts.rest_of_inserts(
-            self, cut_inserts.outline_of(outlines, choice), len(picked), choice.inserts
+        headers = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
+        headers += self.pending("further", ahead, **where)
+        return by_column.rest_of_inserts(
+            self, by_column.headers_of(headers, choice), len(picked), choice.inserts
         )
 
     def now(self) -> str:

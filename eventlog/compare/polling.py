@@ -7,7 +7,8 @@ and where objects have attributes of many values, all rows come, and digests are
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -149,14 +150,22 @@ def _changed(
         within=f" where {condition}" if condition else "",
         is_whole="false" if condition else "true",
     )
-    rows = _streamed(connection, statement, name)
-    for key, key_hash, new_digest, known_hash, known_digest, values, failed, next_digest, *texts in rows:
-        if key is None:
-            raise NullKey(str(source.table), " or ".join(source.table.key), source.table)
-        is_known, values = known_hash is not None, unseal(name, key, known_digest, values)
-        yield PolledChange(
-            key, key_hash, new_digest, tuple(texts), is_known, known_digest, values, bool(failed), next_digest
-        )
+    with closing(_streamed(connection, statement, name)) as rows:
+        for key, key_hash, new_digest, known_hash, known_digest, values, failed, next_digest, *texts in rows:
+            if key is None:
+                raise NullKey(str(source.table), " or ".join(source.table.key), source.table)
+            is_known, values = known_hash is not None, unseal(name, key, known_digest, values)
+            yield PolledChange(
+                key,
+                key_hash,
+                new_digest,
+                tuple(texts),
+                is_known,
+                known_digest,
+                values,
+                bool(failed),
+                next_digest,
+            )
 
 
 def _deleted_objects(
@@ -173,7 +182,7 @@ def gone_statement(queries: Queries, source: ReadableTable) -> str:
     return _filled(queries, "compare_gone", source)
 
 
-def _streamed(connection: Connection, statement: str, name: str) -> Iterator[Sequence[Any]]:
+def _streamed(connection: Connection, statement: str, name: str) -> Generator[Sequence[Any], None, None]:
     streamed = text(statement).execution_options(stream_results=True, yield_per=_FETCHED)
     with connection.execute(streamed, {"object_table": name}) as rows:
         yield from rows

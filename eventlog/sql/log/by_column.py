@@ -1,7 +1,7 @@
 """Pending rows as vectors: the pick-up by column, and the rest of the inserts that a pick-up cut.
 
-The rows of one insert of an object (one a field) may be among those of others, and no index finds them: one
-bounded look at the rows after the pick-up does.
+The rows of one insert of an object (one a field) may be among those of others. No index finds them, so one
+bounded query reads the rows after the pick-up.
 """
 
 from __future__ import annotations

@@ -22,13 +22,13 @@ from eventlog.core.formats import Object, Row, SheetRow, Source
 from eventlog.core.tables import Tables
 from eventlog.gbase.columns import Text
 from eventlog.gbase.format import FORMAT as GBASE
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.records import COMMON, LAYOUTS, ROW_HEAD, ROW_SIZE, ROWS, BeginTx, CommTx, Number, RowHead
 from eventlog.gbase.schema import read_schema
-from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.writer import write_head, write_row, write_schema
-from eventlog.qlik import avro, messages, tables
+from eventlog.qlik import avro, change_tables, messages
+from eventlog.qlik.change_tables import TableSettings
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.tables import TableSettings
 
 COUNT = 20_000
 ROUNDS = 3
@@ -150,17 +150,18 @@ def _avro(made: list[Change]) -> Iterator[Case]:
 
 
 def _rows(made: list[Change]) -> Iterator[Case]:
-    written = [item for item in tables.write(made, KNOWN, TableSettings()) if isinstance(item, SheetRow)]
+    rows = change_tables.write(made, KNOWN, TableSettings())
+    written = [item for item in rows if isinstance(item, SheetRow)]
     names = tuple(column.name for column in written[0].sheet.columns)
     objects = [_object(names, item.cells) for item in written]
     lines = [json.dumps(item) for item in objects]
 
     def read() -> Iterator[object]:
         rows = map(Row, count(), (tuple(json.loads(line).values()) for line in lines))
-        return tables.read([Source("bench", "usr__ct", names, rows)], KNOWN, TableSettings())
+        return change_tables.read([Source("bench", "usr__ct", names, rows)], KNOWN, TableSettings())
 
     def write() -> Iterator[str]:
-        for item in tables.write(made, KNOWN, TableSettings()):
+        for item in change_tables.write(made, KNOWN, TableSettings()):
             assert isinstance(item, SheetRow)
             yield json.dumps(_object(names, item.cells))
 

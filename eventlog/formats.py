@@ -7,7 +7,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.formats import Format
 from eventlog.gbase import format as gbase
 from eventlog.linter import format as linter
-from eventlog.qlik import messages, tables
+from eventlog.qlik import change_tables, messages
 from eventlog.xds import format as xds
 
 FORMATS: dict[str, Format] = {
@@ -15,7 +15,7 @@ FORMATS: dict[str, Format] = {
     for entry in (
         log.FORMAT,
         xds.FORMAT,
-        tables.FORMAT,
+        change_tables.FORMAT,
         messages.FORMAT,
         gbase.FORMAT,
         linter.FORMAT,

@@ -15,7 +15,7 @@ from eventlog.cli.options import SettingsCommand, settings_options, tables_optio
 from eventlog.files.durable import open_to_write
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import read_address
-from eventlog.gbase.settings import GbaseSettings
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.sources.capture_feed import TRANSPORTS
 from eventlog.sources.place_settings import CaptureSettings
 from eventlog.transfer.convert import convert

@@ -13,7 +13,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.settings import declared
 from eventlog.files.inputs import stem_of
 from eventlog.formats import FORMATS
-from eventlog.qlik.tables import SUFFIX
+from eventlog.qlik.change_tables import SUFFIX
 
 _BY_EXTENSION = {".xml": "xds", ".csv": "log", ".parquet": "log", ".jsonl": "changes"}
 _BY_EXTENSION |= {".json": "changes", ".tsv": "log"}  # of inputs

@@ -1,6 +1,9 @@
-"""The meaning of SQL type names: what their texts mean, their bounds, how their values compare."""
+"""SQL type names: the meaning of their values' texts, their bounds, and lists of columns with types."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
 
 from eventlog.core.values import Kind, Precision
 
@@ -113,3 +116,32 @@ def number_of(type_name: str, dialect: str | None = None) -> Precision | None:
     name = f"{base} {suffix}".strip()
     dialect_floats = _DIALECT_FLOATS.get(dialect or "", {})
     return dialect_floats.get(base) or _FLOATS.get(name) or _FLOATS.get(base)
+
+
+# --- a list of columns with their types, as in a create statement
+
+_TOKEN = re.compile(r'"(?:[^"]|"")*"|[(),]|[^"(),]+|"')
+_COLUMN = re.compile(r'(?:"((?:[^"]|"")+)"|([^\s"]+))\s+(\S.*)', re.DOTALL)
+
+
+def definitions(text: str) -> Iterator[str]:
+    """Return the parts between the commas that are in no parentheses."""
+    parts: list[str] = []
+    depth = 0
+    for part in _TOKEN.findall(text):
+        depth += (part == "(") - (part == ")")
+        if part == "," and depth == 0:
+            yield "".join(parts)
+            parts.clear()
+        else:
+            parts.append(part)
+    yield "".join(parts)
+
+
+def read_definition(definition: str) -> tuple[str, str] | None:
+    """Return the name and the type of a column; None if the text is not of that form."""
+    match = _COLUMN.fullmatch(definition.strip())
+    if match is None:
+        return None
+    quoted, plain, declaration = match.groups()
+    return (quoted.replace('""', '"') if quoted else plain), declaration

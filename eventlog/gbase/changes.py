@@ -15,10 +15,9 @@ from eventlog.core.tables import Tables
 from eventlog.gbase.change_builder import ChangeBuilder
 from eventlog.gbase.columns import Text
 from eventlog.gbase.faults import BadDump, SessionOver, error_name
-from eventlog.gbase.frames import Frames
-from eventlog.gbase.hex_dump import DumpedRead, read_dump
+from eventlog.gbase.gbase_settings import MAX_OPEN, MAX_RECORD, MAX_STORED, GbaseSettings, RecordStore
+from eventlog.gbase.hex_dump import DumpedRead, Frames, read_dump
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
-from eventlog.gbase.settings import MAX_OPEN, MAX_RECORD, MAX_STORED, GbaseSettings, RecordStore
 from eventlog.gbase.stream import Failed, Fault, Item, RowRecord, Stream
 from eventlog.gbase.transactions import (
     START,

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Final, NamedTuple, cast
 
+from eventlog.gbase.gbase_settings import RecordStore, StoredBlocks
 from eventlog.gbase.records import Discard, Number, Truncate
 from eventlog.gbase.schema import Schema
-from eventlog.gbase.settings import RecordStore, StoredBlocks
 from eventlog.gbase.stream import RowRecord
 
 COST: Final = 256  # bytes that a record takes here, however short it is in the stream

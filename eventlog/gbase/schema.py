@@ -13,8 +13,8 @@ from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import Value
-from eventlog.core.columnlist import definitions, read_definition
 from eventlog.core.errors import InvalidValue, NotExpressible
+from eventlog.core.typenames import definitions, read_definition
 from eventlog.gbase.columns import ColumnType, Text, column_type
 from eventlog.gbase.declared_types import read_declared
 from eventlog.gbase.faults import BadSchema, Corrupt, as_hex

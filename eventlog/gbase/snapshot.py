@@ -8,9 +8,9 @@ from typing import Final, NamedTuple, Protocol, cast
 from eventlog.core.change import ABSENT, Change, Facts, Field, Op, Scalar, Value
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.gbase.catalogue import CapturableTable, CapturedColumn
+from eventlog.gbase.gbase_settings import Lock
 from eventlog.gbase.session import Connection, ServerError, run
 from eventlog.gbase.session import rows as fetched
-from eventlog.gbase.settings import Lock
 
 FIRST_RECORD: Final = 0x18  # in the first page of a log; its head has so many bytes
 _LOG: Final = 32  # a sequence is the number of a log and, in its low bits, a place in it

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from eventlog.core.change import Value
 from eventlog.gbase.columns import Text
 from eventlog.gbase.faults import BadSchema, Corrupt, as_hex
+from eventlog.gbase.gbase_settings import MAX_RECORD
 from eventlog.gbase.records import (
     COMMON,
     COMMON_SIZE,
@@ -33,7 +34,6 @@ from eventlog.gbase.records import (
     moment,
 )
 from eventlog.gbase.schema import MAX_COLUMNS, MAX_TEXT, PLAN_FAULTS, Image, Schema, read_schema
-from eventlog.gbase.settings import MAX_RECORD
 
 MAX_SCHEMAS: Final = 64 << 20  # bytes of all schema texts together
 MAX_TABLES: Final = 4096

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.plurals import quantity
+from eventlog.gbase.gbase_settings import MAX_OPEN, MAX_STORED, RecordStore
 from eventlog.gbase.open_records import COST, KeyOf, OpenRecords, Operation
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
-from eventlog.gbase.settings import MAX_OPEN, MAX_STORED, RecordStore
 from eventlog.gbase.stream import RowRecord
 
 _MAX_UNKNOWN: Final = 100_000

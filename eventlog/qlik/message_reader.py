@@ -12,13 +12,13 @@ from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import avro, envelope, metadata
+from eventlog.qlik.change_tables import read_structure, table_name
 from eventlog.qlik.envelope import Body, InvalidMessage, UnnamedTable
 from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.records import RecordReader
 from eventlog.qlik.structure import DataColumn, Structure
-from eventlog.qlik.tables import read_structure, table_name
 
 
 def with_key(table_metadata: Metadata, schema: str) -> Metadata:

@@ -10,11 +10,11 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed, Row, Source
 from eventlog.core.grouped_warnings import GroupedWarnings
 from eventlog.core.tables import Tables
+from eventlog.qlik.change_tables import TableSettings, finder_of, row_reader
 from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.row_pairs import DOCUMENTED, OrderEvidence, OrderFinder, pair
 from eventlog.qlik.rows import ChangeRow, RowReader
 from eventlog.qlik.sequenced import SequencePlace, SourcePlaces, check_limits, lone_images, repeats
-from eventlog.qlik.tables import TableSettings, finder_of, row_reader
 
 _ROW_BYTES = 400  # bytes that a row takes besides its cells
 

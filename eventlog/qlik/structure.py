@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from eventlog.core.change import ABSENT, Change, Field, Key, Side, Value
-from eventlog.core.columnlist import definitions, read_definition
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column, Table
-from eventlog.core.typenames import kind_of
+from eventlog.core.typenames import definitions, kind_of, read_definition
 from eventlog.core.values import Kind
 from eventlog.qlik import mask
 from eventlog.qlik.types import DATA_TYPES, NON_FINITE, Spec

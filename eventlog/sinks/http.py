@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult
 
 from eventlog import __version__
-from eventlog.core.address import header_word, http_address
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.redaction import header_word, http_address
 from eventlog.core.settings import setting
 from eventlog.sinks.secured import authorization, tls_context
 from eventlog.sinks.sink import OutgoingDocument, Reply, SinkKind, answered, unanswered, unreachable

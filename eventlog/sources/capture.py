@@ -21,9 +21,9 @@ from eventlog.gbase import snapshot
 from eventlog.gbase.address import Address
 from eventlog.gbase.catalogue import CapturableTable, describe, read_table_name
 from eventlog.gbase.changes import Answer, StreamReader, reader
+from eventlog.gbase.gbase_settings import GbaseSettings, Lock
 from eventlog.gbase.records import seconds_of
 from eventlog.gbase.session import Captured, MissingCatalogue, ServerError, Session
-from eventlog.gbase.settings import GbaseSettings, Lock
 from eventlog.gbase.snapshot import CapturedDatabase, ServerMoment
 from eventlog.gbase.transactions import Position, Unseen
 from eventlog.sources.place_settings import CaptureSettings

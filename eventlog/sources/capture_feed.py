@@ -14,7 +14,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.small_files import read_secret
 from eventlog.gbase.address import VENDORS, Address, read_address
 from eventlog.gbase.changes import Answer
-from eventlog.gbase.settings import GbaseSettings
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.qlik.structure import structure_of
 from eventlog.sequence.delivery import Delivery
 from eventlog.sources.capture import Capture, Transport

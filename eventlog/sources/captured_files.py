@@ -17,7 +17,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import Advance, open_sources, stem_of
 from eventlog.files.limits import Limits
 from eventlog.gbase.changes import Answer, read_source, reader
-from eventlog.gbase.settings import GbaseSettings
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.transactions import START, Position
 from eventlog.sequence.ordered import COMMITS
 from eventlog.sources.stream_feed import StreamFeed

@@ -13,10 +13,10 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik import headers, sequence, tables
+from eventlog.qlik import change_tables, headers, sequence
+from eventlog.qlik.change_tables import ChangeTable, TableSettings
 from eventlog.qlik.headers import HEADERS
 from eventlog.qlik.rows import Cells
-from eventlog.qlik.tables import ChangeTable, TableSettings
 from eventlog.sources.sql_cells import (
     HEADER_TYPES,
     Bind,
@@ -40,7 +40,7 @@ class StoreFault(EventlogError):
 
 def table_of(change_table: ChangeTable, settings: TableSettings) -> sa.Table:
     """Return the change table as SQLAlchemy knows it."""
-    names, prefix = tables.header_names(settings), settings.header_prefix
+    names, prefix = change_tables.header_names(settings), settings.header_prefix
     structure = change_table.structure
     header_columns = [sa.Column(prefix + h.name, HEADER_TYPES[h.type](h)) for h in HEADERS if h.name in names]
     data_columns = [sa.Column(c.name, sql_type(c)) for c in structure.columns]
@@ -67,7 +67,7 @@ def write(
     """Writes change tables in one transaction, created where they are not there; yields what was refused."""
     with engine.begin() as connection:
         store = _Store(connection, settings)
-        for item in tables.write_rows(changes, declared_tables, settings):
+        for item in change_tables.write_rows(changes, declared_tables, settings):
             if isinstance(item, Refused):
                 yield item
             else:
@@ -229,7 +229,7 @@ class StoredTables:
 
         def low_of(name: str) -> str:
             name = self._settings.table or name
-            schema, table = tables.table_name(name, self._declared_tables, self._settings.suffix)
+            schema, table = change_tables.table_name(name, self._declared_tables, self._settings.suffix)
             return low(f"{schema}.{table}" if schema else table)
 
         with at_one_moment(self._engine) as connection:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from eventlog.core.address import header_word, http_address
 from eventlog.core.errors import Misuse
+from eventlog.core.redaction import header_word, http_address
 from eventlog.core.settings import setting
 from eventlog.files.small_files import read_secret
-from eventlog.gbase.settings import Lock
+from eventlog.gbase.gbase_settings import Lock
 
 
 @dataclass(frozen=True, slots=True)

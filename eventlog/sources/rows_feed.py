@@ -18,8 +18,8 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import Advance, check_inputs, open_sources, readable, stem_of
 from eventlog.files.limits import Limits
 from eventlog.qlik import sequence
+from eventlog.qlik.change_tables import TableSettings
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.qlik.tables import TableSettings
 from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
 from eventlog.sequence.ordered import ordered
 from eventlog.sequence.progress import (

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from eventlog.core.address import http_address
 from eventlog.core.errors import EventlogError
+from eventlog.core.redaction import http_address
 from eventlog.sinks.secured import tls_context
 from eventlog.sinks.timed import TimedConnection
 

@@ -16,7 +16,7 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.files.inputs import Advance
 from eventlog.gbase.address import is_live
-from eventlog.gbase.settings import GbaseSettings
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.sequence.ordered import COMMITS
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sources.place_settings import KafkaSettings

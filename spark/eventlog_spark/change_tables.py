@@ -20,9 +20,9 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.qlik import sequence
+from eventlog.qlik.change_tables import TableSettings
 from eventlog.qlik.headers import NAMES
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
-from eventlog.qlik.tables import TableSettings
 from eventlog_spark.batches import answer, answers_of
 from eventlog_spark.message_frames import check_single_values
 from eventlog_spark.ranges import ITEM, RangeJoin, in_ranges, joined

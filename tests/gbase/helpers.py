@@ -13,9 +13,9 @@ from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.gbase.columns import Text
 from eventlog.gbase.format import FORMAT
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.records import BeginTx, CommTx, Number, RowHead
 from eventlog.gbase.schema import Schema, read_schema
-from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.writer import write_head, write_row, write_schema
 
 HERE = Path(__file__).parent

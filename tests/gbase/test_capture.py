@@ -17,8 +17,8 @@ from eventlog.gbase.address import read_address
 from eventlog.gbase.catalogue import NotThere
 from eventlog.gbase.changes import Answer
 from eventlog.gbase.faults import SessionOver
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.session import CaptureError, MissingCatalogue, ServerError
-from eventlog.gbase.settings import GbaseSettings
 from eventlog.sources.capture import Capture, LogGone
 from eventlog.sources.place_settings import CaptureSettings
 from tests.gbase.world import World

@@ -10,8 +10,8 @@ import pytest
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.records import Discard, Number, Timeout
-from eventlog.gbase.settings import GbaseSettings
 from tests.commands import Shell
 from tests.gbase.helpers import HERE, T1, StreamBuilder, changes_of, read_all, refusals_of
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Change, Op, Raw
 from eventlog.core.errors import Refused
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.records import COMMON, LAYOUTS, BeginTx, Number
-from eventlog.gbase.settings import GbaseSettings
 from tests.gbase.helpers import T1, StreamBuilder, changes_of, read_all, refusals_of, write_changes
 from tests.gbase.mutants import LIMITS, WORDS, check_any_bytes, sound_stream
 from tests.tiers import drawn

@@ -16,8 +16,8 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
 from eventlog.files.limits import LIMITS
 from eventlog.gbase.faults import SessionOver
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.records import Error, Number
-from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.transactions import START
 from eventlog.sources.captured_files import Growing, capture
 from eventlog.sources.stream_feed import StreamFeed

@@ -10,7 +10,7 @@ from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.format import FORMAT
-from eventlog.gbase.settings import GbaseSettings
+from eventlog.gbase.gbase_settings import GbaseSettings
 from tests.gbase.helpers import T1, StreamBuilder, changes_of, read_all, write_changes
 
 pytestmark = pytest.mark.quick

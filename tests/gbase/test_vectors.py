@@ -14,8 +14,8 @@ from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import Text
+from eventlog.gbase.gbase_settings import GbaseSettings
 from eventlog.gbase.hex_dump import DumpedRead, read_dump
-from eventlog.gbase.settings import GbaseSettings
 from eventlog.gbase.stream import Failed, Fault, RowRecord, SchemaRecord, Stream
 from eventlog.gbase.transactions import Position
 from tests.gbase.helpers import HERE, changes_of, cut, facts, read_all, refusals_of, write_changes

@@ -12,7 +12,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Row, Sheet, SheetRow, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik import messages, tables
+from eventlog.qlik import change_tables, messages
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.sequence.ordered import read_changes
 from eventlog.sequence.stream_settings import StreamSettings
@@ -65,11 +65,11 @@ def row(number: int, letter: str, mask: Any, *data: Any, **reported: Any) -> tup
 
 
 def read_rows(*sources: Source[Row], known: Tables = NONE, **settings: Any) -> list[Change | Refused]:
-    return list(tables.read(sources, known, tables.TableSettings(**settings)))
+    return list(change_tables.read(sources, known, change_tables.TableSettings(**settings)))
 
 
 def write_rows(changes: Iterable[Change], known: Tables = NONE, **settings: Any) -> list[SheetRow | Refused]:
-    return list(tables.write(changes, known, tables.TableSettings(**settings)))
+    return list(change_tables.write(changes, known, change_tables.TableSettings(**settings)))
 
 
 def as_sources(rows: Iterable[SheetRow | Refused], *, csv: bool = False) -> list[Source[Row]]:
@@ -107,7 +107,7 @@ def whole_transactions(values: Iterable[Any], known: Tables = NONE) -> list[Chan
 
 
 def read_store(
-    engine: sa.Engine, names: Sequence[str], known: Tables, reading: tables.TableSettings
+    engine: sa.Engine, names: Sequence[str], known: Tables, reading: change_tables.TableSettings
 ) -> list[Change | Refused]:
     """Return the changes of change tables in a database, which are read once."""
     inputs = StoredTables(engine, names, known, reading)

@@ -13,8 +13,8 @@ from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.demo.embedded import FAST, embedded_postgres
-from eventlog.qlik import sequence, tables
-from eventlog.qlik.tables import TableSettings
+from eventlog.qlik import change_tables, sequence
+from eventlog.qlik.change_tables import TableSettings
 from eventlog.sources import change_tables as store
 from tests.qlik.helpers import as_text, read_store, seq
 from tests.qlik.strategies import KEY, TYPES
@@ -211,7 +211,7 @@ TYPES_OF_HEADERS = {
 @pytest.mark.parametrize("dialect", sorted(TYPES_OF_HEADERS))
 def test_header_columns_have_the_types_of_the_dialect(dialect: str) -> None:
     known, changes = every_type()
-    made = tables.change_table(changes[0], known, TableSettings())
+    made = change_tables.change_table(changes[0], known, TableSettings())
     table = store.table_of(made, TableSettings())
     ddl = str(CreateTable(table).compile(dialect=sa.make_url(f"{dialect}://").get_dialect()()))
     lines = {

@@ -15,8 +15,8 @@ from eventlog.core.change import ABSENT, Change, Field, Key, Op, Value
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import SheetRow
 from eventlog.core.tables import Tables
-from eventlog.qlik import tables
-from eventlog.qlik.tables import TableSettings
+from eventlog.qlik import change_tables
+from eventlog.qlik.change_tables import TableSettings
 from eventlog.sources import change_tables as store
 from eventlog.sql.connect import InvalidUrl, connect_any
 from tests.databases import Database
@@ -88,7 +88,7 @@ def test_what_the_driver_or_the_server_refuses_costs_its_row(database: Database)
 
 
 def table_of(engine: sa.Engine) -> sa.Table:
-    return store.table_of(tables.change_table(insert(1), KNOWN, TableSettings()), TableSettings())
+    return store.table_of(change_tables.change_table(insert(1), KNOWN, TableSettings()), TableSettings())
 
 
 def test_a_connection_that_is_lost_is_no_fault_of_rows(postgres: Database) -> None:
@@ -130,18 +130,18 @@ def test_tables_of_two_schemas_are_never_one_change_table(postgres: Database) ->
 
 
 def test_tables_of_two_schemas_have_files_of_their_own() -> None:
-    written = list(tables.write([insert(1, "one"), insert(2, "two")], TWO, TableSettings()))
+    written = list(change_tables.write([insert(1, "one"), insert(2, "two")], TWO, TableSettings()))
     assert [row.sheet.name for row in written if isinstance(row, SheetRow)] == ["one.t__ct", "two.t__ct"]
 
 
 @pytest.mark.parametrize("suffix", ["__ct", "__CT", "_log", ""])
 def test_a_change_table_is_called_as_the_suffix_says(suffix: str) -> None:
-    assert tables.table_name(f"T1{suffix}", Tables(), suffix.lower()) == (None, "T1")
+    assert change_tables.table_name(f"T1{suffix}", Tables(), suffix.lower()) == (None, "T1")
 
 
 def test_a_stream_position_that_has_no_room_costs_its_change() -> None:
     long = insert(1)._replace(extra=(("stream_position", "9" * 129),))
-    written = list(tables.write([long, insert(2)], KNOWN, TableSettings()))
+    written = list(change_tables.write([long, insert(2)], KNOWN, TableSettings()))
     assert isinstance(written[0], Refused)
     assert "129 characters: at most 128" in written[0].reason
     assert len(written) == 2
@@ -150,7 +150,7 @@ def test_a_stream_position_that_has_no_room_costs_its_change() -> None:
 def test_sql_server_is_spoken_to_in_its_own_words() -> None:
     """Compare texts, because there is no such server here."""
     settings = TableSettings(change_table_schema="dbo")
-    table = store.table_of(tables.change_table(insert(1), KNOWN, settings), settings)
+    table = store.table_of(change_tables.change_table(insert(1), KNOWN, settings), settings)
     dialect = mssql.dialect()  # type: ignore[no-untyped-call]
     assert str(CreateTable(table).compile(dialect=dialect)).split("\n")[1:4] == [
         "CREATE TABLE dbo.t__ct (",

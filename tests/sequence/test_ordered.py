@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from eventlog.core.change import ABSENT
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Tables
+from eventlog.qlik.change_tables import TableSettings
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.qlik.tables import TableSettings
 from eventlog.sequence.ordered import ordered
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job

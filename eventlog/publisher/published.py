@@ -126,7 +126,7 @@ or sync-tables, or track them"""
 
 
 def published(
-    connection: Connection,
+    catalogue: Catalogue,
     log: Log,
     sync_tables: Sequence[str],
     sync_schema: str | None,
@@ -142,9 +142,8 @@ def published(
     table is reported to `absent`, or raises NoSuchTable. If states are compared, views of the schema are read
     only if they belong to the log's owner.
     """
-    catalogue = Catalogue(connection)
     log = catalogue.located(log)
-    record = read_record(connection, log)
+    record = read_record(catalogue.connection, log)
     ours = {
         (log.place, log.dialect.fold(log.table)),
         *((log.place, log.companion_name(name)) for name in (*COMPANIONS, "rows")),
@@ -154,13 +153,13 @@ def published(
     if compared:
         requested = list(_readable_whole(catalogue.owner(log).name, requested, sync_tables))
     relations = [*_tracked(catalogue, record), *requested]
-    if not relations and _attached(connection, log):
+    if not relations and _attached(catalogue.connection, log):
         raise NothingPublished(log.table)
     return _each_once(catalogue, record, relations)
 
 
 def published_elsewhere(
-    connection: Connection,
+    catalogue: Catalogue,
     sync_tables: Sequence[str],
     sync_schema: str | None,
     passes: Callable[[str], bool],
@@ -169,7 +168,6 @@ def published_elsewhere(
     absent: Absent | None = None,
 ) -> list[Table]:
     """Return the same of a database in which no log is."""
-    catalogue = Catalogue(connection)
     relations = _requested(catalogue, (), sync_tables, sync_schema, passes, children, absent)
     return _each_once(catalogue, TrackRecord(), relations)
 

@@ -17,7 +17,7 @@ from eventlog.log_files.current import cell_text
 from eventlog.publisher.published import Absent, published_elsewhere, with_places
 from eventlog.sql import any_database, current
 from eventlog.sql.any_database import AnyCatalogue, AnyTable
-from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
+from eventlog.sql.catalogue import Directory, NoSuchTable, open_catalogue
 from eventlog.sql.connect import connect_any, dialect_at
 from eventlog.sql.current import Current
 from eventlog.sql.dialects import DIALECTS
@@ -91,7 +91,6 @@ class _KnownSource:
         self.engine = engine
         self._dialect = dialect_at(engine)
         self.dialect = self._dialect.name
-        self._asking = engine.execution_options(**self._dialect.session_options)  # the catalogue
         self._queries = Queries(Log(self._dialect))
 
     def published(
@@ -103,20 +102,19 @@ class _KnownSource:
         children: bool,
         absent: Absent | None,
     ) -> list[Table]:
-        with self._asking.connect() as connection:
-            return published_elsewhere(connection, names, schema, passes, children=children, absent=absent)
+        with open_catalogue(self.engine) as catalogue:
+            return published_elsewhere(catalogue, names, schema, passes, children=children, absent=absent)
 
     def existing(self, names: Iterable[str]) -> Iterator[Table]:
-        with self._asking.connect() as connection:
-            yield from Directory(Catalogue(connection)).existing(names)
+        with open_catalogue(self.engine) as catalogue:
+            yield from Directory(catalogue).existing(names)
 
     def readable(self, source_tables: Iterable[Table]) -> dict[Table, ReadableTable]:
         readable_of: dict[Table, ReadableTable] = {}
-        with self._asking.connect() as connection:
-            catalogue = Catalogue(connection)
+        with open_catalogue(self.engine) as catalogue:
             for table in source_tables:
                 placed, children = with_places(catalogue, table)
-                readable_of[table] = readable(connection, placed, self._dialect, children)
+                readable_of[table] = readable(catalogue.connection, placed, self._dialect, children)
                 readable_of[table].elsewhere = self
         return readable_of
 

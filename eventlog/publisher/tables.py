@@ -21,7 +21,7 @@ from eventlog.core.tables import LOST, Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.publisher.config import Config, names
 from eventlog.publisher.published import Absent, published, refer, with_places
-from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
+from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable, open_catalogue
 from eventlog.sql.log.object_states import StateLost, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.names import Log
@@ -114,14 +114,13 @@ def read_tables(
         return Tables([with_former(_adapt(t, described, settings), bases or {}) for t in described], dialect)
 
     source = source_of(config)
-    with engine.execution_options(**log.dialect.session_options).connect() as connection:
-        if source is None:
+    if source is None:
+        with open_catalogue(engine) as catalogue:
             described = published(
-                connection, log, *sync, children=children, compared=compared, absent=leave_out
+                catalogue, log, *sync, children=children, compared=compared, absent=leave_out
             )
             adapted = adapt(described, log.dialect.name)
-            existing = Directory(Catalogue(connection)).existing
-            return _with_sections(adapted, config, existing, absent_tables)
+            return _with_sections(adapted, config, Directory(catalogue).existing, absent_tables)
     described = source.published(*sync, children=children, absent=leave_out)
     adapted = adapt(described, source.dialect)
     return _with_sections(adapted, config, source.existing, absent_tables)
@@ -133,8 +132,8 @@ def gone_tables(
     """Return the tables that have a state with objects and are not in the database any more."""
     former = {str(table): table for table in former_tables(bases, tables)}
     source = source_of(config)
-    with engine.connect() as connection:
-        existing = source.existing if source else Directory(Catalogue(connection)).existing
+    with open_catalogue(engine) as catalogue:
+        existing = source.existing if source else Directory(catalogue).existing
         there = {str(table) for table in existing(sorted(former))} if former else set[str]()
     return [table for name, table in former.items() if name not in there]
 
@@ -159,10 +158,10 @@ def _warn_of_absent(name: str, fault: NoSuchTable) -> None:
     logger.warning("%s is not read: %s", name, fault)
 
 
-def with_sections(engine: Engine, log: Log, tables: Tables, config: Config) -> Tables:
+def with_sections(engine: Engine, tables: Tables, config: Config) -> Tables:
     """Return the tables with their sections of the settings file: what may leave, and how long values are."""
-    with engine.execution_options(**log.dialect.session_options).connect() as connection:
-        return _with_sections(tables, config, Directory(Catalogue(connection)).existing, ())
+    with open_catalogue(engine) as catalogue:
+        return _with_sections(tables, config, Directory(catalogue).existing, ())
 
 
 def _with_sections(
@@ -196,8 +195,7 @@ def readable_of(
 
 def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Table, ReadableTable]:
     """Return how the current rows of each table with a key are read."""
-    with engine.connect() as connection:
-        catalogue = Catalogue(connection)
+    with open_catalogue(engine) as catalogue:
         return {table: _readable(catalogue, table) for table in tables if table.key}
 
 

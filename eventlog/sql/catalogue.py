@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from sqlalchemy import text
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.meta_identifiers import read_name
@@ -202,6 +202,17 @@ class Catalogue:
             self._columns[question] = tuple(map(str, rows.keys()))
         for row in rows:
             yield dict(zip(self._columns[question], row, strict=True))
+
+
+@contextmanager
+def open_catalogue(engine: Engine) -> Iterator[Catalogue]:
+    """Open the catalogue on a session that commits each statement.
+
+    A look at a table then waits for DDL that replaces it. MariaDB passes over such a table if the session
+    holds a lock on another one.
+    """
+    with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+        yield Catalogue(connection)
 
 
 class Directory:

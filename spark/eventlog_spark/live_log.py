@@ -120,7 +120,7 @@ class _Run:
         self._say = say
         store, config, tables = live.store, live.config, backlog.job.tables
         if len(tables):
-            tables = with_sections(store.engine, store.log, tables, config)
+            tables = with_sections(store.engine, tables, config)
         else:
             tables = read_tables(store.engine, store.log, config)
         with store.work(leader.epoch) as work:

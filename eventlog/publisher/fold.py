@@ -165,7 +165,7 @@ class PickUpFolder:
         thorough: bool,
     ) -> None:
         """Add the events of rows that were read one by one."""
-        entries, held_objects = list(_entries(cells, reading, self._bound)), snapshot.held()
+        entries, held_objects = list(_entries(cells, reading, self._bound)), snapshot.held_objects()
         planned = plan(
             entries, self.tables, self._rules, now=now, held_objects=held_objects, answerable=self._readable
         )

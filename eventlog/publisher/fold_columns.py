@@ -73,7 +73,7 @@ class ColumnReader:
     ) -> None:
         """Add the events of rows to a reading; TooMuch if there is no room for the current rows."""
         self._current.begin(snapshot, allowance, thorough)
-        waiting = self._waiting(picked, snapshot.held())
+        waiting = self._waiting(picked, snapshot.held_objects())
         sound, refused = _understood(snapshot, picked, bound)
         taking_part = picked.subset(sound & ~waiting)
         events = self._engine.events(

@@ -206,7 +206,7 @@ class _Run:
 
         Rows with ids that the log's sequence has not given are left to the publisher, which refuses them.
         """
-        rules, held, bound = self._reading.rules, snapshot.held(), snapshot.bound
+        rules, held, bound = self._reading.rules, snapshot.held_objects(), snapshot.bound
         user = None if rules.allow_loopback else rules.driver_user
         choice = PickUpFilter(CHUNK, user, tables=self._tables, halted=self._tables.halted_spellings())
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None

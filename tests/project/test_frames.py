@@ -66,7 +66,7 @@ def stacks_at(column: str) -> Iterator[list[list[str]]]:
 def test_the_stack_of_a_pick_up_is_short(
     embedded: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
-    monkeypatch.setattr("eventlog.sql.log.pending.MANY", many)
+    monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", many)
     with server_url(EMBEDDED, embedded) as url, fresh(EMBEDDED, url) as database:
         engine = connect(database.url)
         world = World(engine, database.dialect)

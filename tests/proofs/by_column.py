@@ -6,5 +6,5 @@ from eventlog.cli import main
 from eventlog.sql.log import pending
 
 if __name__ == "__main__":
-    pending.MANY = 0
+    pending.BY_COLUMN_FROM = 0
     main()

@@ -34,4 +34,4 @@ def world(made_world: World) -> World:
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read pick-ups row by row, or by column however few rows they have."""
     if request.param == "by column":
-        monkeypatch.setattr("eventlog.sql.log.pending.MANY", 0)
+        monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", 0)

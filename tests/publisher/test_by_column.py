@@ -51,7 +51,7 @@ def rows(draw: st.DrawFn) -> dict[str, Any]:
 @pytest.fixture
 def peopled(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Add the current rows of some objects; few rows count as many."""
-    monkeypatch.setattr("eventlog.sql.log.pending.MANY", 0)
+    monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", 0)
     world.change(
         "create table grp (org varchar(9), name varchar(9), member varchar(9), primary key (org, name))"
     )
@@ -130,7 +130,7 @@ def test_inserts_are_whole_where_nothing_is_left_behind_what_was_looked_at(peopl
 def test_many_long_rows_come_by_column_however_few_of_them_the_bytes_allow(
     peopled: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.sql.log.pending.MANY", 5)
+    monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", 5)
     peopled.write(*[key(number, event_type=4) for number in range(1, 9)])
     reader = peopled.reader(("usr", "grp"), Rules(), XdsSettings())
     reading = read(peopled, reader, PickUpFilter(most_bytes=24), by_column=True)
@@ -168,7 +168,7 @@ BACK = st.tuples(
 @pytest.fixture
 def alike(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Add tables and a view with as many columns each, of other types; few rows count as many."""
-    monkeypatch.setattr("eventlog.sql.log.pending.MANY", 0)
+    monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", 0)
     columns = ("v varchar(9), w char(3)", "v integer, w varchar(9)", "v date, w integer", "v char(3), w date")
     values = ("'<' || k, 'b'", "k, 'b'", "date '2024-02-29', null", "'b', null")
     try:

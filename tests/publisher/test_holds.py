@@ -138,4 +138,4 @@ def test_names_are_those_of_the_tables_as_they_are(world: World) -> None:
         work.rename(lambda name, key: object_of(tables(world), name, key))
     assert spellings(world) == {("usr", "idu=1"), ("USR", "IDU=1")}
     with world.store.snapshot() as snapshot:
-        assert ("usr", "idu=1") in snapshot.held()
+        assert ("usr", "idu=1") in snapshot.held_objects()

@@ -37,7 +37,7 @@ class Weighing(Receiver):
 def documents(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A table of long texts; its rows are read by column, or one by one."""
     if request.param == "by column":
-        monkeypatch.setattr("eventlog.sql.log.pending.MANY", 0)
+        monkeypatch.setattr("eventlog.sql.log.pending.BY_COLUMN_FROM", 0)
     world.change(f"create table doc (idu integer primary key, content {world.log.dialect.long_text})")
     yield "doc"
     world.change("drop table doc")

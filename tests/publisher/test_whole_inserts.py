@@ -80,7 +80,9 @@ def test_wherever_a_pick_up_is_cut_inserts_are_whole(
     dice = random.Random(seed)
     rows = history(dice, 40)
     for limit in range(1, len(rows) // 2):
-        monkeypatch.setattr("eventlog.sql.log.pending.MANY", dice.choice((1, 9)) if by_column else 300)
+        monkeypatch.setattr(
+            "eventlog.sql.log.pending.BY_COLUMN_FROM", dice.choice((1, 9)) if by_column else 300
+        )
         world.clear()
         write(world, rows)
         choice = PickUpFilter(limit, future=future, most_bytes=dice.choice(BYTES), objects=ByKey())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from eventlog.sql.columns import PickedColumns, ResultColumns
 
-MANY = 300  # rows, from which on columns pay (measured: 200 with query-backs, 350 without)
+BY_COLUMN_FROM = 300  # rows, from which on columns pay (measured: 200 with query-backs, 350 without)
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 NO_TABLES = Tables()
@@ -74,11 +74,11 @@ class PickUp(NamedTuple):
     def without(self, objects: Set[ObjectName], choice: PickUpFilter) -> PickUp:
         """Return the same without the rows of some objects."""
         if self.columns is None:
-            kept = [row for row in self.cells if choice.object_of(*row[OBJECT]) not in objects]
-            return self._replace(cells=kept)
+            cells = [row for row in self.cells if choice.object_of(*row[OBJECT]) not in objects]
+            return self._replace(cells=cells)
         named = zip(*(self.columns.texts[name].to_pylist() for name in COLUMNS[OBJECT]), strict=True)
-        some = self.columns.subset([choice.object_of(*name) not in objects for name in named])
-        return self._replace(columns=some)
+        columns = self.columns.subset([choice.object_of(*name) not in objects for name in named])
+        return self._replace(columns=columns)
 
 
 class Pending:
@@ -99,7 +99,7 @@ class Pending:
         one.
         """
         ((octets, rows),) = self.pending("pending_bytes", choice)
-        if int(rows) < MANY:
+        if int(rows) < BY_COLUMN_FROM:
             choice = replace(choice, by_column=False)
         if int(octets) <= choice.most_bytes:
             return choice
@@ -178,8 +178,8 @@ class Pending:
     def sizes(self, ids: Sequence[int]) -> list[int]:
         """Return the bytes of keys and values of each of these rows; 0 of one that is gone."""
         chunks = self._queries.chunks(ids)
-        found = (self._queries.run(self._connection, "sizes_by_id", ids=chunk).all() for chunk in chunks)
-        of = {int(row[0]): int(row[1]) for rows in found for row in rows}
+        answers = (self._queries.run(self._connection, "sizes_by_id", ids=chunk).all() for chunk in chunks)
+        of = {int(row[0]): int(row[1]) for rows in answers for row in rows}
         return [of.get(number, 0) for number in ids]
 
 

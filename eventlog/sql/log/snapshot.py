@@ -66,11 +66,11 @@ class LogMoment(NamedTuple):
     oldest_writer: int | None  # no earlier transaction writes any more; None if the server has no such number
 
     @classmethod
-    def of(cls, keeps_settings: object, now: object, *others: Any) -> LogMoment:
+    def of(cls, keeps_settings: object, now: object, *other_facts: Any) -> LogMoment:
         """Return the facts of a row, SettingsLost if the session is not as it was begun."""
         if not keeps_settings:
             raise SettingsLost
-        return cls(str(now), *others)
+        return cls(str(now), *other_facts)
 
     def is_due(self, now: datetime, latest_retry: timedelta) -> bool:
         """Return whether an event may be due again; a time that no wait reaches is due, too."""
@@ -99,11 +99,11 @@ class Snapshot(Pending):
             except DatabaseFailed as fault:
                 raise tables_changed(locked) from fault
         answers = queries.together(connection, [*(() if locked else (begin,)), moment_call, *position])
-        (moment,), *rest = answers if locked else answers[1:]
+        (moment,), *further_answers = answers if locked else answers[1:]
         snapshot = cls(connection, queries)
         snapshot.moment = LogMoment.of(*moment)
-        if rest:
-            snapshot.bound = position_of(rest[-1], snapshot.is_attached).bound
+        if further_answers:
+            snapshot.bound = position_of(further_answers[-1], snapshot.is_attached).bound
         return snapshot
 
     @cached_property
@@ -153,10 +153,10 @@ class Snapshot(Pending):
         """Return the ids of rows that complete inserts of rows that were read one by one."""
         from eventlog.sql.log import by_column  # NumPy takes a while to load
 
-        ahead = replace(choice, limit=max(choice.limit, by_column.LOOK_AHEAD))
+        next_rows = replace(choice, limit=max(choice.limit, by_column.LOOK_AHEAD))
         where = {"skip": len(picked)} if choice.future else {"after": picked[-1][0]}
         headers = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
-        headers += self.pending("further", ahead, **where)
+        headers += self.pending("further", next_rows, **where)
         return by_column.rest_of_inserts(
             self, by_column.headers_of(headers, choice), len(picked), choice.inserts
         )
@@ -217,7 +217,7 @@ class Snapshot(Pending):
         with reading(self._queries.log.dialect, places):
             return list(self._queries.together(self._connection, calls)[-1])
 
-    def held(self) -> HeldObjects:
+    def held_objects(self) -> HeldObjects:
         """Return the objects whose later rows wait for an event of theirs."""
         if self.moment.first_retry is None:
             return HeldObjects(frozenset())
@@ -280,12 +280,12 @@ class Snapshot(Pending):
         return current.current_rows(self._connection, self._queries, table, keys, bound, before)
 
     def current_columns(
-        self, asked: Sequence[TableKeys], bound: int = NO_BOUND
+        self, table_keys: Sequence[TableKeys], bound: int = NO_BOUND
     ) -> tuple[Ints, list[pa.Array]]:
         """Return the same by column: of each row its key among all keys, and the texts of each column.
 
         The tables are of one database and have the same number of columns. All or none of them are views.
         """
-        if all(self._reads(keys.table) for keys in asked):
-            self._queries.together(self._connection, self._before(view=asked[0].table.view))
-        return current.current_columns(self._connection, self._queries, asked, bound)
+        if all(self._reads(keys.table) for keys in table_keys):
+            self._queries.together(self._connection, self._before(view=table_keys[0].table.view))
+        return current.current_columns(self._connection, self._queries, table_keys, bound)

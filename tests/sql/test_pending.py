@@ -76,7 +76,7 @@ def ids_of(cells: Any) -> list[int]:
 def test_pending_rows_are_those_that_are_not_finished(
     store: Store, leader: Leader, seed: int, delete: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pending, "MANY", 0)
+    monkeypatch.setattr(pending, "BY_COLUMN_FROM", 0)
     dice = random.Random(seed)
     late = [n for n in IDS if dice.random() < 0.2]
     write(store, [n for n in IDS if n not in late])

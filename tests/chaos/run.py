@@ -256,14 +256,14 @@ class Chaos:
         if self._disk is not None:
             self._disk.fill(self._dice.randrange(8))
             self._commands.run(*words, patience=PATIENCE, within=within)
-            self._counts["backlogs on a full disk"] += not (seen / name / "_SUCCESS").exists()
+            self._counts["backlogs on a full disk"] += not (seen / name / "done").exists()
             self._disk.make_room()
         self._commands.run(*words, patience=PATIENCE, within=within)
-        if not (seen / name / "_SUCCESS").exists():
+        if not (seen / name / "done").exists():
             self._faults.append(f"the backlog did not come to its end: {self._commands.said(500)}")
             return
         in_backlog = set()
-        for part in sorted((seen / name).glob("part-*")):
+        for part in sorted((seen / name / "documents").glob("part-*")):
             for document in part.read_text().splitlines():
                 for event in events_of(document):
                     self._counts["events by Spark"] += 1

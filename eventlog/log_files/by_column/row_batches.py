@@ -1,4 +1,9 @@
-"""The rows of files by column, many at a time. Irregular pieces come row by row, with the same messages."""
+"""The rows of files by column; rows that are not regular come one by one.
+
+Arrow reads pieces of a CSV file, if it reads them exactly as our own reader does. It is lenient about
+quotes, takes a lone CR for the end of a line, and rejects a piece for one bad record. So a piece is checked
+first. One that is not regular goes to our own reader, which reports what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,114 @@ from typing import IO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.csv as pv
 
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Row
 from eventlog.files import csv, parquet
 from eventlog.files.limits import Limits
-from eventlog.log_files.by_column import fast_csv
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+_QUOTE, _COMMA, _LF, _CR = b'",\n\r'
+_END = 2  # bytes of the end of a line
+
+
+class PieceCells(NamedTuple):
+    """The cells of a piece's records by column, and the line on which each record begins."""
+
+    columns: dict[str, pa.Array]
+    lines: Ints
+
+
+def complete_size(data: bytes) -> int:
+    """Return how many bytes are whole records, if the quotes are regular; 0 if none are."""
+    octets = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(octets == _LF)
+    outside = ends[np.searchsorted(np.flatnonzero(octets == _QUOTE), ends) % 2 == 0]
+    return int(outside[-1]) + 1 if len(outside) else 0
+
+
+def read_piece(data: bytes, names: Sequence[str], line: int, longest: int) -> PieceCells | None:
+    """Return the records of a piece, whose first record is on this line.
+
+    Return None if the piece is not regular, or if a record is nearly as long as the limit.
+    """
+    octets = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(octets == _QUOTE).astype(np.int64)
+    if len(quotes) % 2 or not _sound_quotes(octets, quotes) or not _sound_returns(octets, quotes):
+        return None
+    lines, longest_record = _lines(octets, quotes, line)
+    if longest_record + _END >= longest:
+        return None
+    try:
+        table = pv.read_csv(
+            pa.BufferReader(data),
+            pv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
+            pv.ParseOptions(newlines_in_values=len(quotes) > 0),
+            pv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[""],
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != len(lines):
+        return None
+    return PieceCells({name: _combined(table.column(name)) for name in names}, lines)
+
+
+def _combined(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+def _sound_quotes(data: Bytes, quotes: Ints) -> bool:
+    """Return whether every quote opens or closes a field, or is doubled."""
+    if not len(quotes):
+        return True
+    opening, closing = quotes[::2], quotes[1::2]
+    before = np.where(opening > 0, data[opening - 1], _LF)
+    after = data[np.minimum(closing + 1, len(data) - 1)]
+    after = np.where(closing + 1 < len(data), after, _LF)
+    doubled = np.zeros(len(opening), np.bool_)
+    doubled[1:] = opening[1:] == closing[:-1] + 1
+    opens = (before == _COMMA) | (before == _LF) | doubled
+    closes = (after == _COMMA) | (after == _LF) | (after == _CR) | np.append(doubled[1:], False)
+    return bool(opens.all() and closes.all())
+
+
+def _sound_returns(data: Bytes, quotes: Ints) -> bool:
+    """Return whether every CR outside of quotes is followed by a LF."""
+    returns = np.flatnonzero(data == _CR)
+    if not len(returns):
+        return True
+    outside = returns[np.searchsorted(quotes, returns) % 2 == 0]
+    return bool((outside + 1 < len(data)).all() and (data[outside + 1] == _LF).all())
+
+
+def _lines(data: Bytes, quotes: Ints, line: int) -> tuple[Ints, int]:
+    """Return the line on which each record begins, and the bytes of the longest; empty lines are none."""
+    ends = np.flatnonzero(data == _LF)
+    closing = np.searchsorted(quotes, ends) % 2 == 0
+    numbers = np.arange(len(ends)) + line
+    last = ends[closing]
+    begins = np.concatenate([[0], last[:-1] + 1]) if len(last) else np.empty(0, np.int64)
+    first = np.concatenate([[line], numbers[closing][:-1] + 1]) if len(last) else np.empty(0, np.int64)
+    if not len(last) or last[-1] + 1 < len(data):  # the last record has no end of line
+        begins = np.append(begins, last[-1] + 1 if len(last) else 0)
+        first = np.append(first, numbers[closing][-1] + 1 if len(last) else line)
+        last = np.append(last, len(data))
+    sizes = last - begins
+    empty = (sizes == 0) | ((sizes == 1) & (data[np.minimum(begins, len(data) - 1)] == _CR))
+    record_lines: Ints = first[~empty].astype(np.int64)
+    return record_lines, int(sizes.max())
+
 
 _PIECE = 4 << 20  # bytes
 _ROWS = 8192  # of a slab that is read row by row
-
-Ints = npt.NDArray[np.int64]
 
 
 class RowBatch(NamedTuple):
@@ -61,38 +163,39 @@ def _parquet(batches: Iterable[parquet.PlacedBatch | Refused], names: Sequence[s
 
 def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest: int) -> Slabs:
     data = b""
-    read_rows = partial(_rows_again, name=name, width=len(columns), longest=longest)
+    read_rows = partial(_rows_of_piece, name=name, width=len(columns), longest=longest)
     while octets := file.read(_PIECE):
         data += octets
-        end = fast_csv.cut(data)
+        end = complete_size(data)
         regular = data[:end]
-        piece = fast_csv.read(regular, columns, line + 1, longest) if end else None
+        piece = read_piece(regular, columns, line + 1, longest) if end else None
         if piece is not None:
             yield RowBatch(piece.columns, piece.lines, partial(read_rows, regular, line))
             line += data.count(b"\n", 0, end)
             data = data[end:]
             continue
-        begun = _Begun(data, file)
-        lines = csv.Lines(begun, longest, line)
-        yield from _until_taken(csv.rows(lines, name, len(columns)), begun, lines)
+        started = _StartedFile(data, file)
+        lines = csv.Lines(started, longest, line)
+        rows = csv.rows(lines, name, len(columns))
+        yield from _batched(_until_past_start(rows, started, lines))
         line, data = lines.number, b""
     if data:
-        piece = fast_csv.read(data, columns, line + 1, longest)
+        piece = read_piece(data, columns, line + 1, longest)
         if piece is not None:
             yield RowBatch(piece.columns, piece.lines, partial(read_rows, data, line))
         else:
-            begun = _Begun(data, file)
-            yield from _batched(csv.rows(csv.Lines(begun, longest, line), name, len(columns)))
+            started = _StartedFile(data, file)
+            yield from _batched(csv.rows(csv.Lines(started, longest, line), name, len(columns)))
 
 
-def _rows_again(data: bytes, line: int, name: str, width: int, longest: int) -> Iterator[Row]:
+def _rows_of_piece(data: bytes, line: int, name: str, width: int, longest: int) -> Iterator[Row]:
     """Yield the records of a regular piece one by one."""
     for row in csv.rows(csv.Lines(io.BytesIO(data), longest, line), name, width):
         assert not isinstance(row, Refused)
         yield row
 
 
-class _Begun:
+class _StartedFile:
     """A file whose first bytes were read already."""
 
     def __init__(self, data: bytes, file: IO[bytes]) -> None:
@@ -101,13 +204,13 @@ class _Begun:
         self._file = file
 
     @property
-    def taken(self) -> bool:
+    def is_past_start(self) -> bool:
         """Return whether everything that was read before was returned."""
         return self._at >= len(self._data)
 
     def readline(self, limit: int, /) -> bytes:
         """Return the next line, up to so many bytes."""
-        if self.taken:
+        if self.is_past_start:
             return self._file.readline(limit)
         end = self._data.find(b"\n", self._at, self._at + limit) + 1 or min(self._at + limit, len(self._data))
         line = self._data[self._at : end]
@@ -117,21 +220,14 @@ class _Begun:
         return line
 
 
-def _until_taken(rows: Iterator[Row | Refused], begun: _Begun, lines: csv.Lines) -> Slabs:
-    """Return the rows, until what was read before is used up, and no line is to be read again."""
-    batch: list[Row] = []
+def _until_past_start(
+    rows: Iterator[Row | Refused], started: _StartedFile, lines: csv.Lines
+) -> Iterator[Row | Refused]:
+    """Yield the rows until the first bytes are used up, and no line is to be read again."""
     for row in rows:
-        if isinstance(row, Refused):
-            yield row
-        else:
-            batch.append(row)
-        if begun.taken and not lines.reads_again:
-            break
-        if len(batch) >= _ROWS:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+        yield row
+        if started.is_past_start and not lines.reads_again:
+            return
 
 
 def _batched(rows: Iterable[Row | Refused]) -> Slabs:

@@ -45,7 +45,7 @@ def apply_to_database(
             connect(url), name, job.tables, apply_settings, report.refuse, schema, report.flush, report.inform
         )
         stack.callback(database.close)
-        state = read_state(name, database.state) if has_states else None
+        state = read_state(name, database.record.state) if has_states else None
         writer = TableWriter(
             database, name, job.source_format, apply_settings, report.refuse, has_states=has_states
         )

@@ -89,11 +89,11 @@ update {table} set {settings} where {found}
 delete from {table} where {found}
 
 -- apply_insert --
--- Inserts the staged rows that are not there and lack the same columns.
+-- Inserts the staged rows of one shape that are not there.
 insert into {table} ({names})
 select {cells}
 from {stage} s
-where s.act = 'w' and s.lacks = :lacks
+where s.inserts = 1 and s.shape = :shape
   and not exists (select 1 from {table} t where {same})
 
 -- stage_fill --
@@ -107,7 +107,7 @@ delete from {stage}
 -- stage_missing --
 -- The staged rows that must be there and are not.
 select s.n from {stage} s
-where s.expected = 1
+where s.required = 1
   and not exists (select 1 from {table} t where {same})
 
 -- stage_keys --

@@ -9,37 +9,33 @@ where source = :source
 set sql_mode = concat(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')
 
 -- apply_columns --
--- The columns of a table: which the database computes, which take more than null where nothing is given, and
--- which take no other value later.
+-- The columns of a table, and which of them the database computes.
 select column_name as column_name,
-  case when generation_expression <> '' then 1 else 0 end as computed,
-  case when column_default is not null and column_default <> 'NULL' or extra like '%auto_increment%'
-    then 1 else 0 end as has_default
+  case when generation_expression <> '' then 1 else 0 end as computed
 from information_schema.columns
 where table_schema = :schema and table_name = :table_name
 
 -- apply_update --
--- Gives the rows that are there what was staged for them.
+-- Gives the rows that are there what was staged for them, in the columns of one shape.
 update {stage} as s
 straight_join {table} as t on {same}
 set {settings}
-where s.act = :act
+where s.shape = :shape
 
 -- apply_delete --
 -- Takes the staged rows that leave from a table.
 delete t from {stage} as s
 straight_join {table} as t on {same}
-where s.gone = :gone
+where s.deletion = :deletion
 
 -- stage_make --
 -- Makes a stage, in which columns have the types of the target's, and take null.
 create temporary table {stage} (
   n integer,
-  expected integer,
-  gone char(1),
-  act char(1),
-  lacks longtext,
-  mask longtext
+  required integer,
+  deletion char(1),
+  inserts integer,
+  shape integer
 ) as
 select {columns}
 from (select 1 as one) as d

@@ -5,31 +5,28 @@ where source = :source
   and mark in (select w.mark from json_table(:marks, '$[*]' columns (mark varchar2(200) path '$')) w)
 
 -- apply_columns --
--- The columns of a table: which the database computes, which take more than null where nothing is given, and
--- which take no other value later.
+-- The columns of a table, and which of them the database computes.
 select column_name as column_name,
-  case virtual_column when 'YES' then 1 else 0 end as computed,
-  case when default_length is not null or identity_column = 'YES' then 1 else 0 end as has_default
+  case virtual_column when 'YES' then 1 else 0 end as computed
 from all_tab_cols
 where owner = :schema and table_name = :table_name and user_generated = 'YES'
 
 -- apply_update --
--- Gives the rows that are there what was staged for them.
+-- Gives the rows that are there what was staged for them, in the columns of one shape.
 merge into {table} t
-using (select * from {stage} where act = :act) s
+using (select * from {stage} where shape = :shape) s
 on ({same})
 when matched then update set {settings}
 
 -- apply_delete --
 -- Takes the staged rows that leave from a table.
 delete from {table} t
-where exists (select null from {stage} s where s.gone = :gone and {same})
+where exists (select null from {stage} s where s.deletion = :deletion and {same})
 
 -- stage_make --
 -- Makes a stage, in which columns have the types of the target's, and take null.
 create private temporary table {stage} on commit preserve definition as
-select cast(null as number(10)) as n, cast(null as number(1)) as expected, cast(null as varchar2(1)) as gone,
-  cast(null as varchar2(1)) as act, cast(null as varchar2(4000)) as lacks, cast(null as varchar2(4000)) as mask,
-  {columns}
+select cast(null as number(10)) as n, cast(null as number(1)) as required, cast(null as varchar2(1)) as deletion,
+  cast(null as number(1)) as inserts, cast(null as number(10)) as shape, {columns}
 from dual left join {table} t on 1 = 0
 where 1 = 0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
-from typing import NamedTuple
+from dataclasses import astuple, dataclass, field
 
 from eventlog import neutral
 from eventlog.core.change import Change, Op
@@ -92,7 +91,7 @@ class Tally:
     skipped: int = 0  # applied by an earlier run
 
     def count(self, change: Change) -> None:
-        """A change was applied."""
+        """Count a change as applied."""
         self.count_all([change.op])
 
     def count_all(self, ops: Iterable[Op]) -> None:
@@ -101,13 +100,13 @@ class Tally:
             name = _WORDS.get(op, "truncated")
             setattr(self, name, getattr(self, name) + number)
 
-    def absent(self, number: int) -> None:
-        """Count deletes again that met no row."""
+    def count_absent(self, number: int) -> None:
+        """Count deletes of rows that were not there, which were counted as applied."""
         self.deleted -= number
         self.missing += number
 
     def add(self, tally: Tally) -> None:
-        """The counts of another tally too."""
+        """Add the counts of another tally."""
         for name, number in zip(self.__slots__, astuple(tally), strict=True):
             setattr(self, name, getattr(self, name) + number)
 
@@ -118,13 +117,20 @@ class Tally:
         return ", ".join(counts)
 
 
-class StepsResult(NamedTuple):
+@dataclass(slots=True)
+class StepsResult:
     """The result of some steps, which counts once they are done; steps that fail are divided and counted
     anew.
     """
 
-    tally: Tally
-    refused: list[Refused]
+    tally: Tally = field(default_factory=Tally)
+    refused: list[Refused] = field(default_factory=list)
+
+    def add(self, result: StepsResult) -> StepsResult:
+        """Add the result of further steps."""
+        self.tally.add(result.tally)
+        self.refused += result.refused
+        return self
 
 
 def unmet(changes: Sequence[Change], settings: ApplySettings, result: StepsResult) -> None:

@@ -11,13 +11,14 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.change import ABSENT, Op
 from eventlog.core.delete_limit import DeleteLimit
+from eventlog.core.errors import EventlogError
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.error_causes import blames_other_transaction, blames_row
 from eventlog.sql.queries import unbound
 from eventlog.targets.tables.apply_settings import ApplySettings
-from eventlog.targets.tables.cells import Cells
-from eventlog.targets.tables.outcomes import StepsResult, Tally, TooManyDeletes, unmet
+from eventlog.targets.tables.outcomes import StepsResult, TooManyDeletes, refuse, unmet
 from eventlog.targets.tables.reduce import Effect, Reduced, changes_by_table, reduce
 from eventlog.targets.tables.stage import Collision, Stage
 from eventlog.targets.tables.table import (
@@ -83,8 +84,11 @@ class DeletedRows:
         return self._rows[target.name]
 
 
-class RowSteps:
-    """A writer of steps to the rows of tables."""
+Blaming = DatabaseFailed | Collision  # an error for which a row, or several, may be to blame
+
+
+class RowWriter:
+    """A writer of steps to the rows of tables; what the database refuses is left out."""
 
     def __init__(self, connection: Connection, dialect: Dialect, settings: ApplySettings) -> None:
         self._connection = connection
@@ -98,48 +102,96 @@ class RowSteps:
             if target not in self._stages:
                 self._stages[target] = Stage(self._connection, self._dialect, target, len(self._stages))
 
-    def begin(self) -> None:
-        """A transaction of the target begins."""
-        for stage in self._stages.values():
-            stage.begin()
+    def copy(self, new_blocks: Sequence[tuple[TableTarget, Block]]) -> StepsResult | None:
+        """Copy new rows straight into their tables; None unless that was done with all of them."""
+        stages = [self._stages[target] for target, _ in new_blocks]
+        if not all(stage.may_copy() for stage in stages):
+            return None
+        columns = [new_rows(target, block) for target, block in new_blocks]
+        if any(cells is None for cells in columns):
+            return None
 
-    def copy(self, new: Sequence[tuple[TableTarget, Block]]) -> bool:
-        """Copy new rows straight into their tables; whether that was done, with all of them."""
-        if not all(self._stages[target].may_copy() for target, _ in new):
-            return False
-        stages: list[tuple[Stage, Sequence[Cells]]] = []
-        for target, block in new:
-            columns = new_rows(target, block)
-            if columns is None:
-                return False
-            stages.append((self._stages[target], columns))
-
-        def copy() -> None:
-            for stage, columns in stages:
-                stage.copy(columns)
-
-        if self._succeeds(copy):
-            return True
-        for stage, _ in stages:
-            stage.pause_copy()
-        return False
-
-    def _succeeds(self, work: Callable[[], None]) -> bool:
-        """Do some work, or nothing of it if the database refuses a part; return whether it was done."""
         point = self._connection.begin_nested()
         try:
-            work()
-            for statement in templates.statements(self._dialect, "apply_check", {}):
-                self._connection.execute(text(statement))
-        except (DatabaseFailed, Collision):
+            for stage, cells in zip(stages, columns, strict=True):
+                stage.copy(cells or ())
+            self._check_constraints()
+        except DatabaseFailed:
             point.rollback()
-            return False
+            for stage in stages:
+                stage.pause_copy()
+            return None
         point.commit()
-        return True
+        result = StepsResult()
+        result.tally.count_all(change.op for _, block in new_blocks for change in block.changes)
+        return result
 
-    def do(self, steps: Sequence[Step]) -> StepsResult:
-        """Return the steps in their order, as many together as can be."""
-        result = StepsResult(Tally(), [])
+    def write(self, steps: Sequence[Step]) -> StepsResult:
+        """Do the steps except those that the database refuses.
+
+        Deferred constraints are checked after all steps; only if they fail, after each piece.
+        """
+        for stage in self._stages.values():
+            stage.begin()
+        outcome = self._attempt(lambda: self._bisect(steps, check=False), check=True)
+        return outcome if isinstance(outcome, StepsResult) else self._bisect(steps, check=True)
+
+    def _bisect(self, steps: Sequence[Step], *, check: bool) -> StepsResult:
+        """Do the steps. If the database refuses some, halve them until the change at fault is found, and
+        refuse it.
+
+        The steps before that change are done by then.
+        """
+        if not steps:
+            return StepsResult()
+        outcome = self._attempt(lambda: self._do(steps), check=check)
+        if isinstance(outcome, StepsResult):
+            return outcome
+        middle = len(steps) // 2
+        while middle and steps[middle].change is steps[middle - 1].change:
+            middle -= 1
+        if middle:
+            return self._bisect(steps[:middle], check=check).add(self._bisect(steps[middle:], check=check))
+        first = [step for step in steps if step.change is steps[0].change]
+        if len(steps) > 1:  # all steps of the first change, one by one, or none
+            outcome = self._attempt(lambda: self._do_singly(first), check=check)
+        if not isinstance(outcome, StepsResult):
+            outcome = StepsResult(refused=[refuse(first[0].change, _as_error(outcome))])
+        return outcome.add(self._bisect(steps[len(first) :], check=check))
+
+    def _attempt(self, work: Callable[[], StepsResult], *, check: bool) -> StepsResult | Blaming:
+        """Do some work as a whole, or nothing of it. Return the error of the database about its rows."""
+        point = self._connection.begin_nested()
+        try:
+            result = work()
+            if check:
+                self._check_constraints()
+        except Collision as fault:
+            point.rollback()
+            return fault
+        except DatabaseFailed as fault:
+            if blames_other_transaction(fault, self._dialect):
+                raise  # it may have taken the savepoint with it
+            point.rollback()
+            if not blames_row(fault, self._connection, self._dialect):
+                raise
+            return fault
+        point.commit()
+        return result
+
+    def _check_constraints(self) -> None:
+        for statement in templates.statements(self._dialect, "apply_check", {}):
+            self._connection.execute(text(statement))
+
+    def _do_singly(self, steps: Iterable[Step]) -> StepsResult:
+        result = StepsResult()
+        for step in steps:
+            result.add(self._do([step]))
+        return result
+
+    def _do(self, steps: Iterable[Step]) -> StepsResult:
+        """Do the steps in their order, as many together as can be."""
+        result = StepsResult()
         batch: list[RowChange] = []
         for step in steps:
             if isinstance(step, RowChange):
@@ -156,14 +208,14 @@ class RowSteps:
         return result
 
     def _do_batch(self, row_changes: Sequence[RowChange], result: StepsResult) -> None:
-        """Do row_changes on rows: in each table first the deletes, then the writes."""
+        """Do changes of rows: in each table first the deletes, then the writes."""
         filled: list[Stage] = []
-        for target, table_acts in changes_by_table(row_changes).items():
+        for target, table_changes in changes_by_table(row_changes).items():
             stage = self._stages[target]
-            reduced, effects = self._stage(stage, table_acts)
+            reduced, effects = self._stage(stage, table_changes)
             filled.append(stage)
-            result.tally.absent(reduced.absent + stage.delete([effect.deletion for effect in effects]))
-            self._count(table_acts, reduced, result)
+            result.tally.count_absent(reduced.absent + stage.delete([effect.deletion for effect in effects]))
+            self._count(table_changes, reduced, result)
         for stage in filled:
             stage.write()
 
@@ -224,3 +276,7 @@ class RowSteps:
     def _run(self, name: str, holes: dict[str, str], **values: object) -> Any:
         statement = templates.statement(self._dialect, name, **holes)
         return self._connection.execute(text(statement), values)
+
+
+def _as_error(fault: Blaming) -> EventlogError:
+    return fault if isinstance(fault, EventlogError) else EventlogError("its keys are one row of the target")

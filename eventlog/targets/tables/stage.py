@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import repeat
+from itertools import compress, repeat
 from types import NoneType
 from typing import Any
 
@@ -18,10 +18,11 @@ from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.queries import unbound
 from eventlog.targets.tables.cells import Cells
-from eventlog.targets.tables.reduce import COUNTED, NOTHING, SILENT, Effect
+from eventlog.targets.tables.reduce import COUNTED, SILENT, Effect
 from eventlog.targets.tables.table import TableTarget
 
-_STAGE_COLUMNS = ("n", "expected", "gone", "act", "lacks", "mask")
+_STAGE_COLUMNS = ("n", "required", "deletion", "inserts", "shape")
+_NO_SHAPE = -1  # of a row that is only deleted
 _COPY_PAUSE = 16  # batches for which a table whose rows were there already is not taken for an empty one
 
 
@@ -30,7 +31,10 @@ class Collision(Exception):
 
 
 class Stage:
-    """A stage for the effects on one table, from which they are written."""
+    """A stage for the effects on one table, from which they are written.
+
+    Rows that supply the same columns have one shape, and are written together.
+    """
 
     def __init__(self, connection: Connection, dialect: Dialect, target: TableTarget, number: int) -> None:
         self.target = target
@@ -38,7 +42,8 @@ class Stage:
         self._dialect = dialect
         self._used = False
         self._paused_batches = 0
-        self._masks: dict[str, dict[str | None, str]] = {}  # those of "u" and "w", with what each lacks
+        self._shapes: Sequence[Sequence[int]] = ()  # the columns that the rows of each supply
+        self._inserted_shapes: Iterable[int] = ()
         self._cells = tuple(f"c{place}" for place in range(len(target.columns)))
         self._holes = {
             "table": target.name,
@@ -46,9 +51,8 @@ class Stage:
             "same": " and ".join(f"t.{self._name(place)} = s.c{place}" for place in target.key),
             "keys": ", ".join(f"s.c{place}" for place in target.key),
         }
-        columns = {f"c{place}": name for place, name in enumerate(target.columns)}
-        column_list = ", ".join(f"t.{dialect.quote(column)} as {name}" for name, column in columns.items())
-        connection.execute(self._statement("stage_make", columns=column_list))
+        columns = (f"t.{self._name(place)} as {cell}" for place, cell in enumerate(self._cells))
+        connection.execute(self._statement("stage_make", columns=", ".join(columns)))
 
     def begin(self) -> None:
         """A transaction of the target begins, and the stage is empty."""
@@ -57,42 +61,46 @@ class Stage:
     def fill(self, effects: Sequence[Effect]) -> None:
         """Stage the effects; raise Collision if two of them are of one row."""
         columns = list(zip(*(effect.cells or self._key_row(effect) for effect in effects), strict=True))
-        masks = _masks(columns, len(effects))
-        writes = [effect.write for effect in effects]
-        self._masks = {act: {} for act in ("u", "w")}
-        for act, mask in dict.fromkeys(zip(writes, masks, strict=True)):
-            if act:
-                self._masks[act][mask] = self._missing_defaults(mask)
+        shapes = dict[tuple[bool, ...], int]()
+        shape_numbers = [
+            shapes.setdefault(gaps, len(shapes)) if effect.write else _NO_SHAPE
+            for effect, gaps in zip(effects, _gaps(columns, len(effects)), strict=True)
+        ]
+        self._shapes = [[place for place, is_gap in enumerate(gaps) if not is_gap] for gaps in shapes]
+        inserts = [int(effect.write == "w") for effect in effects]
+        self._inserted_shapes = sorted(set(compress(shape_numbers, inserts)))
         stage_cells: Sequence[Sequence[Any]] = (
             range(len(effects)),
             [int(effect.requires_row) for effect in effects],
             [effect.deletion for effect in effects],
-            writes,
-            [self._masks["w"][m] if act == "w" else "" for act, m in zip(writes, masks, strict=True)],
-            masks,
+            inserts,
+            shape_numbers,
         )
-        self._load((*_STAGE_COLUMNS, *self._cells), (*stage_cells, *map(_supplied, columns)))
-        self._check_keys(len(effects))
+        self._load((*_STAGE_COLUMNS, *self._cells), (*stage_cells, *map(_without_gaps, columns)))
+        if not self._exact and self._run("stage_keys").scalar_one() < len(effects):
+            raise Collision
 
     def missing(self) -> list[int]:
         """Return the staged effects whose row must be there and is not."""
         return [int(row[0]) for row in self._run("stage_missing")]
 
     def delete(self, deletions: Sequence[str]) -> int:
-        """Take the rows that leave; how many of those that were to be there were not."""
+        """Delete rows, and return how many of those that are counted were not there."""
         counted = deletions.count(COUNTED)
-        deleted = int(self._run("apply_delete", gone=COUNTED).rowcount) if counted else 0
+        deleted = int(self._run("apply_delete", deletion=COUNTED).rowcount) if counted else 0
         if SILENT in deletions:
-            self._run("apply_delete", gone=SILENT)
+            self._run("apply_delete", deletion=SILENT)
         return counted - deleted
 
     def write(self) -> None:
         """Change the staged rows that are there, and insert those that are not."""
-        for act, masks in self._masks.items():
-            if settings := self._settings(masks):
-                self._run("apply_update", {"settings": settings}, act=act)
-        for missing_defaults in dict.fromkeys(self._masks["w"].values()):
-            self._insert_written(missing_defaults)
+        for shape, places in enumerate(self._shapes):
+            if settings := self._settings(places):
+                self._run("apply_update", {"settings": settings}, shape=shape)
+        for shape in self._inserted_shapes:
+            places = self._shapes[shape]
+            cells = ", ".join(f"s.c{place}" for place in places)
+            self._run("apply_insert", {"names": self._names(places), "cells": cells}, shape=shape)
 
     def may_copy(self) -> bool:
         """Return whether new rows may go straight into the table: not if some existed lately."""
@@ -110,13 +118,6 @@ class Stage:
         names = self._names(range(len(self._cells)))
         copy = self._statement("stage_copy", stage=self.target.name, names=names)
         copy_columns(self._connection, copy.text, columns)
-
-    def _check_keys(self, different: int) -> None:
-        """Raise Collision if the staged rows belong to fewer rows of the target than there are different
-        keys.
-        """
-        if not self._exact and self._run("stage_keys").scalar_one() < different:
-            raise Collision
 
     @cached_property
     def _exact(self) -> bool:
@@ -146,32 +147,13 @@ class Stage:
         key_cells = dict(zip(self.target.key, effect.key, strict=True))
         return [key_cells.get(place) for place in range(len(self.target.columns))]
 
-    def _missing_defaults(self, mask: str | None) -> str:
-        """Return the columns without a value, which take their default."""
-        places = [str(place) for place in sorted(self.target.defaults) if mask and mask[place] == "0"]
-        return " ".join(places) or NOTHING
-
-    def _settings(self, masks: Iterable[str | None]) -> str:
-        """Return the assignments that give existing rows what is supplied."""
-        full_mask = "1" * len(self.target.columns)
-        masks_of_columns = [mask or full_mask for mask in masks]
-        assignments = []
-        for place in range(len(self.target.columns)):
-            supplied = {mask[place] for mask in masks_of_columns}
-            if place in self.target.key or "1" not in supplied:
-                continue
-            name, new = self._name(place), f"s.c{place}"
-            if "0" in supplied:
-                tells = f"s.mask is null or substr(s.mask, {place + 1}, 1) = '1'"
-                new = f"case when {tells} then {new} else t.{name} end"
-            assignments.append(templates.statement(self._dialect, "apply_setting", column=name, value=new))
-        return ",\n  ".join(assignments)
-
-    def _insert_written(self, missing_defaults: str) -> None:
-        left_out = set() if missing_defaults == NOTHING else set(map(int, missing_defaults.split()))
-        places = [place for place in range(len(self.target.columns)) if place not in left_out]
-        cells = ", ".join(f"s.c{place}" for place in places)
-        self._run("apply_insert", {"names": self._names(places), "cells": cells}, lacks=missing_defaults)
+    def _settings(self, places: Iterable[int]) -> str:
+        """Return the assignments that give existing rows the cells of these columns."""
+        return ",\n  ".join(
+            templates.statement(self._dialect, "apply_setting", column=self._name(place), value=f"s.c{place}")
+            for place in places
+            if place not in self.target.key
+        )
 
     def _name(self, place: int) -> str:
         return self._dialect.quote(self.target.columns[place])
@@ -191,26 +173,22 @@ def _bound(holes: dict[str, str]) -> dict[str, str]:
     return {"values": holes["values"]} if "values" in holes else {}
 
 
-def _masks(columns: Iterable[Sequence[Any]], number: int) -> Sequence[str | None]:
-    """Return which columns each of so many rows supplies, a digit for each; None if it supplies all."""
-    bits = [_bits(cells) for cells in columns]
-    if all(isinstance(column, repeat) for column in bits):
-        return [None] * number
-    masks = map("".join, zip(*bits))  # noqa: B905 - a column without gaps repeats for ever
-    return [mask if "0" in mask else None for mask in masks]
+def _gaps(columns: Sequence[Sequence[Any]], count: int) -> Iterable[tuple[bool, ...]]:
+    """Return for each of so many rows which of its columns nothing supplies."""
+    complete = (False,) * count
+    gaps = [[cell is ABSENT for cell in cells] if _has_gaps(cells) else complete for cells in columns]
+    if all(column is complete for column in gaps):
+        return repeat((False,) * len(columns), count)
+    return zip(*gaps, strict=True)
 
 
-def _bits(cells: Sequence[Any]) -> Iterable[str]:
-    if Absent not in set(map(type, cells)):
-        return repeat("1")
-    return ["0" if cell is ABSENT else "1" for cell in cells]
+def _has_gaps(cells: Sequence[Any]) -> bool:
+    return Absent in set(map(type, cells))
 
 
-def _supplied(cells: Sequence[Any]) -> Sequence[Any]:
+def _without_gaps(cells: Sequence[Any]) -> Sequence[Any]:
     """Return a column as it is staged: null where nothing is supplied."""
-    if Absent not in set(map(type, cells)):
-        return cells
-    return [None if cell is ABSENT else cell for cell in cells]
+    return [None if cell is ABSENT else cell for cell in cells] if _has_gaps(cells) else cells
 
 
 _PIECE = 2_000  # rows that are put together: the server works on one while the next is made

@@ -24,7 +24,7 @@ class TableWriter:
 
     def __init__(
         self,
-        tables: Database,
+        database: Database,
         source: str,
         format_name: str,
         settings: ApplySettings,
@@ -38,13 +38,15 @@ class TableWriter:
         self._noted = 0  # refused changes that the tables' state passes over
         self._begins = True  # the next group is the first of one look at the source
         self._has_states = has_states
-        self._tables = tables
+        self._database = database
         self._settings = settings
         self._refused = refused
         self._clock = time.monotonic
         # only a source with states reports late changes
         self._late_changes = LateChanges() if has_states else None
-        self._progress: ApplyProgress = progress_of(source, format_name, tables.state, has_states=has_states)
+        self._progress: ApplyProgress = progress_of(
+            source, format_name, database.record.state, has_states=has_states
+        )
 
     def write(self, deliveries: Iterable[Delivery]) -> None:
         """Make rows of the deliveries; `tally` counts what became of their changes."""
@@ -74,14 +76,16 @@ class TableWriter:
         """Return whether the source is further than the tables' record, though no changes came."""
         last = self._last
         return (
-            self._has_states and last is not None and self._progress.state(last.state) != self._tables.state
+            self._has_states
+            and last is not None
+            and self._progress.state(last.state) != self._database.record.state
         )
 
     def _end_group(self) -> None:
         """Apply the held changes, with the state after them."""
         assert self._last is not None
         group = self._group(self._pending_changes, self._progress.state(self._last.state))
-        self.tally.add(self._tables.apply(group._replace(begins=self._begins)))
+        self.tally.add(self._database.apply(group._replace(begins=self._begins)))
         self._pending_changes, self._noted, self._begins = [], self.tally.refused, False
 
     def _admitted(self, delivery: Delivery) -> Sequence[Change]:
@@ -137,7 +141,7 @@ class TableWriter:
             if marks[0] in change_by_mark:
                 self.tally.skipped += 1
             change_by_mark.setdefault(marks[0], change)
-        applied_marks = self._tables.marked(list(change_by_mark)) if change_by_mark else set()
+        applied_marks = self._database.record.marked(list(change_by_mark)) if change_by_mark else set()
         self.tally.skipped += len(applied_marks)
         return [c for name, c in change_by_mark.items() if name not in applied_marks], [
             n for n in change_by_mark if n not in applied_marks

@@ -112,7 +112,7 @@ def backlog(
     with extra("spark", "a backlog"):
         from eventlog_spark.backlog import Backlog, run
         from eventlog_spark.live_log import run_live
-        from eventlog_spark.session import session, translated
+        from eventlog_spark.session import session, spark_errors_as_ours
     _check(options, order)
     with ExitStack() as stack:
         flags: dict[str, Any] = {
@@ -125,7 +125,7 @@ def backlog(
         live, job_settings = _live_log(options, config, flags, finish, stack)
         job = Backlog(_job(options, job_settings), clock(), order, documents or 0, partitions, options.strict)
         job.check()
-        stack.enter_context(translated())
+        stack.enter_context(spark_errors_as_ours())
         spark = stack.enter_context(session(master, dict(conf)))
         done = run(spark, job, print_sentence) if live is None else run_live(spark, job, live, print_sentence)
     if done.refused:

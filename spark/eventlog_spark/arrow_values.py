@@ -61,8 +61,8 @@ def _sql_name(of: pa.DataType) -> str:
         return f"numeric({of.precision},{of.scale})"
     if pa.types.is_timestamp(of):
         return "timestamp with time zone" if of.tz else "timestamp"
-    found = next((name for is_it, name in _SQL_NAMES if is_it(of)), None)
-    return found or "text"
+    sql_name = next((name for is_it, name in _SQL_NAMES if is_it(of)), None)
+    return sql_name or "text"
 
 
 _SQL_NAMES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
@@ -85,11 +85,11 @@ def value_maker(field: pa.Field) -> ToCell:
         if cell is None:
             return None
         try:
-            made = cell if read is None else read(cell)
-            pa.scalar(made, field.type)
+            arrow_value = cell if read is None else read(cell)
+            pa.scalar(arrow_value, field.type)
         except (ValueError, OverflowError, ArithmeticError, pa.ArrowException) as fault:
             raise NotExpressible(f"{str(cell)[:60]!r} is no value of {field.type}") from fault
-        return made
+        return arrow_value
 
     return make
 

@@ -19,12 +19,11 @@ from pyspark.sql import functions as f
 
 from eventlog import log
 from eventlog.core import settings
-from eventlog.core.entry import COLUMNS, read_event_time
+from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
-from eventlog.fold import Rules
 from eventlog.log_files.current import keyed
 from eventlog.transfer.job import Job
 from eventlog.xds.settings import XdsSettings
@@ -45,7 +44,7 @@ from eventlog_spark.library import folded
 from eventlog_spark.log_rows import LogReading
 from eventlog_spark.result_rows import Changes, Documents, FrameForm
 from eventlog_spark.shuffle import ROWS
-from eventlog_spark.streams import LINES, Convert, ReadCurrent, ReadLog
+from eventlog_spark.streams import LINES, Convert, read_current_stream, read_log_stream
 
 SELF_CONTAINED: Final = frozenset(("changes", "xds"))  # formats whose files do not depend on each other
 TARGETS: Final = ("xds", "changes")
@@ -67,14 +66,14 @@ class Backlog:
     strict: bool = False  # stop at the first bad record
 
     @property
-    def given(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
         """The settings of source and target."""
         return replace(self.job, clock=self.clock).complete_options
 
     @property
     def xds(self) -> XdsSettings:
         """The settings of documents."""
-        return settings.build(XdsSettings, self.given)
+        return settings.build(XdsSettings, self.options)
 
     @property
     def form(self) -> FrameForm:
@@ -90,14 +89,7 @@ class Backlog:
 
     def reading(self, answerable: Sequence[Table]) -> LogReading:
         """Return the rules by which rows of a log are read."""
-        now = self.job.options.get("now")
-        return LogReading(
-            self.job.tables,
-            settings.build(Rules, self.job.options),
-            read_event_time(self.clock),
-            None if now is None else read_event_time(now),
-            frozenset(answerable),
-        )
+        return LogReading.of(self.job.tables, self.job.options, self.clock, answerable)
 
     def check(self) -> None:
         """Raise Misuse for what no DataFrame of lines can hold."""
@@ -166,7 +158,9 @@ def read_log(spark: Any, backlog: Backlog, brief: bool) -> Any:
     frames = parquet_frames(spark, native)
     rows = [log_rows.log_rows(frame, reading, twice=True) for frame in frames]
     if streams:
-        rows.append(read_streams(spark, streams, Shape.ROWS, job.limits, ReadLog(reading), ROWS))
+        rows.append(
+            read_streams(spark, streams, Shape.ROWS, job.limits, partial(read_log_stream, reading), ROWS)
+        )
     read = log_rows.together(rows)
     if streams or _repeated(frames):
         read = log_rows.once(read)
@@ -195,7 +189,7 @@ def _current(spark: Any, table: Table, files: Sequence[InputFile], job: Job) -> 
     if len(files) == 1 and read_by_name(files[0]):
         (frame,) = parquet_frames(spark, files)
         return current_rows(frame, table)
-    return read_streams(spark, [files], Shape.ROWS, job.limits, ReadCurrent(table), ROWS)
+    return read_streams(spark, [files], Shape.ROWS, job.limits, partial(read_current_stream, table), ROWS)
 
 
 def _converted(spark: Any, backlog: Backlog, _: bool) -> Any:
@@ -209,7 +203,7 @@ def _converted(spark: Any, backlog: Backlog, _: bool) -> Any:
         streams = [files]
     if source.name in SELF_CONTAINED:
         streams = [[file] for file in files]
-    convert = Convert(job, backlog.given, backlog.order == "sequence")
+    convert = Convert(job, backlog.options, backlog.order == "sequence")
     return read_streams(spark, streams, source.shape, job.limits, convert, LINES)
 
 
@@ -234,30 +228,30 @@ class OutputFolder:
         """Mark the folder as complete."""
         self._mark("done", marker)
 
-    def write(self, read: Callable[[bool], Any]) -> Result:
+    def write(self, make_rows: Callable[[bool], Any]) -> Result:
         """Write documents, and refused records if there are any, in place of those of a run that died."""
         began = time.monotonic()
         if self._marker("job") is None and self._exists("documents"):
             raise Misuse(f"{self.place('documents')} is there, and no backlog began it: name another folder")
         self._mark("job", self._backlog.job.target_format)
-        made = read(self._backlog.brief)
-        column = "change" if "change" in made.columns else "document"
-        seen = Observation()
-        made = self._strict(made).observe(seen, *_counts(made.columns))
+        rows = make_rows(self._backlog.brief)
+        column = "change" if "change" in rows.columns else "document"
+        observation = Observation()
+        rows = self._strict(rows).observe(observation, *_counts(rows.columns))
         if self._backlog.order == "log":
-            made = made.orderBy("order")
-        good = made.where("refused is null")
+            rows = rows.orderBy("order")
+        good = rows.where("refused is null")
         if self._backlog.job.output_container == "parquet":
             self._writer(good.drop("refused", "record")).parquet(self.place("documents"))
         else:
             self._writer(good.select(column)).text(self.place("documents"))
-        counts = seen.get
+        counts = observation.get
         operations = {name: counts[name] for name in _OPERATIONS if counts.get(name)}
         documents = counts["records"] - counts["refused"]
         if counts["refused"] or self._exists("refused"):  # of a run that died
-            whole = read(False)
-            ids = ["record_ids"] if "record_ids" in whole.columns else []
-            bad = whole.where("refused is not null").select(*ids, "refused", "record")
+            with_records = make_rows(False)
+            ids = ["record_ids"] if "record_ids" in with_records.columns else []
+            bad = with_records.where("refused is not null").select(*ids, "refused", "record")
             bad.write.mode("overwrite").json(self.place("refused"))
         reasons = [row.refused for row in self.refused(_EXAMPLES)] if counts["refused"] else []
         return Result(documents, counts["refused"], operations, time.monotonic() - began, reasons)
@@ -266,27 +260,25 @@ class OutputFolder:
         """Return a place in the folder, as Spark names it."""
         return f"{self._place}/{name}"
 
-    def refused(self, most: int | None = None) -> list[Any]:
+    def refused(self, max_rows: int | None = None) -> list[Any]:
         """Return the refused records that were written, or the first of them."""
         schema = "record_ids array<long>, refused string, record string"
         if not self._exists("refused"):
             return []
         frame = self._spark.read.schema(schema).json(self.place("refused"))
-        rows: list[Any] = (frame if most is None else frame.limit(most)).collect()
+        rows: list[Any] = (frame if max_rows is None else frame.limit(max_rows)).collect()
         return rows
 
     def _writer(self, frame: Any) -> Any:
-        writer = frame.write.mode("overwrite")
-        return (
-            writer.option("maxRecordsPerFile", self._backlog.per_file) if self._backlog.per_file else writer
-        )
+        limit = {"maxRecordsPerFile": self._backlog.per_file} if self._backlog.per_file else {}
+        return frame.write.mode("overwrite").options(**limit)
 
-    def _strict(self, made: Any) -> Any:
+    def _strict(self, rows: Any) -> Any:
         if not self._backlog.strict:
-            return made
+            return rows
         reason = f.concat(f.lit("eventlog.strict: stopped at the first bad record: "), "refused")
         stop = f.when(f.col("refused").isNotNull(), f.raise_error(reason).cast("string"))
-        return made.withColumn("refused", stop)
+        return rows.withColumn("refused", stop)
 
     def _mark(self, name: str, text: str) -> None:
         marker = self._spark.range(0, 1, 1, 1).select(f.lit(text).alias("value"))

@@ -37,15 +37,15 @@ def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def bounded(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the same, of rows that may hold long texts."""
-    held: list[Sequence[Any]] = []
+    pending: list[Sequence[Any]] = []
     size = 0
     for row in rows:
-        held.append(row)
+        pending.append(row)
         size += sum(len(cell) for cell in row if isinstance(cell, str | bytes))
-        if len(held) >= SIZE or size >= BYTES:
-            yield from gather(held, schema)
-            held, size = [], 0
-    yield from gather(held, schema)
+        if len(pending) >= SIZE or size >= BYTES:
+            yield from gather(pending, schema)
+            pending, size = [], 0
+    yield from gather(pending, schema)
 
 
 def pack(value: Any) -> bytes:
@@ -63,11 +63,6 @@ def answer(value: Any) -> pa.RecordBatch:
     return pa.record_batch([pa.array([pack(value)], pa.binary())], schema=ANSWER)
 
 
-def answers(frame: Any) -> list[Any]:
-    """Return the values that the tasks of a DataFrame answer, in the order of its partitions."""
-    return [unpack(row.answer) for row in frame.collect()]
-
-
 def answers_of(frame: Any, work: Any) -> list[Any]:
-    """Return the values that `work` answers, once for each partition of a DataFrame."""
-    return answers(frame.mapInArrow(work, "answer binary"))
+    """Return the values that `work` answers, once for each partition of a DataFrame, in their order."""
+    return [unpack(row.answer) for row in frame.mapInArrow(work, "answer binary").collect()]

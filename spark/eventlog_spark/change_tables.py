@@ -6,9 +6,8 @@ are, and Python reads each once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +23,8 @@ from eventlog.qlik.change_tables import TableSettings
 from eventlog.qlik.headers import NAMES
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog_spark.batches import answer, answers_of
-from eventlog_spark.message_frames import check_single_values
-from eventlog_spark.ranges import ITEM, RangeJoin, in_ranges, joined
+from eventlog_spark.messages import check_single_values
+from eventlog_spark.ranges import ITEM, RangeJoin, in_ranges
 from eventlog_spark.result_rows import FrameForm
 
 
@@ -46,10 +45,10 @@ def changes_of_tables(
     if settings.mask_order == "auto":
         for at, frame in enumerate(frames.values()):
             _look_at_masks(frame, at, sequencer, settings)
-    together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), records)
+    together = reduce(lambda frame, addition: frame.unionByName(addition, allowMissingColumns=True), records)
     cells = [f"t{at}" for at in range(len(frames))]
     ordered = in_ranges(together, partitions, *cells).select("source", "number", *cells)
-    return joined(ordered, RangeJoin(sequencer, _RowsOfTables(sequencer), tables), form)
+    return RangeJoin(sequencer, partial(_sorted_rows, sequencer), tables, form).rows(ordered)
 
 
 def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> Any:
@@ -65,11 +64,11 @@ def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettin
     places = {
         "kind": f.lit(ITEM),
         "seq": seq,
-        "behind": seq == "",
+        "without_sequence": seq == "",
         "table": f.lit(table),
         "source": f.lit(at),
         "number": f.monotonically_increasing_id(),
-        "alone": f.lit(sequencer.has_sequence(at)),
+        "splittable": f.lit(sequencer.has_sequence(at)),
     }
     named = (value.alias(name) for name, value in places.items())
     return frame.toDF(*columns).select(*named, f.struct(*columns).alias(f"t{at}"))
@@ -81,46 +80,43 @@ def _look_at_masks(frame: Any, at: int, sequencer: RowSequencer, settings: Table
     places = [place for place, name in enumerate(frame.columns) if name.lower() in headers]
     numbered = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
     heads = numbered.select(f.monotonically_increasing_id().alias("number"), *(f"c{at}" for at in places))
-    for proof in answers_of(heads, _LookAtMasks(sequencer, at, tuple(places), len(frame.columns))):
+    evidence_of_masks = partial(_evidence_of_masks, sequencer, at, places, len(frame.columns))
+    for proof in answers_of(heads, evidence_of_masks):
         sequencer.merge_evidence(sequencer.table_of(at), proof)
 
 
-@dataclass(frozen=True)
-class _LookAtMasks:
-    """A task that returns what masks prove, from rows without their data."""
+def _evidence_of_masks(
+    sequencer: RowSequencer,
+    at: int,
+    places: Sequence[int],  # of the headers
+    width: int,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Return what masks prove, from rows without their data."""
 
-    sequencer: RowSequencer
-    at: int
-    places: tuple[int, ...]  # of the headers
-    width: int
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in self.sequencer.rows(self.at, self._rows(batches)):
-            pass
-        yield answer(self.sequencer.evidence[self.sequencer.table_of(self.at)])
-
-    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    def rows() -> Iterator[Row]:
         for batch in batches:
             numbers = batch.column(0).to_pylist()
             for number, row in zip(numbers, rows_of(PlacedBatch(0, batch.remove_column(0))), strict=True):
-                cells: list[Any] = [None] * self.width
-                for place, cell in zip(self.places, row.cells, strict=True):
+                cells: list[Any] = [None] * width
+                for place, cell in zip(places, row.cells, strict=True):
                     cells[place] = cell
                 yield Row(number + 1, tuple(cells))
 
+    for _ in sequencer.rows(at, rows()):
+        pass
+    yield answer(sequencer.evidence[sequencer.table_of(at)])
 
-@dataclass(frozen=True)
-class _RowsOfTables:
-    """Reads the sorted rows of all tables."""
 
-    sequencer: RowSequencer
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedRow | Refused]:
-        for batch in batches:
-            sources = batch.column("source").to_pylist()
-            rows = {at: _rows_of(batch, at) for at in set(sources)}
-            for at, number in zip(sources, batch.column("number").to_pylist(), strict=True):
-                yield from self.sequencer.rows(at, [next(rows[at])._replace(where=number + 1)])
+def _sorted_rows(
+    sequencer: RowSequencer, batches: Iterable[pa.RecordBatch]
+) -> Iterator[SequencedRow | Refused]:
+    """Yield the sorted rows of all tables."""
+    for batch in batches:
+        sources = batch.column("source").to_pylist()
+        rows = {at: _rows_of(batch, at) for at in set(sources)}
+        for at, number in zip(sources, batch.column("number").to_pylist(), strict=True):
+            yield from sequencer.rows(at, [next(rows[at])._replace(where=number + 1)])
 
 
 def _rows_of(batch: pa.RecordBatch, at: int) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,15 +13,15 @@ from eventlog.columnar.texts import key_form
 from eventlog.core.formats import Source
 from eventlog.core.tables import Table
 from eventlog.files.parquet import PlacedBatch, rows_of
-from eventlog.fold import QueryKey
+from eventlog.fold import CurrentRow, QueryKey
 from eventlog.log_files.current import KeyedRow, read_current
 from eventlog_spark.batches import gather
-from eventlog_spark.shuffle import CURRENT, ROWS, SCHEMA, pack_cells
+from eventlog_spark.shuffle import ROWS, SCHEMA, RowKind, pack_cells
 
 FIRST: Final = -(1 << 62)  # current rows precede the rows of their object, in their order
 
 
-def asked(table: Table, key: QueryKey) -> str:
+def current_row_key(table: Table, key: QueryKey) -> str:
     """Return the name of a current row; that of a plain key is the key as a log has it."""
     if all(type(value) is int or (type(value) is str and not {"+", "="} & {*value}) for value in key):
         texts = map(str, key)
@@ -29,7 +30,7 @@ def asked(table: Table, key: QueryKey) -> str:
 
 
 def plain_form(table: Table) -> str | None:
-    """Return the pattern of keys that name a current row as `asked` does; None if no pattern can."""
+    """Return the pattern of keys that are named by `current_row_key` as they are; None if no pattern can."""
     if any(column.number is not None for column in table.key_columns):
         return None
     return key_form(table, table.key)
@@ -60,25 +61,27 @@ def by_number(frame: Any) -> Any:
 def current_rows(frame: Any, table: Table) -> Any:
     """Return the rows of a table as those of the log meet them."""
     check_columns(table, frame)
-    return by_number(frame).mapInArrow(_ReadCurrent(table, tuple(frame.columns)), SCHEMA)
+    return by_number(frame).mapInArrow(partial(_pack_rows, table, tuple(frame.columns)), SCHEMA)
 
 
-def packed(table: Table, number: int, row: KeyedRow) -> tuple[Any, ...]:
-    """Return a current row as the shuffle takes it."""
-    name = asked(table, row.key)
-    cells = pack_cells(row.cells)
-    return (number, CURRENT, None, str(table), name, None, *cells, None, None, None, name)
+def packed(table: Table, number: int, name: str, cells: CurrentRow) -> tuple[Any, ...]:
+    """Return a current row of this name as the shuffle takes it."""
+    packed_cells = pack_cells(cells)
+    return (number, RowKind.CURRENT, None, str(table), name, None, *packed_cells, None, None, None, name)
 
 
-class _ReadCurrent:
-    """A task that packs current rows; those of one object stay in their order."""
+def packed_rows(table: Table, part: int, rows: Iterable[KeyedRow]) -> Iterator[pa.RecordBatch]:
+    """Return a part of the current rows as the shuffle takes them; those of one object keep their order."""
+    numbered = enumerate(rows, FIRST + (part << 40))
+    return gather(
+        (packed(table, at, current_row_key(table, row.key), row.cells) for at, row in numbered), ROWS
+    )
 
-    def __init__(self, table: Table, columns: tuple[str, ...]) -> None:
-        self._table = table
-        self._columns = columns
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        number = FIRST + ((context.partitionId() if context else 0) << 40)
-        rows = enumerate(keyed_rows(self._table, self._columns, batches), number)
-        return gather((packed(self._table, at, row) for at, row in rows), ROWS)
+def _pack_rows(
+    table: Table, columns: tuple[str, ...], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Return the rows of batches as the shuffle takes them."""
+    context = TaskContext.get()
+    partition = context.partitionId() if context else 0
+    return packed_rows(table, partition, keyed_rows(table, columns, batches))

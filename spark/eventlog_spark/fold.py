@@ -1,9 +1,15 @@
-"""The documents of a log as rows of a DataFrame, folded by column; the plain fold decides what is refused."""
+"""The rows of whole objects become the rows of a DataFrame, with the current rows among them.
+
+`FoldToDocuments` folds by column. `FoldToRows` folds row by row: it is the reference, and makes changes,
+indented documents and refusals.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -11,19 +17,20 @@ import pyarrow.compute as pc
 
 from eventlog.columnar import CurrentColumns, Engine, Events, Rows, one_by_one
 from eventlog.columnar.learn import OPS
-from eventlog.columnar.vectors import Flags, Ints, codes, flags, numbers, spread
-from eventlog.core.tables import Table
-from eventlog.fold import Answer, CurrentRow, Fate, QueryKey
+from eventlog.columnar.vectors import Ints, codes, flags, numbers, spread
+from eventlog.core.entry import COLUMNS, Entry
+from eventlog.core.errors import Refused
+from eventlog.core.tables import Table, Tables
+from eventlog.fold import Answer, CurrentRow, Fate, QueryKey, plan, whole_objects
 from eventlog.log_files.by_column.object_spool import MAX_SHARE_BYTES, ObjectTooLarge
 from eventlog.xds.documents import HEAD, TAIL
-from eventlog_spark.batches import narrowed
-from eventlog_spark.current_rows import asked
+from eventlog_spark.batches import bounded, narrowed
+from eventlog_spark.current_rows import current_row_key
 from eventlog_spark.log_rows import LogReading
-from eventlog_spark.plain_fold import FoldToRows
-from eventlog_spark.result_rows import Documents, document_columns
+from eventlog_spark.result_rows import Documents, FrameForm, FrameRow, document_columns, text_of
 from eventlog_spark.shuffle import (
-    CURRENT,
-    UNREADABLE,
+    RowKind,
+    ShuffledRow,
     answer_of,
     shuffled_rows,
     unpack_all_cells,
@@ -34,23 +41,70 @@ BRIEF = ["document", "op", "refused"]
 
 
 class FoldToDocuments:
-    """A task that folds sorted rows of whole objects, with the current rows among them."""
+    """A task that folds sorted rows by column; the reference decides what is refused."""
 
     def __init__(self, reading: LogReading, form: Documents, *, brief: bool = False) -> None:
         self._reading = reading
         self._form = form
-        self._brief = brief  # only texts, operations and reasons are wanted
+        self._brief = brief  # only texts, operations and reasons are needed
 
     @property
     def schema(self) -> pa.Schema:
         """Return the columns that it gives."""
-        whole = self._form.schema
-        return pa.schema([whole.field(name) for name in BRIEF]) if self._brief else whole
+        schema = self._form.schema
+        return pa.schema([schema.field(name) for name in BRIEF]) if self._brief else schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fold = _Fold(self._reading, self._form, self.schema)
-        for rows in whole_groups(map(narrowed, batches)):
-            yield from fold.documents(rows)
+        reading, by_row = self._reading, FoldToRows(self._reading, self._form)
+        rows: SortedRows
+
+        def read_back(table: Table, keys: pa.Array) -> CurrentColumns:
+            return rows.read_back(table, keys)
+
+        engine = Engine(
+            reading.tables,
+            reading.rules,
+            self._form.settings,
+            answerable=reading.answerable,
+            read_back=one_by_one(read_back),
+            ask=lambda needs: rows.lookup,
+            around=(HEAD, TAIL),
+        )
+        for batch in whole_groups(map(narrowed, batches)):
+            rows = SortedRows(batch, reading.tables)
+            hashes = rows.unreadable_hashes()
+            if rows.log.num_rows:
+                events = engine.events(log_rows(rows.log))
+                yield self._brief_rows(events) if self._brief else self._rows(rows.log, events)
+                hashes = np.concatenate([hashes, rows.refused_hashes(events)])
+            if len(hashes):
+                refused = by_row.refused(shuffled_rows([rows.of_hashes(hashes)]))
+                yield from (record.select(self.schema.names) for record in refused)
+
+    def _brief_rows(self, events: Events) -> pa.RecordBatch:
+        refused = pa.nulls(len(events.texts), pa.string())
+        return pa.record_batch([events.texts, _ops(events), refused], schema=self.schema)
+
+    def _rows(self, log: pa.RecordBatch, events: Events) -> pa.RecordBatch:
+        """Return the rows of the events of these log rows."""
+        places = pa.array(events.places)
+        tables, _ = unpack_names(log.column("name"))
+        ids = events.settled_by(slice(None))
+        ends = np.cumsum(events.sizes)
+        return pa.record_batch(
+            [
+                events.texts,
+                events.event_ids(),
+                tables.take(places).cast(pa.string()),
+                log.column("table_key").take(places),
+                _ops(events),
+                pa.array(ids[ends - events.sizes]),
+                pa.array(ids[ends - 1]),
+                pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), pa.array(ids)),
+                *document_columns(log.column("record_id").to_numpy()[events.places], events.parts),
+            ],
+            schema=self.schema,
+        )
 
 
 def whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,137 +130,109 @@ def whole_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(pending)
 
 
-class _Fold:
-    """The fold of one batch after another; what it has learnt of one, it keeps for the next."""
+class SortedRows:
+    """The rows of some groups of one hash: of whole objects, and the current rows that these need."""
 
-    def __init__(self, reading: LogReading, form: Documents, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._brief = schema != form.schema
-        self._tables = reading.tables
-        self._plain = FoldToRows(reading, form)
-        self._engine = Engine(
-            reading.tables,
-            reading.rules,
-            form.settings,
-            answerable=reading.answerable,
-            read_back=one_by_one(self._read_back),
-            ask=lambda needs: self._lookup,
-            around=(HEAD, TAIL),
-        )
-
-    def documents(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the documents of these rows, and the rows that are refused."""
-        kinds = batch.column("kind").to_numpy()
+    def __init__(self, batch: pa.RecordBatch, tables: Tables) -> None:
         self._batch = batch
-        self._log = batch.filter(pa.array(kinds > CURRENT))
-        self._current = batch.filter(pa.array(kinds == CURRENT))
-        vars(self).pop("_answers", None)
-        refused = kinds == UNREADABLE
-        if self._log.num_rows:
-            events = self._engine.events(log_rows(self._log))
-            yield self._rows(events)
-            refused |= self._troubled(events, kinds)
-        if refused.any():
-            rows = shuffled_rows([batch.filter(pa.array(refused))])
-            yield from (bad.select(self._schema.names) for bad in self._plain.refused(rows))
+        self._tables = tables
+        self._kinds = batch.column("kind").to_numpy()
+        self.log = batch.filter(pa.array(self._kinds > RowKind.CURRENT))
+        self._current = batch.filter(pa.array(self._kinds == RowKind.CURRENT))
 
-    def _rows(self, events: Events) -> pa.RecordBatch:
-        """Return the rows of events."""
-        if self._brief:
-            made = {"document": events.texts, "op": _ops(events)}
-            none = pa.nulls(len(events.texts))
-            columns = [made.get(field.name, none).cast(field.type) for field in self._schema]
-            return pa.record_batch(columns, schema=self._schema)
-        places = pa.array(events.places)
-        tables, _ = named(self._log.column("name"))
-        sizes = events.sizes
-        ids = events.settled_by(slice(None))
-        ends = np.cumsum(sizes)
-        numbers_of_rows = self._log.column("record_id").to_numpy()[events.places]
-        return pa.record_batch(
-            [
-                events.texts,
-                events.event_ids(),
-                tables.take(places).cast(pa.string()),
-                self._log.column("table_key").take(places),
-                _ops(events),
-                pa.array(ids[ends - sizes]),
-                pa.array(ids[ends - 1]),
-                pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), pa.array(ids)),
-                *document_columns(numbers_of_rows, events.parts),
-            ],
-            schema=self._schema,
-        )
+    def unreadable_hashes(self) -> Ints:
+        """Return the hashes of unreadable rows."""
+        hashes: Ints = self._hashes[self._kinds == RowKind.UNREADABLE]
+        return hashes
 
-    def _troubled(self, events: Events, kinds: Ints) -> Flags:
-        """Return the rows of each hash that has a refused row, current rows included."""
+    def refused_hashes(self, events: Events) -> Ints:
+        """Return the hashes of rows that were refused, or whose event cannot be written."""
         ids = [record_id for record_id, outcome in events.reasons.items() if outcome.fate is Fate.REFUSED]
-        ids += [record_id for one in events.unwritten for record_id in one.event.settles]
-        if not ids:
-            return np.zeros(len(kinds), np.bool_)
-        hashes = self._batch.column("h").to_numpy()
-        is_log = kinds > CURRENT
-        wanted = hashes[is_log & np.isin(numbers_of(self._batch), ids)]
-        found: Flags = (is_log | (kinds == CURRENT)) & np.isin(hashes, wanted)
-        return found
+        ids += [record_id for written in events.unwritten for record_id in written.event.settles]
+        is_refused = np.isin(self.log.column("record_id").to_numpy(), ids)
+        hashes: Ints = self.log.column("h").to_numpy()[is_refused]
+        return hashes
 
-    def _read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
+    def of_hashes(self, hashes: Ints) -> pa.RecordBatch:
+        """Return the rows of these hashes."""
+        return self._batch.filter(pa.array(np.isin(self._hashes, hashes)))
+
+    @property
+    def _hashes(self) -> Ints:
+        hashes: Ints = self._batch.column("h").to_numpy()
+        return hashes
+
+    def read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
         """Return the current rows of these objects; each key is that of a log row that needs its current
         row.
         """
-        rows = log_rows(self._log)
-        asking = np.flatnonzero((rows.kinds > 4) & flags(self._log.column("meets").is_valid()))
-        own = rows.keys.take(pa.array(asking))
-        names, _ = named(self._log.column("name").take(pa.array(asking)))
+        rows = log_rows(self.log)
+        asking = np.flatnonzero((rows.kinds > 4) & flags(self.log.column("meets").is_valid()))
+        asking_keys = rows.keys.take(pa.array(asking))
+        names, _ = unpack_names(self.log.column("name").take(pa.array(asking)))
         of_table = flags(pc.equal(names, self._tables.name_of(table)))
-        asking, own = asking[of_table], own.filter(pa.array(of_table))
-        first = pc.index_in(keys, value_set=own).to_numpy(zero_copy_only=False).astype(np.int64)
-        meets = self._log.column("meets").take(pa.array(asking[first]))
-        both = numbers(pa.concat_arrays([meets, self._current.column("meets")]))
-        wanted, current = both[: len(keys)], both[len(keys) :]
+        asking, asking_keys = asking[of_table], asking_keys.filter(pa.array(of_table))
+        first = pc.index_in(keys, value_set=asking_keys).to_numpy(zero_copy_only=False).astype(np.int64)
+        meets = self.log.column("meets").take(pa.array(asking[first]))
+        numbered = numbers(pa.concat_arrays([meets, self._current.column("meets")]))
+        needed, current = numbered[: len(keys)], numbered[len(keys) :]
         order = np.argsort(current, kind="stable")
-        begin, end = (np.searchsorted(current[order], wanted, side) for side in ("left", "right"))
+        begin, end = (np.searchsorted(current[order], needed, side) for side in ("left", "right"))
         objects, place = spread(end - begin)
-        return row_cells(table, objects, self._current.take(pa.array(order[begin[objects] + place])))
+        return unpack_current(table, objects, self._current.take(pa.array(order[begin[objects] + place])))
 
-    def _lookup(self, table: Table, key: QueryKey) -> Answer:
+    def lookup(self, table: Table, key: QueryKey) -> Answer:
         """Return the current rows of one object, for the plain fold."""
-        return answer_of(self._answers.get(asked(table, key), ()))
+        return answer_of(self._rows_by_key.get(current_row_key(table, key), ()))
 
     @cached_property
-    def _answers(self) -> dict[str, list[CurrentRow]]:
-        answers: dict[str, list[CurrentRow]] = {}
+    def _rows_by_key(self) -> dict[str, list[CurrentRow]]:
+        rows_by_key: dict[str, list[CurrentRow]] = {}
         for row in shuffled_rows([self._current]):
-            answers.setdefault(row.table_key, []).append(row.current)
-        return answers
+            rows_by_key.setdefault(row.table_key, []).append(row.current)
+        return rows_by_key
 
 
-def row_cells(table: Table, objects: Ints, rows: pa.RecordBatch) -> CurrentColumns:
+def unpack_current(table: Table, objects: Ints, rows: pa.RecordBatch) -> CurrentColumns:
     """Return the cells of these current rows by column; objects whose rows have other columns than the table
     are uncertain.
     """
     order = np.argsort(objects, kind="stable")
-    found, counts = unpack_all_cells(rows.column("old_value"), rows.column("new_value"))
+    cells, counts = unpack_all_cells(rows.column("old_value"), rows.column("new_value"))
     begins = np.cumsum(counts) - counts
-    right = order[counts[order] == len(table.data)]
-    columns = [found.take(pa.array(begins[right] + at)) for at in range(len(table.data))]
-    return CurrentColumns(objects[right], columns, np.unique(objects[counts != len(table.data)]))
+    fitting = order[counts[order] == len(table.data)]
+    columns = [cells.take(pa.array(begins[fitting] + at)) for at in range(len(table.data))]
+    return CurrentColumns(objects[fitting], columns, np.unique(objects[counts != len(table.data)]))
 
 
 def log_rows(batch: pa.RecordBatch) -> Rows:
     """Return the log rows of a batch that has no others, each under the names by which it was logged."""
     column = batch.column
     ids, kinds = (column(name).to_numpy().astype(np.int64) for name in ("record_id", "kind"))
-    tables, columns = named(column("name"))
+    tables, columns = unpack_names(column("name"))
     keys = column("table_key")
     logged = column("logged").to_pylist() if "logged" in batch.schema.names else []
     if any(logged):
-        own = [name and unpack_name(name) for name in logged]
+        names = [packed and unpack_name(packed) for packed in logged]
         tables, keys = (
-            pc.coalesce(pa.array([name and name[at] for name in own], pa.string()), side.cast(pa.string()))
-            for at, side in enumerate((tables, keys))
+            pc.coalesce(pa.array([name and name[at] for name in names], pa.string()), texts.cast(pa.string()))
+            for at, texts in enumerate((tables, keys))
         )
     return Rows(ids, kinds, tables, keys, columns, column("old_value"), column("new_value"))
+
+
+def unpack_names(names: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return the tables and the columns of packed names."""
+    numbers, packed = codes(names)
+    tables, columns = zip(*map(unpack_name, packed), strict=True) if packed else ((), ())
+    return _texts_of(numbers, tables), _texts_of(numbers, columns)
+
+
+def _texts_of(numbers: Ints, texts: Sequence[str | None]) -> pa.Array:
+    """Return the text of each number."""
+    distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    number_of = np.array([distinct[text] for text in texts], np.int64)
+    return pa.DictionaryArray.from_arrays(pa.array(number_of[numbers]), pa.array(list(distinct), pa.string()))
 
 
 def _ops(events: Events) -> pa.Array:
@@ -215,21 +241,75 @@ def _ops(events: Events) -> pa.Array:
     return pa.DictionaryArray.from_arrays(numbered, pa.array([str(op) for op in OPS])).cast(pa.string())
 
 
-def numbers_of(batch: pa.RecordBatch) -> Ints:
-    """Return the record_ids of rows, 0 of a row without one."""
-    found: Ints = batch.column("record_id").fill_null(0).to_numpy()
-    return found
+# --- row by row
 
 
-def named(names: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the tables and the columns of packed names."""
-    numbers, packed = codes(names)
-    tables, columns = zip(*map(unpack_name, packed), strict=True) if packed else ((), ())
-    return _each(numbers, tables), _each(numbers, columns)
+class FoldToRows:
+    """A task that folds the rows of whole objects one by one, some thousands at a time."""
+
+    def __init__(self, reading: LogReading, form: FrameForm) -> None:
+        self._reading = reading
+        self._form = form
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the columns that it gives."""
+        return self._form.schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return bounded(self._rows(batches), self._form.schema)
+
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
+        hashed = (
+            pair
+            for batch in batches
+            for pair in zip(batch.column("h").to_pylist(), shuffled_rows([batch]), strict=True)
+        )
+        for chunk in whole_objects(hashed, itemgetter(0), lambda pair: size_of(pair[1])):
+            yield from self._fold(row for _, row in chunk)
+
+    def refused(self, rows: Iterable[ShuffledRow]) -> Iterator[pa.RecordBatch]:
+        """Yield what is refused of these rows of whole objects."""
+        return bounded((row for row in self._fold(rows) if row[-2] is not None), self._form.schema)
+
+    def _fold(self, rows: Iterable[ShuffledRow]) -> Iterator[FrameRow]:
+        current: dict[str, list[CurrentRow]] = {}
+        entries: dict[int, Entry] = {}
+        for row in rows:
+            if row.kind == RowKind.CURRENT:
+                current.setdefault(row.table_key, []).append(row.current)
+            elif row.kind == RowKind.UNREADABLE:
+                ids = (row.record_id,) if row.record_id else ()
+                yield self._form.refused(row.old_value or "", row.new_value, ids)
+            else:
+                entries[row.record_id] = entry_of(row, self._reading.rules.status)
+
+        def lookup(table: Table, key: QueryKey) -> Answer:
+            return answer_of(current.get(current_row_key(table, key), ()))
+
+        reading = self._reading
+        planned = plan(
+            entries.values(), reading.tables, reading.rules, now=reading.now, answerable=reading.answerable
+        )
+        for event in planned.events(lookup):
+            for record in self._form.of_event(event):
+                if isinstance(record, Refused):
+                    yield self._form.refused(record.reason, text_of(record.raw), event.settles)
+                else:
+                    yield record
+        for record_id, outcome in planned.outcomes.items():
+            if outcome.fate is Fate.REFUSED:
+                line = json.dumps(dict(zip(COLUMNS, entries[record_id], strict=True)), ensure_ascii=False)
+                yield self._form.refused(outcome.reason, line, (record_id,))
 
 
-def _each(numbers: Ints, texts: Sequence[str | None]) -> pa.Array:
-    """Return the text of each number."""
-    numbered = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-    to = np.array([numbered[text] for text in texts], np.int64)
-    return pa.DictionaryArray.from_arrays(pa.array(to[numbers]), pa.array(list(numbered), pa.string()))
+def entry_of(row: ShuffledRow, status: str) -> Entry:
+    """Return the row as the fold takes it: its table and key as they were logged."""
+    name, key = (row.table_name, row.table_key) if row.logged is None else unpack_name(row.logged)
+    facts = row.record_id, status, row.kind, row.event_time or "", row.perpetrator
+    return Entry(*facts, name, key or "", row.column_name, row.old_value, row.new_value)
+
+
+def size_of(row: ShuffledRow) -> int:
+    """Return how many characters a row's values have."""
+    return len(row.old_value or "") + len(row.new_value or "")

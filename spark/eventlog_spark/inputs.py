@@ -51,7 +51,7 @@ def is_remote(name: str) -> bool:
 def find_files(spark: Any, names: Iterable[str], shape: Shape, container: str | None) -> list[InputFile]:
     """Return the files of names, folders and globs; hidden files and those that begin with _ are left out."""
     files: dict[str, InputFile] = {}
-    for name, path in (pair for given in names for pair in _find(spark, given)):
+    for name, path in (pair for name_or_glob in names for pair in _find(spark, name_or_glob)):
         if path in files:
             raise Misuse(f"{name} is named twice")
         files[path] = InputFile(name, path, container_of(name, shape, container))
@@ -159,15 +159,7 @@ def read_by_name(file: InputFile) -> bool:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    types = pa.types
-    plain = (
-        types.is_signed_integer,
-        types.is_boolean,
-        types.is_floating,
-        types.is_decimal128,
-        types.is_date32,
-    )
-    return _is_time(kind) or any(is_it(kind) for is_it in plain)
+    return _is_time(kind) or any(is_type(kind) for is_type in _PLAIN)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -178,10 +170,8 @@ def _is_time(kind: pa.DataType) -> bool:
     return _is_text(kind) or (pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"))
 
 
-_PLAIN = (
-    *(pa.types.is_signed_integer, pa.types.is_boolean, pa.types.is_floating),
-    *(pa.types.is_decimal128, pa.types.is_date32),
-)
+_NAMES = ("signed_integer", "boolean", "floating", "decimal128", "date32")
+_PLAIN = [getattr(pa.types, f"is_{name}") for name in _NAMES]
 _FITS = {
     "record_id": pa.types.is_signed_integer,
     "event_type": pa.types.is_signed_integer,
@@ -207,17 +197,13 @@ def read_streams(
 
     The files of a stream follow each other.
     """
-    frames = []
     if any(is_remote(file.path) for stream in streams for file in stream):
         frames = [_content(spark, number, stream) for number, stream in enumerate(streams)]
     else:
         nothing = f.lit(None).cast("long").alias("place"), f.lit(None).cast("binary").alias("content")
-        frames = [
-            spark.range(0, len(streams), 1, max(len(streams), 1)).select(
-                f.col("id").alias("stream"), *nothing
-            )
-        ]
-    contents = reduce(lambda one, other: one.union(other), frames)
+        numbers = spark.range(0, len(streams), 1, max(len(streams), 1))
+        frames = [numbers.select(f.col("id").alias("stream"), *nothing)]
+    contents = reduce(lambda frame, addition: frame.union(addition), frames)
     return contents.mapInArrow(_ReadStreams(streams, shape, limits, read), from_arrow_schema(schema))
 
 
@@ -229,9 +215,9 @@ def _content(spark: Any, number: int, stream: Sequence[InputFile]) -> Any:
     remote = {file.path: at for at, file in enumerate(stream) if is_remote(file.path)}
     if remote:
         places = f.create_map(*(f.lit(fact) for pair in remote.items() for fact in pair))
-        found = spark.read.format("binaryFile").load([uri(path) for path in remote])
+        contents = spark.read.format("binaryFile").load([uri(path) for path in remote])
         place = places[f.col("path")].cast("long").alias("place")
-        rows = rows.union(found.select(f.lit(number).cast("long").alias("stream"), place, "content"))
+        rows = rows.union(contents.select(f.lit(number).cast("long").alias("stream"), place, "content"))
     return rows.repartition(1).sortWithinPartitions("place")
 
 

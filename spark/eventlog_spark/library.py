@@ -14,10 +14,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.core import settings, tablekey
-from eventlog.core.entry import read_event_time
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.formats import Shape
-from eventlog.core.tables import Table, Tables
+from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.formats import format_named
 from eventlog.library import clock_of, parse_settings
@@ -28,26 +27,26 @@ from eventlog_spark import log_rows, one_task
 from eventlog_spark.batches import bounded
 from eventlog_spark.change_tables import changes_of_tables
 from eventlog_spark.current_rows import by_number, check_columns, current_rows, keyed_rows
-from eventlog_spark.fold import BRIEF, FoldToDocuments
+from eventlog_spark.fold import BRIEF, FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading
 from eventlog_spark.messages import changes_of_messages
-from eventlog_spark.plain_fold import FoldToRows
 from eventlog_spark.result_rows import Changes, Documents, FrameForm, in_order
-from eventlog_spark.shuffle import FATES, UNREADABLE, group_rows
+from eventlog_spark.shuffle import FATES, RowKind, group_rows
 
 _SOURCES = ("log", "qlik-table", "qlik-message", "gbase", "linter")
 
 
-def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **given: Any) -> Any:
+def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **options: Any) -> Any:
     """Return the rows of a log as they are read, each under the one name of its object.
 
     A row that takes no part has its `fate`. A row that cannot be understood has the reason in `refused`, and
     its `record`. `unique` means that each row has a record_id of its own, which saves a shuffle.
     """
-    reading = reading_of(parse_settings(given, Rules, LogSettings), tables or Tables())
+    parsed = parse_settings(options, Rules, LogSettings)
+    reading = LogReading.of(tables or Tables(), parsed, clock_of(parsed))
     read = log_rows.log_rows(rows, reading)
     read = read if unique else log_rows.once(read)
-    refused = f.col("kind") == UNREADABLE
+    refused = f.col("kind") == RowKind.UNREADABLE
     fate = f.when(refused, "refused")
     for kind, name in FATES.items():
         fate = fate.when(f.col("kind") == kind, name.value)
@@ -74,22 +73,13 @@ def current(rows: Any, tables: Tables, name: str) -> Any:
     check_columns(table, rows)
     texts = [(column.name, pa.string()) for column in table.data]
     schema = pa.schema([("table", pa.string()), ("key", pa.string()), *texts])
-    texts_of = _Texts(table, tables.name_of(table), tuple(rows.columns), schema)
+    name, columns = tables.name_of(table), tuple(rows.columns)
+
+    def texts_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keyed = keyed_rows(table, columns, batches)
+        return bounded(((name, row.table_key, *row.cells) for row in keyed), schema)
+
     return by_number(rows).mapInArrow(texts_of, from_arrow_schema(schema))
-
-
-class _Texts:
-    """The current rows of batches, as texts."""
-
-    def __init__(self, table: Table, name: str, columns: tuple[str, ...], schema: pa.Schema) -> None:
-        self._table = table
-        self._name = name
-        self._columns = columns
-        self._schema = schema
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = keyed_rows(self._table, self._columns, batches)
-        return bounded(((self._name, row.table_key, *row.cells) for row in rows), self._schema)
 
 
 def documents(
@@ -99,16 +89,16 @@ def documents(
     current: Mapping[str, Any] | None = None,
     unique: bool = False,
     partitions: int | None = None,
-    **given: Any,
+    **options: Any,
 ) -> Any:
     """Return the documents of the rows of a log, which are one pick-up, one event each; `order`
     sorts them.
     """
-    if "batch_size" in given:
+    if "batch_size" in options:
         raise Misuse("batch_size: a document has one event here")
-    found = parse_settings(given, Rules, LogSettings, XdsSettings)
-    form = Documents(tables, settings.build(XdsSettings, found))
-    return _folded(rows, tables, current or {}, unique, partitions, found, form)
+    parsed = parse_settings(options, Rules, LogSettings, XdsSettings)
+    form = Documents(tables, settings.build(XdsSettings, parsed))
+    return _folded(rows, tables, current or {}, unique, partitions, parsed, form)
 
 
 def changes(
@@ -121,7 +111,7 @@ def changes(
     unique: bool = False,
     partitions: int | None = None,
     name: str = "records",
-    **given: Any,
+    **options: Any,
 ) -> Any:
     """Return the changes in records of a format; with `typed` those of one table, with columns of its types.
 
@@ -132,21 +122,21 @@ def changes(
     if source not in _SOURCES:
         raise Misuse(f"unknown source {source!r}; known are {', '.join(_SOURCES)}")
     form_of = format_named(source)
-    found = parse_settings(given, Rules, form_of.settings)
+    parsed = parse_settings(options, Rules, form_of.settings)
     tables = tables or Tables()
     form = Changes.of(tables, typed)
     if form_of.folded:
-        return _folded(records, tables, current or {}, unique, partitions, found, form)
+        return _folded(records, tables, current or {}, unique, partitions, parsed, form)
     if current or unique:
         raise Misuse(f"current and unique are of a log, and this is {source}")
     if partitions:
-        reading: Any = settings.build(form_of.settings, found)
+        reading: Any = settings.build(form_of.settings, parsed)
         return in_order(_in_many_tasks(records, source, tables, reading, form, partitions, name))
     if isinstance(records, Mapping):
         raise Misuse("several DataFrames are the change tables of a task: give the number of partitions")
     together = one_task.in_one_task(records, source)
     columns = tuple(together.columns) if form_of.shape is Shape.ROWS else ()
-    task = one_task.OneTask(source, tables, found, name, columns, form)
+    task = one_task.OneTask(source, tables, parsed, name, columns, form)
     return in_order(by_number(together).mapInArrow(task, from_arrow_schema(form.schema)))
 
 
@@ -168,12 +158,12 @@ def _folded(
     current: Mapping[str, Any],
     unique: bool,
     partitions: int | None,
-    given: Mapping[str, Any],
+    parsed: Mapping[str, Any],
     form: FrameForm,
 ) -> Any:
     """Return the rows of a log, folded."""
     answers = {keyed(tables, name): frame for name, frame in current.items()}
-    reading = reading_of(given, tables, answers)
+    reading = LogReading.of(tables, parsed, clock_of(parsed), answers)
     read = log_rows.log_rows(rows, reading)
     answering = [current_rows(frame, table) for table, frame in answers.items()]
     return folded(read if unique else log_rows.once(read), answering, reading, form, partitions)
@@ -189,31 +179,12 @@ def folded(
     brief: bool = False,
 ) -> Any:
     """Return rows of a log that were read, folded with the current rows that they meet."""
-    task = _fold(reading, form, brief)
+    task: FoldToRows | FoldToDocuments = FoldToRows(reading, form)
+    if isinstance(form, Documents) and not (reading.rules.handle_future_events or form.settings.pretty):
+        task = FoldToDocuments(reading, form, brief=brief)
     unused = ("event_type", "event_time", "perpetrator") if task.schema.names == BRIEF else ("event_type",)
     rows = log_rows.together([read.where(f.col("kind") <= 8), *answering]).drop(*unused)
     return group_rows(rows, partitions).mapInArrow(task, from_arrow_schema(task.schema))
-
-
-def _fold(reading: LogReading, form: FrameForm, brief: bool) -> FoldToRows | FoldToDocuments:
-    """Return the task that folds: by column, unless times order the events or documents are indented."""
-    if not isinstance(form, Documents) or reading.rules.handle_future_events:
-        return FoldToRows(reading, form)
-    plain = form.settings.pretty
-    return FoldToRows(reading, form) if plain else FoldToDocuments(reading, form, brief=brief)
-
-
-def reading_of(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Table] = ()) -> LogReading:
-    """Return the rules by which a log is read, from settings."""
-    now = given.get("now")
-    clock = read_event_time(clock_of(given))
-    return LogReading(
-        tables,
-        settings.build(Rules, given),
-        clock,
-        None if now is None else read_event_time(now),
-        frozenset(answerable),
-    )
 
 
 def table_key(column: Any) -> Any:

@@ -51,9 +51,9 @@ from eventlog.xds.documents import document
 from eventlog_spark import log_rows
 from eventlog_spark.backlog import Backlog, OutputFolder, Say
 from eventlog_spark.batches import gather
-from eventlog_spark.current_rows import FIRST, asked
+from eventlog_spark.current_rows import FIRST, current_row_key, packed
 from eventlog_spark.library import folded
-from eventlog_spark.shuffle import CURRENT, ROWS, SCHEMA, pack_cells, unreadable_row
+from eventlog_spark.shuffle import ROWS, SCHEMA, unreadable_row
 
 _CHUNK = 10_000  # rows finished in one transaction
 _RECORDED = 100_000  # rows of one batch on record
@@ -106,7 +106,7 @@ class _Chosen:
     """The rows that were copied, and what a publisher remembered."""
 
     ids: list[int] = field(default_factory=list)
-    asked: dict[Need, None] = field(default_factory=dict)
+    needs: dict[Need, None] = field(default_factory=dict)
     remembered: FoldedPickUp = field(default_factory=FoldedPickUp)
 
 
@@ -170,12 +170,12 @@ class _Run:
         read = read if len(set(chosen.ids)) == len(chosen.ids) else log_rows.once(read)
         current = self._spark.read.schema(SCHEMA).parquet(self._output.place("copy/current"))
         form = self._backlog.form
-        made = folded(read, [current], self._reading, form, self._backlog.partitions)
+        frame = folded(read, [current], self._reading, form, self._backlog.partitions)
         first = [self._row(sending) for sending in chosen.remembered.sendings]
         first += [form.refused(reason, None, (row,)) for row, reason in chosen.remembered.refused]
         if first:
-            made = self._spark.createDataFrame(first, made.schema).coalesce(1).unionByName(made)
-        result = self._output.write(lambda brief: made)
+            frame = self._spark.createDataFrame(first, frame.schema).coalesce(1).unionByName(frame)
+        result = self._output.write(lambda brief: frame)
         for sentence in result.sentences():
             self._say(sentence)
         return batches, result
@@ -196,8 +196,9 @@ class _Run:
             cells: Iterable[Cells] = snapshot.rows(list(_recorded_rows(recorded)))
         else:
             cells = self._pending(snapshot, settled)
-        self._store("copy/rows", gather(map(_sure, self._noted(cells, chosen)), _LOG, _COPIED), _LOG)
-        current = gather(self._current(snapshot, list(chosen.asked)), ROWS, _COPIED)
+        rows = map(_with_shortest_time, self._noted(cells, chosen))
+        self._store("copy/rows", gather(rows, _LOG, _COPIED), _LOG)
+        current = gather(self._current(snapshot, list(chosen.needs)), ROWS, _COPIED)
         self._store("copy/current", current, ROWS)
         return chosen
 
@@ -206,28 +207,28 @@ class _Run:
 
         Rows with ids that the log's sequence has not given are left to the publisher, which refuses them.
         """
-        rules, held, bound = self._reading.rules, snapshot.held_objects(), snapshot.bound
+        rules, held_objects, bound = self._reading.rules, snapshot.held_objects(), snapshot.bound
         user = None if rules.allow_loopback else rules.driver_user
         choice = PickUpFilter(CHUNK, user, tables=self._tables, halted=self._tables.halted_spellings())
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         for cells in snapshot.every_pending(choice, None, bound):
-            late = now is not None and not _due(cells[_EVENT_TIME], now)
-            if cells[0] in settled or late or (held.hashes and choice.object_of(*cells[OBJECT]) in held):
-                continue
-            yield cells
+            is_future = now is not None and not _due(cells[_EVENT_TIME], now)
+            is_held = bool(held_objects.hashes) and choice.object_of(*cells[OBJECT]) in held_objects
+            if not (cells[0] in settled or is_future or is_held):
+                yield cells
 
     def _noted(self, rows: Iterable[Cells], chosen: _Chosen) -> Iterator[Cells]:
         """Yield the rows, and note their ids and the current rows that they ask for."""
-        known: dict[tuple[Any, Any], Need | None] = {}
+        need_by_name: dict[tuple[Any, Any], Need | None] = {}
         for cells in rows:
             chosen.ids.append(int(str(cells[0])))
             name = cells[OBJECT]
             if cells[_EVENT_TYPE] in (5, 6, 7, 8):
                 key = (name[0], name[1])
-                if key not in known:
-                    known[key] = self._need(*key)
-                if (need := known[key]) is not None:
-                    chosen.asked[need] = None
+                if key not in need_by_name:
+                    need_by_name[key] = self._need(*key)
+                if (need := need_by_name[key]) is not None:
+                    chosen.needs[need] = None
             yield cells
 
     def _need(self, table_name: Any, table_key: Any) -> Need | None:
@@ -256,11 +257,10 @@ class _Run:
             yield from self._current_of(snapshot, needs[middle:])
             return
         for need in needs:
-            reply, name = current.lookup(*need), asked(*need)
+            reply, name = current.lookup(*need), current_row_key(*need)
             rows = [unreadable_row(str(reply))] if isinstance(reply, EventlogError) else reply
             for number, row in enumerate(rows, FIRST):
-                cells = pack_cells(row)
-                yield (number, CURRENT, None, str(need.table), name, None, *cells, None, None, None, name)
+                yield packed(need.table, number, name, row)
 
     def _store(self, name: str, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         """Write rows as Parquet in the folder of the output."""
@@ -311,7 +311,8 @@ class _Run:
         with self._live.store.work(self._leader.epoch) as work:
             work.fail(failure for row, (_, failure) in letters.items() if failure and row not in refused)
             lettered = {
-                letter: [row for row, (own, _) in letters.items() if own is letter] for letter in Letter
+                letter: [row for row, (row_letter, _) in letters.items() if row_letter is letter]
+                for letter in Letter
             }
             self._letter(work, lettered, refused)
             work.release_events(objects)
@@ -363,7 +364,7 @@ def _out(documents: Sequence[tuple[str, Sequence[RecordedEvent]]], config: Confi
         return {document for document, _ in documents if sink.knows(document)}
 
 
-def _sure(cells: Cells) -> Cells:
+def _with_shortest_time(cells: Cells) -> Cells:
     """Return the row with its time as Spark is sure of it: without noughts at the end of a fraction."""
     time = cells[_EVENT_TIME]
     if not isinstance(time, str) or not time.endswith("0") or len(time) <= _SECONDS:

@@ -7,19 +7,21 @@ their objects. Rows that ask for one current row meet it by `meets`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
 from eventlog import log
 from eventlog.columnar.vectors import flags
-from eventlog.core.entry import COLUMNS, Entry
+from eventlog.core import settings
+from eventlog.core.entry import COLUMNS, Entry, read_event_time
 from eventlog.core.errors import EventlogError, IllegalCharacter, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.identity import identify
@@ -27,16 +29,20 @@ from eventlog.core.tables import Table, Tables
 from eventlog.files.parquet import cells
 from eventlog.fold import Rules, query_key
 from eventlog_spark.batches import gather
-from eventlog_spark.current_rows import asked, by_number, plain_form
-from eventlog_spark.log_cells import log_cells
+from eventlog_spark.current_rows import by_number, current_row_key, plain_form
 from eventlog_spark.result_rows import text_of
-from eventlog_spark.shuffle import FUTURE, LOOPBACK, NOT_NEW, ROWS, SCHEMA, UNREADABLE
-from eventlog_spark.spelling import alike, spell
+from eventlog_spark.shuffle import ROWS, SCHEMA, RowKind, names_are_certain, spell
 
 _TEXTS = (*COLUMNS[5:], *COLUMNS[3:5])  # table_name to new_value, event_time, perpetrator
 _PLAIN = ("record_id", "kind", "event_type", *_TEXTS)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 Cells = tuple[Any, ...]
+TypedColumns = Mapping[str, tuple[Any, t.DataType]]  # the columns of a log that a frame has, with their types
+
+_INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+_NUMBERS = frozenset(("record_id", "event_type"))
+_WRITTEN = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"  # the times whose years have four digits,
+_WRITTEN_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999  # also since 1970
 
 
 @dataclass(frozen=True)
@@ -49,8 +55,17 @@ class LogReading:
     now: str | None  # rows wait for their time only where it is given
     answerable: frozenset[Table]  # the tables whose current rows are at hand
 
+    @classmethod
+    def of(
+        cls, tables: Tables, options: Mapping[str, Any], clock: str, answerable: Iterable[Table] = ()
+    ) -> Self:
+        """Return the rules by which a log is read with these options."""
+        now = options.get("now")
+        times = read_event_time(clock), None if now is None else read_event_time(now)
+        return cls(tables, settings.build(Rules, options), *times, frozenset(answerable))
+
     @cached_property
-    def _meeting(self) -> Any:
+    def _meeting(self) -> Callable[[str, str], str | None]:
         return lru_cache(maxsize=20_000)(self._meeting_of)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -61,15 +76,14 @@ class LogReading:
         """Return the name of the current row that an object asks for; None where it asks for none."""
         if not self.answerable or table_name is None or table_key is None:
             return None
-        name: str | None = self._meeting(table_name, table_key)
-        return name
+        return self._meeting(table_name, table_key)
 
     def _meeting_of(self, table_name: str, table_key: str) -> str | None:
         try:
-            found = identify(self.tables, table_name, table_key)
-            if found.table not in self.answerable:
+            identified = identify(self.tables, table_name, table_key)
+            if identified.table not in self.answerable:
                 return None
-            return asked(found.table, query_key(found.table, found.pairs))
+            return current_row_key(identified.table, query_key(identified.table, identified.pairs))
         except EventlogError:
             return None
 
@@ -87,16 +101,16 @@ class LogReading:
         """Return the kind of an entry: its event type, or why it takes no part."""
         rules = self.rules
         if entry.status != rules.status:
-            return NOT_NEW
+            return RowKind.NOT_NEW
         if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
-            return LOOPBACK
-        late = rules.handle_future_events and self.now is not None and entry.event_time > self.now
-        return FUTURE if late else entry.event_type
+            return RowKind.LOOPBACK
+        is_future = rules.handle_future_events and self.now is not None and entry.event_time > self.now
+        return RowKind.FUTURE if is_future else entry.event_type
 
 
 def unreadable(reason: str, record: str | None, record_id: int | None = None) -> Cells:
     """Return the row of what cannot be read."""
-    return (record_id, UNREADABLE, None, None, None, None, reason, record, *[None] * 4)
+    return (record_id, RowKind.UNREADABLE, None, None, None, None, reason, record, *[None] * 4)
 
 
 def rows_of_source(source: Source[Row], reading: LogReading) -> Iterator[Cells]:
@@ -119,8 +133,8 @@ def rows_of_source(source: Source[Row], reading: LogReading) -> Iterator[Cells]:
 def _half_character(entry: Entry) -> str | None:
     """Return why UTF-8 cannot hold the row: JSON can contain half of a character."""
     for text in entry[5:]:
-        if text is not None and (found := _SURROGATE.search(text)):
-            return str(IllegalCharacter(ord(found[0]), found.start() + 1))
+        if text is not None and (surrogate := _SURROGATE.search(text)):
+            return str(IllegalCharacter(ord(surrogate[0]), surrogate.start() + 1))
     return None
 
 
@@ -132,68 +146,145 @@ def log_rows(frame: Any, reading: LogReading, *, twice: bool = False) -> Any:
     where = log.places(frame.columns, "the log")
     kinds = [field.dataType for field in frame.schema.fields]
     places = {name: at for name, at in zip(COLUMNS, where, strict=True) if at is not None}
-    given = {name: (f.col(f"c{at}"), kinds[at]) for name, at in places.items()}
-    cell = log_cells(given, reading.clock)
-    came = f.struct(*(f.col(f"c{at}").alias(name) for name, at in places.items()))
+    typed_columns = {name: (f.col(f"c{at}"), kinds[at]) for name, at in places.items()}
+    cell = log_cells(typed_columns, reading.clock)
+    original_cells = f.struct(*(f.col(f"c{at}").alias(name) for name, at in places.items()))
     rows = by_number(frame).select(
         cell["record_id"].alias("record_id"),
         _kind(cell, reading).cast("byte").alias("kind"),
         cell["event_type"].cast("byte").alias("event_type"),
         *(cell[name].alias(name) for name in _TEXTS),
-        f.when(~cell["sure"], came).alias("came"),
+        f.when(~cell["is_entry"], original_cells).alias("original"),
     )
-    known = alike(reading.tables)
+    has_object_name = names_are_certain(reading.tables)
     task = _Read(reading, tuple(places))
     if not twice:
-        return rows.withColumn("odd", ~known).mapInArrow(task, SCHEMA)
-    meets, sure = _plain_meeting(reading)
-    plain = f.coalesce(known & f.col("came").isNull() & sure, f.lit(False))
+        return rows.withColumn("needs_python", ~has_object_name).mapInArrow(task, SCHEMA)
+    meets, meets_certainly = _plain_meeting(reading)
+    plain = f.coalesce(has_object_name & f.col("original").isNull() & meets_certainly, f.lit(False))
     read = rows.where(plain).withColumns({"logged": f.lit(None).cast("string"), "meets": meets})
-    others = rows.where(~plain).withColumn("odd", f.lit(True)).mapInArrow(task, SCHEMA)
-    return read.select(others.columns).unionByName(others)
+    python_rows = rows.where(~plain).withColumn("needs_python", f.lit(True)).mapInArrow(task, SCHEMA)
+    return read.select(python_rows.columns).unionByName(python_rows)
 
 
 def _plain_meeting(reading: LogReading) -> tuple[Any, Any]:
     """Return what a row meets, as Spark can write it, and whether it surely meets that."""
     name, key = f.col("table_name"), f.col("table_key")
-    meets, sure = f.lit(None).cast("string"), f.lit(True)
+    meets, is_certain = f.lit(None).cast("string"), f.lit(True)
     for table in reading.answerable:
         form = plain_form(table)
-        own = name == reading.tables.name_of(table)
-        sure &= ~own | (f.lit(False) if form is None else key.rlike(form))
-        meets = f.when(own, f.concat(f.lit(f"{table} "), key)).otherwise(meets)
-    return meets, sure
+        is_table = name == reading.tables.name_of(table)
+        is_certain &= ~is_table | (f.lit(False) if form is None else key.rlike(form))
+        meets = f.when(is_table, f.concat(f.lit(f"{table} "), key)).otherwise(meets)
+    return meets, is_certain
 
 
 def _kind(cell: Mapping[str, Any], reading: LogReading) -> Any:
     rules = reading.rules
-    kind = f.when(~cell["sure"], UNREADABLE).when(cell["status"] != rules.status, NOT_NEW)
+    kind = f.when(~cell["is_entry"], RowKind.UNREADABLE).when(cell["status"] != rules.status, RowKind.NOT_NEW)
     if rules.driver_user is not None and not rules.allow_loopback:
-        kind = kind.when(f.coalesce(cell["perpetrator"] == rules.driver_user, f.lit(False)), LOOPBACK)
+        kind = kind.when(f.coalesce(cell["perpetrator"] == rules.driver_user, f.lit(False)), RowKind.LOOPBACK)
     if rules.handle_future_events and reading.now is not None:
-        kind = kind.when(cell["event_time"] > reading.now, FUTURE)
+        kind = kind.when(cell["event_time"] > reading.now, RowKind.FUTURE)
     return kind.otherwise(cell["event_type"])
 
 
 def together(frames: Sequence[Any]) -> Any:
     """Return the rows of several DataFrames."""
-    return reduce(lambda one, other: one.unionByName(other), frames)
+    return reduce(lambda frame, addition: frame.unionByName(addition), frames)
 
 
 def once(rows: Any) -> Any:
     """Return the rows; of those that share a record_id none can be believed."""
     names = rows.columns
-    unread = f.col("record_id").isNull() | (f.col("kind") == UNREADABLE)
-    alone = f.when(unread, f.monotonically_increasing_id())
-    rows = rows.withColumn("alone", alone)
-    times = f.count(f.lit(1)).over(Window.partitionBy("record_id", "alone"))
+    unread = f.col("record_id").isNull() | (f.col("kind") == RowKind.UNREADABLE)
+    unread_number = f.when(unread, f.monotonically_increasing_id())
+    rows = rows.withColumn("unread_number", unread_number)
+    times = f.count(f.lit(1)).over(Window.partitionBy("record_id", "unread_number"))
     rows = rows.withColumn("times", times)
-    again = f.col("times") > 1
-    came = f.to_json(f.struct("record_id", "event_type", *_TEXTS))
+    is_repeated = f.col("times") > 1
+    record = f.to_json(f.struct("record_id", "event_type", *_TEXTS))
     reason = f.format_string("%d rows have record_id %d", "times", "record_id")
-    for name, value in (("new_value", came), ("old_value", reason), ("kind", f.lit(UNREADABLE).cast("byte"))):
-        rows = rows.withColumn(name, f.when(again, value).otherwise(f.col(name)))
+    for name, value in (
+        ("new_value", record),
+        ("old_value", reason),
+        ("kind", f.lit(RowKind.UNREADABLE).cast("byte")),
+    ):
+        rows = rows.withColumn(name, f.when(is_repeated, value).otherwise(f.col(name)))
     return rows.select(names)
+
+
+def log_cells(columns: TypedColumns, clock: str) -> dict[str, Any]:
+    """Return the cells as columns of the types of an entry, and `is_entry`: whether they certainly are one.
+
+    `clock` is the event_time of a log without one. In doubt the other cells of a row mean nothing.
+    """
+    cell = {
+        name: _text(*columns[name]) if name in columns else f.lit(None).cast("string") for name in COLUMNS
+    }
+    for name in _NUMBERS:
+        cell[name] = _integer(*columns[name])
+    if "status" not in columns:
+        cell["status"] = f.lit("N")
+    cell["status"] = f.coalesce(cell["status"], f.lit("None"))
+    time, is_time = _time(*columns["event_time"]) if "event_time" in columns else (f.lit(clock), f.lit(True))
+    cell["event_time"] = f.replace(time, f.lit(" "), f.lit("T"))
+    plain = all(
+        _is_text_type(kind) for name, (_, kind) in columns.items() if name not in (*_NUMBERS, "event_time")
+    )
+    cell["is_entry"] = _is_entry(cell, is_time) if plain else f.lit(False)
+    return cell
+
+
+def _is_text_type(kind: t.DataType) -> bool:
+    return isinstance(kind, t.NullType | t.CharType | t.VarcharType) or kind == t.StringType()
+
+
+def _text(column: Any, kind: t.DataType) -> Any:
+    return column.cast("string") if _is_text_type(kind) else f.lit(None).cast("string")
+
+
+def _integer(column: Any, kind: t.DataType) -> Any:
+    """Return integers; null for other values, and for types that Python reads."""
+    if isinstance(kind, _INTEGERS):
+        return column.cast("long")
+    if isinstance(kind, t.DecimalType):
+        return f.when(column % 1 == 0, column.try_cast("long"))
+    return f.lit(None).cast("long")
+
+
+def _time(column: Any, kind: t.DataType) -> tuple[Any, Any]:
+    """Return the time as text, in UTC, and whether it surely is one. A time is judged without its text, which
+    is made only where it goes on: it would be an eighth of a job.
+    """
+    if isinstance(kind, t.TimestampType):  # an instant; as a text it would be in the session's time zone
+        micros = f.unix_micros(column)
+        moment = f.timestamp_add("MICROSECOND", micros, _moment("1970-01-01 00:00:00")).cast("string")
+        return moment, micros.between(*_WRITTEN_MICROS)
+    if isinstance(kind, t.TimestampNTZType):
+        return column.cast("string"), column.between(*map(_moment, _WRITTEN))
+    text = _text(column, kind)
+    shortest = f.rtrim(f.rtrim(text, f.lit("0")), f.lit("."))
+    return f.when(text.contains("."), shortest).otherwise(text), _is_time(text)
+
+
+def _moment(text: str) -> Any:
+    return f.lit(text).cast("timestamp_ntz")
+
+
+def _is_entry(cell: Mapping[str, Any], is_time: Any) -> Any:
+    """Return whether a row is certainly an entry; doubtful rows go to the reader of `convert`."""
+    named = (cell["column_name"] != "") | cell["event_type"].isin(4, 5, 6)
+    is_entry = (cell["record_id"] > 0) & cell["event_type"].between(1, 8) & named
+    is_entry &= cell["table_name"].isNotNull() & cell["table_key"].isNotNull() & is_time
+    return f.coalesce(is_entry, f.lit(False))
+
+
+def _is_time(time: Any) -> Any:
+    """Return the time if it has the form yyyy-mm-dd hh:mm:ss, with a fraction of up to six digits."""
+    shape = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?\z"
+    moment = f.try_to_timestamp(f.replace(time, f.lit(" "), f.lit("T")))
+    return (time >= "0001") & time.rlike(shape) & moment.isNotNull()
 
 
 class _Read:
@@ -205,7 +296,9 @@ class _Read:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            doubtful = pa.array(flags(batch.column("odd")) | flags(batch.column("came").is_valid()))
+            doubtful = pa.array(
+                flags(batch.column("needs_python")) | flags(batch.column("original").is_valid())
+            )
             yield self._plain(batch.filter(pc.invert(doubtful)))
             yield from gather(self._read(batch.filter(doubtful)), ROWS)
 
@@ -222,13 +315,13 @@ class _Read:
         return pa.array([self._reading.meeting(*name) for name in named], pa.string())
 
     def _read(self, batch: pa.RecordBatch) -> Iterator[Cells]:
-        came = batch.column("came")
-        logged = zip(*(cells(came.field(name)) for name in self._columns), strict=True)
+        original_cells = batch.column("original")
+        logged = zip(*(cells(original_cells.field(name)) for name in self._columns), strict=True)
         rows = zip(*(batch.column(name).to_pylist() for name in _PLAIN), strict=True)
-        for row, record, doubtful in zip(rows, logged, came.is_valid().to_pylist(), strict=True):
+        for row, record, doubtful in zip(rows, logged, original_cells.is_valid().to_pylist(), strict=True):
             if not doubtful:
-                record_id, kind, *others = row
-                yield self._reading.named(kind, (record_id, *others))
+                record_id, kind, *cells_of_row = row
+                yield self._reading.named(kind, (record_id, *cells_of_row))
                 continue
             source: Source[Row] = Source("log", "log", self._columns, [Row(1, record)])
             (read,) = log.read_entries(source, self._reading.clock)

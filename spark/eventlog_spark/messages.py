@@ -7,7 +7,7 @@ that its partition had before it. A window adds what a block does not contain of
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, groupby
@@ -16,11 +16,13 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as f
+from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.core.errors import Refused
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
+from eventlog.files.messages import message_at
 from eventlog.qlik import avro
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
@@ -34,8 +36,7 @@ from eventlog.qlik.sequenced_messages import (
     with_place,
 )
 from eventlog_spark.batches import answer, answers_of, bounded, pack, unpack
-from eventlog_spark.message_frames import message_rows, messages_of, source_named, source_of
-from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, RangeJoin, in_ranges, joined
+from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, RangeJoin, in_ranges
 from eventlog_spark.result_rows import FrameForm, FrameRow
 
 MessageTable = tuple[str | None, str]  # the schema, the table
@@ -49,7 +50,7 @@ _READ: Final = pa.schema(
         ("partition", pa.int32()),
         ("number", pa.int64()),
         ("seq", pa.string()),  # of a row of a full load and of a block: the greatest before it in the block
-        ("behind", pa.bool_()),
+        ("without_sequence", pa.bool_()),
         ("table", pa.string()),
         ("item", pa.binary()),
     ]
@@ -63,18 +64,17 @@ def changes_of_messages(
     first, at once.
     """
     kafka = messages_of(frame)
-    way = Messages(tables, settings)
     likely = kafka.where(_may_be_metadata(settings.encoding)).repartition(1).sortWithinPartitions(*_PLACE)
-    read_metadata = answers_of(likely, _ReadMetadata(way.reading(), name, settings.encoding))
-    metadata = list(chain.from_iterable(read_metadata))
-    way.learn(metadata)
+    metadata = chain.from_iterable(answers_of(likely, ReadMessages(tables, settings, name).metadata))
+    settings = replace(settings, published=(*settings.published, *metadata))  # of two with one id the later
     placed = kafka.withColumn("offset", f.coalesce("offset", f.monotonically_increasing_id() + 1))
     block = f.floor(f.col("offset") / _BLOCK)
     placed = placed.repartition(partitions, "topic", "partition", block).sortWithinPartitions(*_PLACE)
-    read = _ReadBlocks(way.reading(), name, settings.encoding)
-    items = _after_greatest(placed.mapInArrow(read, from_arrow_schema(_READ)), partitions)
-    ordered = in_ranges(items, partitions, "kind", "item")
-    return joined(ordered, way.join(), form)
+    blocks = placed.mapInArrow(ReadMessages(tables, settings, name).blocks, from_arrow_schema(_READ))
+    ordered = in_ranges(_after_greatest(blocks, partitions), partitions, "kind", "item")
+    sequencer = MessageSequencer(tables, settings)
+    join = RangeJoin(sequencer, _sorted_messages, tables, form, settings.whole_transactions)
+    return join.rows(ordered)
 
 
 def _may_be_metadata(encoding: str) -> Any:
@@ -88,51 +88,49 @@ def _may_be_metadata(encoding: str) -> Any:
 def _after_greatest(items: Any, partitions: int) -> Any:
     """Return the items; a row of a full load has the greatest changeSequence before it in its partition."""
     source = f.struct("topic", "partition")
-    alone = (f.col("kind") != FACTS) & ~f.col("behind")
+    splittable = (f.col("kind") != FACTS) & ~f.col("without_sequence")
     items = items.select(
         *(name for name in _READ.names if name not in (*_PLACE, "table")),
-        f.when(~f.col("behind"), f.col("table")).alias("table"),
+        f.when(~f.col("without_sequence"), f.col("table")).alias("table"),
         source.alias("source"),
-        f.when(alone, f.col("number")).alias("group"),
+        f.when(splittable, f.col("number")).alias("group"),
     ).repartition(partitions, "source", "group")
     before = Window.partitionBy("source", "group").orderBy("number", "kind")
     greatest = f.max("seq").over(before.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    return items.withColumns({"seq": greatest, "alone": f.lit(True)}).where(f.col("kind") != FACTS)
+    return items.withColumns({"seq": greatest, "splittable": f.lit(True)}).where(f.col("kind") != FACTS)
 
 
 @dataclass(frozen=True)
-class _ReadMetadata:
-    """A task that returns the metadata among messages, in the order of their sources."""
+class ReadMessages:
+    """Reads messages in tasks; those without a topic have this name."""
 
-    reading: ReadMessages
+    tables: Tables
+    settings: MessageSettings
     name: str
-    encoding: str
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sources = (
-            source_of(self.name, self.encoding, at, group)
-            for at, group in groupby(message_rows(batches), key=source_named)
-        )
-        yield answer([known for source in sources for known in self.reading.metadata(source)])
+    def metadata(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the metadata among messages, in the order of their sources."""
+        published: list[Metadata] = []
+        for at, group in groupby(message_rows(batches), key=source_named):
+            reader, source = MessageReader(self.tables, self.settings), self._source(at, group)
+            before = dict(reader.metadata_by_id)
+            for record in source.records:
+                if not isinstance(record, Refused) and reader.is_metadata(record.value):
+                    read_record(reader, source, record)
+            metadata_by_id = reader.metadata_by_id.items()
+            published += [metadata for name, metadata in metadata_by_id if before.get(name) != metadata]
+        yield answer(published)
 
-
-@dataclass(frozen=True)
-class _ReadBlocks:
-    """Reads messages, block by block."""
-
-    reading: ReadMessages
-    name: str
-    encoding: str
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def blocks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the changes in messages, and facts about each block of them."""
         return bounded(self._items(batches), _READ)
 
     def _items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
-        reader = self.reading.reader()
+        reader = MessageReader(self.tables, self.settings)
         for (topic, partition, block), group in groupby(message_rows(batches), key=_block):
-            stretch = self.reading.stretch()
-            source = source_of(self.name, self.encoding, (topic, partition), group)
-            for number, record in enumerate(self.reading.changes(reader, source, stretch)):
+            places = SourcePlaces(0, "", self.settings.until)
+            source = self._source((topic, partition), group)
+            for number, record in enumerate(_changes(reader, source, places)):
                 if isinstance(record, Refused):
                     yield REFUSED, topic, partition, number, "", False, None, pack(record)
                     continue
@@ -141,74 +139,31 @@ class _ReadBlocks:
                     place = message.place.seq, message.place.without_sequence, repr(table)
                     yield ITEM, topic, partition, message.number, *place, pack(tuple(message[1:]))
             last = (block + 1) * _BLOCK - 1
-            yield FACTS, topic, partition, last, stretch.mark().greatest, True, None, b""
+            yield FACTS, topic, partition, last, places.mark().greatest, True, None, b""
+
+    def _source(self, at: tuple[str | None, int | None], rows: Iterable[Mapping[str, Any]]) -> Source[Object]:
+        return source_of(self.name, self.settings.encoding, at, rows)
 
 
 def _block(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["topic"], row["partition"], row["offset"] // _BLOCK
 
 
-@dataclass(frozen=True)
-class ReadMessages:
-    """The reading of messages, when all metadata are known."""
-
-    tables: Tables
-    settings: MessageSettings
-
-    def reader(self) -> MessageReader:
-        """Return what reads messages, with the metadata."""
-        return MessageReader(self.tables, self.settings)
-
-    def stretch(self) -> SourcePlaces:
-        """Return what gives the messages of a source their places."""
-        return SourcePlaces(0, "", self.settings.until)
-
-    @staticmethod
-    def changes(
-        reader: MessageReader, source: Source[Object], stretch: SourcePlaces
-    ) -> Iterator[tuple[MessageTable, SequencedMessage | None] | Refused]:
-        """Yield the changes of a source, each after its table; None is one beyond `until`."""
-        for record in source.records:
-            if isinstance(record, Refused):
-                yield record
-                continue
-            change = read_record(reader, source, record)
-            if isinstance(change, Refused):
-                yield change
-            elif change is not None:
-                place = stretch.place(sequence_of(change), 0)
-                message = None if place is None else with_place(place, change, source, record)
-                yield (change.schema, change.table), message
-
-    def metadata(self, source: Source[Object]) -> list[Metadata]:
-        """Return the metadata that are among the messages of a source."""
-        reader = self.reader()
-        before = dict(reader.metadata_by_id)
-        for record in source.records:
-            if not isinstance(record, Refused) and reader.is_metadata(record.value):
-                read_record(reader, source, record)
-        return [known for name, known in reader.metadata_by_id.items() if before.get(name) != known]
-
-
-class Messages:
-    """All messages."""
-
-    def __init__(self, tables: Tables, settings: MessageSettings) -> None:
-        self._tables = tables
-        self._settings = settings
-
-    def learn(self, metadata: Iterable[Metadata]) -> None:
-        """Add metadata; of two with one schemaId the later counts."""
-        self._settings = replace(self._settings, published=(*self._settings.published, *metadata))
-
-    def reading(self) -> ReadMessages:
-        """Return what reads a source."""
-        return ReadMessages(self._tables, self._settings)
-
-    def join(self) -> RangeJoin:
-        """Return what joins the messages of a range; each contains all that is needed to read it."""
-        sequencer = MessageSequencer(self._tables, self._settings)
-        return RangeJoin(sequencer, _sorted_messages, self._tables, self._settings.whole_transactions)
+def _changes(
+    reader: MessageReader, source: Source[Object], places: SourcePlaces
+) -> Iterator[tuple[MessageTable, SequencedMessage | None] | Refused]:
+    """Yield the changes of a source, each after its table; None is one beyond `until`."""
+    for record in source.records:
+        if isinstance(record, Refused):
+            yield record
+            continue
+        change = read_record(reader, source, record)
+        if isinstance(change, Refused):
+            yield change
+        elif change is not None:
+            place = places.place(sequence_of(change), 0)
+            message = None if place is None else with_place(place, change, source, record)
+            yield (change.schema, change.table), message
 
 
 def _sorted_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedMessage | Refused]:
@@ -216,5 +171,68 @@ def _sorted_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedMes
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ("kind", *ORDER, "item"))
         for kind, *place, item in zip(*columns, strict=True):
-            rest = unpack(item)
-            yield rest if kind == REFUSED else SequencedMessage(SequencePlace(*place), *rest)
+            content = unpack(item)
+            yield content if kind == REFUSED else SequencedMessage(SequencePlace(*place), *content)
+
+
+# --- columns of DataFrames that users bring
+
+
+def check_single_values(frame: Any) -> None:
+    """Raise Misuse if a column holds lists, maps or rows."""
+    for field in frame.schema.fields:
+        if isinstance(field.dataType, t.StructType | t.ArrayType | t.MapType):
+            raise Misuse(f"column {field.name} is {field.dataType.simpleString()}; cells hold single values")
+
+
+def named(frame: Any, name: str) -> Any:
+    """Return the column of that name in any case, or None if there is none, or several."""
+    matches = [column for column in frame.columns if column.lower() == name]
+    return frame[f"`{matches[0]}`"] if len(matches) == 1 else None
+
+
+def needed(frame: Any, name: str, required: bool) -> Any:
+    """Return the same; without one Misuse where it is required, else null."""
+    column = named(frame, name)
+    if column is None and required:
+        raise Misuse(f"there is no column {name}; there are {', '.join(frame.columns)}")
+    return f.lit(None) if column is None else column
+
+
+def named_rows(batches: Iterable[pa.RecordBatch], names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of batches whose columns have these names."""
+    return (row for batch in batches for row in batch.rename_columns(list(names)).to_pylist())
+
+
+_COLUMN_TYPES = {"topic": "string", "partition": "int", "offset": "long", "key": "binary", "value": "binary"}
+
+
+def messages_of(frame: Any) -> Any:
+    """Return messages as Kafka's DataFrames have them; only the column `value` is required."""
+    types = _COLUMN_TYPES.items()
+    return frame.select([needed(frame, name, name == "value").cast(kind).alias(name) for name, kind in types])
+
+
+def message_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    """Yield messages as `messages_of` has them."""
+    return named_rows(batches, _COLUMN_TYPES)
+
+
+def source_named(row: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    """Return the topic and the partition of a message."""
+    return row["topic"], row["partition"]
+
+
+def source_of(
+    name: str, encoding: str, at: tuple[str | None, int | None], rows: Iterable[Mapping[str, Any]]
+) -> Source[Object]:
+    """Return the messages of one partition of a topic as a source; without a topic it has this name."""
+    topic, partition = at
+    shown, stem = (name, name) if topic is None else (f"{topic}[{partition}]", topic)
+    messages = (_message(shown, encoding, number, row) for number, row in enumerate(rows, 1))
+    return Source(shown, stem, (), messages)
+
+
+def _message(name: str, encoding: str, number: int, row: Mapping[str, Any]) -> Object | Refused:
+    offset = number if row["offset"] is None else row["offset"]
+    return message_at(name, encoding, offset, row["value"], row["key"])

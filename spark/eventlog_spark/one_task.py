@@ -18,7 +18,7 @@ from eventlog.formats import format_named
 from eventlog.library import changes_of
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.batches import bounded
-from eventlog_spark.message_frames import (
+from eventlog_spark.messages import (
     check_single_values,
     message_rows,
     messages_of,
@@ -40,7 +40,7 @@ class OneTask:
 
     source: str
     tables: Tables
-    given: Mapping[str, Any]
+    options: Mapping[str, Any]
     name: str  # what messages call the records
     columns: tuple[str, ...]
     form: FrameForm
@@ -49,7 +49,7 @@ class OneTask:
         refused: list[Refused] = []
         format_ = format_named(self.source)
         sources = _SOURCES[format_.shape](self, batches)
-        changes = changes_of(format_, sources, self.tables, refused.append, self.given)
+        changes = changes_of(format_, sources, self.tables, refused.append, self.options)
         return bounded(rows_of_changes(self.form, changes, refused), self.form.schema)
 
 
@@ -85,7 +85,7 @@ def _rows(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[R
 
 
 def _messages(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[Object]]:
-    encoding = settings.build(MessageSettings, task.given).encoding
+    encoding = settings.build(MessageSettings, task.options).encoding
     for at, group in groupby(message_rows(batches), source_named):
         yield source_of(task.name, encoding, at, group)
 

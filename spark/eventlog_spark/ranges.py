@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.core.change import Change
+from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced_messages import MessageSequencer
@@ -18,12 +19,13 @@ from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.sequence.transactions import assemble
 from eventlog.transfer.report import publishable
-from eventlog_spark.result_rows import FrameForm, Good, batches_of_changes
+from eventlog_spark.batches import bounded
+from eventlog_spark.result_rows import FrameForm, Good, filter_into, rows_of_changes
 
 RecordsOf = Callable[[Iterable[pa.RecordBatch]], Iterator[Any]]  # of the batches of a range
 
 ITEM, REFUSED, FACTS = 0, 1, 2  # a record, one that was refused, and facts about a block of records
-ORDER: Final = ("seq", "behind", "table", "source", "number")
+ORDER: Final = ("seq", "without_sequence", "table", "source", "number")
 _RANGES: Final = ("understood", "time", "load", "at")
 
 
@@ -39,44 +41,38 @@ def in_ranges(records: Any, partitions: int, *contents: str) -> Any:
         *ORDER,
         f.substring("seq", 1, sequence.TIME).alias("time"),
         f.when(loaded, f.col("source")).alias("load"),
-        f.when(loaded & f.col("alone"), f.col("number")).alias("at"),
+        f.when(loaded & f.col("splittable"), f.col("number")).alias("at"),
         *contents,
     )
     return ranged.repartitionByRange(partitions, *_RANGES).sortWithinPartitions(*ORDER)
 
 
-def joined(ordered: Any, join: RangeJoin, form: FrameForm) -> Any:
-    """Return the changes of sorted records as the rows of a DataFrame."""
-    return ordered.mapInArrow(_JoinToRows(join, form), from_arrow_schema(form.schema))
-
-
 @dataclass(frozen=True)
 class RangeJoin:
-    """A task that joins the sorted records of a range to changes."""
+    """A task that joins the sorted records of a range to the rows of a DataFrame."""
 
     sequencer: RowSequencer | MessageSequencer
     records: RecordsOf
     tables: Tables
-    whole: bool = False  # refuse transactions that lack some of their changes
+    form: FrameForm
+    whole_transactions: bool = False  # refuse transactions that lack some of their changes
 
-    def changes(self, batches: Iterable[pa.RecordBatch], good: Good) -> Iterator[Change]:
+    def rows(self, ordered: Any) -> Any:
+        """Return the changes of a DataFrame of sorted records."""
+        return ordered.mapInArrow(self, from_arrow_schema(self.form.schema))
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        refused: list[Refused] = []
+        changes = self._changes(batches, filter_into(refused))
+        return bounded(rows_of_changes(self.form, changes, refused), self.form.schema)
+
+    def _changes(self, batches: Iterable[pa.RecordBatch], good: Good) -> Iterator[Change]:
         """Yield the changes of a range, in their order."""
         joined = self.sequencer.joined(good(self.records(batches)))
         return good(publishable(self._of_transactions(joined, good), self.tables))
 
     def _of_transactions(self, joined: Iterable[Any], good: Good) -> Iterator[Change]:
-        if not self.whole:
+        if not self.whole_transactions:
             return (placed.change for placed in good(joined))
         transactions = good(assemble(joined, StreamSettings().open_transactions))
         return (placed.change for transaction in transactions for placed in transaction.changes)
-
-
-@dataclass(frozen=True)
-class _JoinToRows:
-    """A task that joins the records of a range to the rows of a DataFrame."""
-
-    join: RangeJoin
-    form: FrameForm
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return batches_of_changes(self.form, lambda good: self.join.changes(batches, good))

@@ -24,7 +24,6 @@ from eventlog.targets.tables.cells import ToCell
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 from eventlog_spark.arrow_values import type_of, value_maker
-from eventlog_spark.batches import bounded
 
 FrameRow = tuple[Any, ...]
 Good = Callable[[Iterable[Any]], Iterator[Any]]  # yields the records that are not refused
@@ -76,13 +75,8 @@ class FrameForm(Protocol):
         """Return the row of what was refused."""
 
 
-def batches_of_changes(
-    form: FrameForm, changes_of: Callable[[Good], Iterable[Change]], first: int = 0
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of changes, and of what is refused meanwhile: `changes_of` gets a filter for its
-    records.
-    """
-    refused: list[Refused] = []
+def filter_into(refused: list[Refused]) -> Good:
+    """Return a filter that yields good records, and adds the others to this list."""
 
     def good(records: Iterable[Any]) -> Iterator[Any]:
         for record in records:
@@ -91,14 +85,12 @@ def batches_of_changes(
             else:
                 yield record
 
-    return bounded(rows_of_changes(form, changes_of(good), refused, first), form.schema)
+    return good
 
 
-def rows_of_changes(
-    form: FrameForm, changes: Iterable[Change], refused: list[Refused], first: int = 0
-) -> Iterator[FrameRow]:
+def rows_of_changes(form: FrameForm, changes: Iterable[Change], refused: list[Refused]) -> Iterator[FrameRow]:
     """Yield the rows of changes that are read, and of the records that are added to `refused` meanwhile."""
-    for number, change in enumerate(changes, first):
+    for number, change in enumerate(changes):
         yield from _refusals(form, refused)
         for row in form.of_change(change, number):
             yield from _refusals(form, [row]) if isinstance(row, Refused) else (row,)
@@ -134,11 +126,11 @@ class Documents:
         return EventWriter(self.tables, self.settings)
 
     def of_event(self, event: Event) -> Iterator[FrameRow | Refused]:
-        for found in document_of(event, self._writer, self.settings):
-            if isinstance(found, Refused):
-                yield found
+        for document in document_of(event, self._writer, self.settings):
+            if isinstance(document, Refused):
+                yield document
             else:
-                text, event_id, op, table, key, settles = found
+                text, event_id, op, table, key, settles = document
                 ids = settles[0], settles[-1], list(settles)
                 yield (text, event_id, table, key, str(op), *ids, *_order(*event.place), None, None)
 
@@ -202,12 +194,12 @@ class Changes:
     def _typed(self, side: Mapping[str, Value]) -> dict[str, Any]:
         """Return the values that the table's columns hold."""
         assert self.table is not None
-        found = {}
+        values = {}
         for name, value in side.items():
             column = self.table.column(name)
             if column is not None:
-                found[column.name] = self._value(column, value)
-        return found
+                values[column.name] = self._value(column, value)
+        return values
 
     def _value(self, column: Column, value: Side) -> Any:
         make = self._makers[column.name]

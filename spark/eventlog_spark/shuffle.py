@@ -8,9 +8,11 @@ lengths in bytes are another text: decimal numbers with commas between them; -1 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import repeat
+from operator import or_
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,17 +20,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
+from eventlog.columnar.texts import named_form
 from eventlog.columnar.vectors import Ints, offsets
 from eventlog.core.entry import COLUMNS
-from eventlog.core.errors import WrongRow
+from eventlog.core.errors import EventlogError, WrongRow
+from eventlog.core.identity import child_column, identify
+from eventlog.core.tables import Tables
 from eventlog.fold import Answer, CurrentRow, Fate
 
-# What a row is: an event type 1 to 8, a current row, or one that only counts.
-CURRENT: Final = 0
-UNREADABLE: Final = -1
-NOT_NEW: Final = 11
-LOOPBACK: Final = 12
-FUTURE: Final = 13
+
+class RowKind(enum.IntEnum):
+    """The kind of a row that is no event; that of an event is its type, 1 to 8."""
+
+    UNREADABLE = -1
+    CURRENT = 0
+    NOT_NEW = 11
+    LOOPBACK = 12
+    FUTURE = 13
+
 
 ROWS: Final = pa.schema(
     [("record_id", pa.int64()), ("kind", pa.int8()), ("event_type", pa.int8())]
@@ -37,7 +46,7 @@ ROWS: Final = pa.schema(
 SCHEMA: Final = "record_id long, kind byte, event_type byte, " + ", ".join(
     f"{field.name} string" for field in list(ROWS)[3:]
 )
-FATES: Final = {NOT_NEW: Fate.NOT_NEW, LOOPBACK: Fate.LOOPBACK, FUTURE: Fate.FUTURE}
+FATES: Final = {RowKind.NOT_NEW: Fate.NOT_NEW, RowKind.LOOPBACK: Fate.LOOPBACK, RowKind.FUTURE: Fate.FUTURE}
 
 # --- where rows meet
 
@@ -47,7 +56,7 @@ _ORDER = ("h", "table_name", "table_key", "record_id")
 
 def group_rows(rows: Any, partitions: int | None = None) -> Any:
     """Return the rows of each object in one task, sorted. Without a number of tasks the size decides it."""
-    hashed = rows.withColumn("h", _together())
+    hashed = rows.withColumn("h", _group_hash())
     tasks = partitions or few_tasks(rows)
     spread = hashed.repartition(tasks, "h") if tasks else hashed.repartition("h")
     ordered = spread.sortWithinPartitions(*_ORDER)
@@ -65,9 +74,9 @@ def few_tasks(rows: Any) -> int | None:
     return tasks if tasks < int(spark.conf.get("spark.sql.shuffle.partitions")) else None
 
 
-def _together() -> Any:
-    """Bring the rows of one object together, and objects that need one current row to that row; rows without
-    an object are spread.
+def _group_hash() -> Any:
+    """Return a hash, the same for the rows of an object and the current row that they need; rows without an
+    object are spread.
     """
     of_object = f.when(f.col("kind").between(0, 8), f.xxhash64("table_name", "table_key"))
     return f.coalesce(
@@ -76,13 +85,6 @@ def _together() -> Any:
 
 
 # --- names
-
-
-class RowName(NamedTuple):
-    """A table and a column as rows name them."""
-
-    table: str
-    column: str | None
 
 
 def packed_name() -> Any:
@@ -100,16 +102,44 @@ def pack_name(table: str, column: str | None) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def unpack_name(name: str | None) -> RowName:
+def unpack_name(name: str | None) -> tuple[str, str | None]:
     """Return the table and the column; a row that was not readable has neither."""
     if name is None:
-        return RowName("", None)
+        return "", None
     table, equals, column = name.partition("=")
     if not table:
-        count, _, rest = column.partition(" ")
+        count, _, counted_name = column.partition(" ")
         end = int(count)
-        table, equals, column = rest[:end], rest[end : end + 1], rest[end + 1 :]
-    return RowName(table, column if equals else None)
+        table, equals, column = counted_name[:end], counted_name[end : end + 1], counted_name[end + 1 :]
+    return table, column if equals else None
+
+
+def spell(
+    tables: Tables, table_name: str, table_key: str, column_name: str | None
+) -> tuple[str, str, str | None, str | None]:
+    """Return the names of a row's object, and its own, packed, where they differ. A row that cannot be
+    understood keeps its own.
+    """
+    try:
+        identity = identify(tables, table_name, table_key)
+    except EventlogError:
+        return table_name, table_key, column_name, None
+    if identity.child:
+        column_name = child_column(identity.table, identity.child, column_name)
+    logged_name = None if identity.name == (table_name, table_key) else pack_name(table_name, table_key)
+    return *identity.name, column_name, logged_name
+
+
+def names_are_certain(tables: Tables) -> Any:
+    """Return whether a row certainly names its object as we do, or no known object; null counts as such."""
+    forms: dict[str, list[str]] = {}
+    for table in tables:
+        if table.key:
+            forms.setdefault(named_form(table.key), []).append(tables.name_of(table))
+    name = f.col("table_name")
+    is_plain = [name.isin(named) & f.col("table_key").rlike(form) for form, named in forms.items()]
+    is_unknown = ~f.lower(name).isin(sorted(tables.spellings())) & name.rlike(r"^[\x00-\x7f]*\z")
+    return f.coalesce(reduce(or_, is_plain, is_unknown), f.lit(True))
 
 
 # --- current rows
@@ -131,17 +161,10 @@ def answer_of(rows: Sequence[CurrentRow]) -> Answer:
     return rows
 
 
-class PackedCells(NamedTuple):
-    """The cells of a row: their lengths in bytes, with commas between them, and their texts."""
-
-    lengths: str
-    text: str
-
-
-def pack_cells(cells: Sequence[str | None]) -> PackedCells:
-    """Return the lengths and the text of some texts."""
+def pack_cells(cells: Sequence[str | None]) -> tuple[str, str]:
+    """Return the lengths of cells in bytes, with commas between them, and their texts."""
     sizes = [-1 if cell is None else len(cell.encode()) for cell in cells]
-    return PackedCells(",".join(map(str, sizes)), "".join(cell or "" for cell in cells))
+    return ",".join(map(str, sizes)), "".join(cell or "" for cell in cells)
 
 
 def unpack_cells(lengths: str, text: str) -> tuple[str | None, ...]:
@@ -201,6 +224,6 @@ def shuffled_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ShuffledRow]:
             batch.column(name).to_pylist() if name in batch.schema.names else repeat(None, batch.num_rows)
             for name in _ROW
         ]
-        for record_id, kind, name, key, *rest in zip(*columns, strict=True):
+        for record_id, kind, name, key, *values in zip(*columns, strict=True):
             table, column = unpack_name(name)
-            yield ShuffledRow(record_id, kind, table, key, column, *rest)
+            yield ShuffledRow(record_id, kind, table, key, column, *values)

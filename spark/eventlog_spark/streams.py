@@ -21,45 +21,32 @@ from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.transfer.job import Job, load_current
 from eventlog.transfer.report import expand_truncates, publishable
 from eventlog_spark.batches import bounded, gather
-from eventlog_spark.current_rows import FIRST, packed
+from eventlog_spark.current_rows import packed_rows
 from eventlog_spark.inputs import Sources
 from eventlog_spark.log_rows import LogReading, rows_of_source, unreadable
-from eventlog_spark.result_rows import text_of
+from eventlog_spark.result_rows import Good, filter_into, text_of
 from eventlog_spark.shuffle import ROWS
 
 LINES: Final = pa.schema([(name, pa.string()) for name in ("document", "refused", "record")])
 
 
-@dataclass(frozen=True)
-class ReadLog:
-    """Reads the rows of a log."""
+def read_log_stream(reading: LogReading, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a log."""
 
-    reading: LogReading
-
-    def __call__(self, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
-        return gather(self._rows(sources), ROWS)
-
-    def _rows(self, sources: Sources) -> Iterator[tuple[Any, ...]]:
+    def rows() -> Iterator[tuple[Any, ...]]:
         for source in sources:
             if isinstance(source, Refused):
                 yield unreadable(f"{source.where}: {source.reason}", text_of(source.raw))
             else:
-                yield from rows_of_source(source, self.reading)
+                yield from rows_of_source(source, reading)
+
+    return gather(rows(), ROWS)
 
 
-@dataclass(frozen=True)
-class ReadCurrent:
-    """Reads the current rows of a table; those of one object stay in the order of their files."""
-
-    table: Table
-
-    def __call__(self, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
-        return gather(self._rows(FIRST + (number << 40), sources), ROWS)
-
-    def _rows(self, first: int, sources: Sources) -> Iterator[tuple[Any, ...]]:
-        rows = (row for source in sources for row in read_current(self.table, _opened(source)))
-        for number, row in enumerate(rows, first):
-            yield packed(self.table, number, row)
+def read_current_stream(table: Table, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
+    """Return the current rows of a table; those of one object stay in the order of their files."""
+    rows = (row for source in sources for row in read_current(table, _opened(source)))
+    return packed_rows(table, number, rows)
 
 
 def _opened(source: Source[Any] | Refused) -> Source[Any]:
@@ -73,7 +60,7 @@ class Convert:
     """A conversion of the changes of a stream to lines of the target, as `convert` does."""
 
     job: Job
-    given: Mapping[str, Any]
+    options: Mapping[str, Any]
     in_sequence: bool
 
     def __call__(self, number: int, sources: Sources) -> Iterator[pa.RecordBatch]:
@@ -81,14 +68,7 @@ class Convert:
 
     def _lines(self, number: int, sources: Sources) -> Iterator[tuple[Any, ...]]:
         refused: list[Refused] = []
-
-        def good(records: Any) -> Iterator[Any]:
-            for record in records:
-                if not isinstance(record, Refused):
-                    yield record
-                elif record.fault:
-                    refused.append(record)
-
+        good = filter_into(refused)
         for line in good(self._written(self._changes(number, sources, good))):
             yield from _refusals(refused)
             yield (line, None, None)
@@ -100,11 +80,11 @@ class Convert:
             yield from map(dumps, changes)
             return
         target = self.job.target
-        writing: Any = settings.build(target.settings, self.given)
+        writing: Any = settings.build(target.settings, self.options)
         for record in target.write(changes, self.job.tables, writing):
             yield record if isinstance(record, Refused) else record.decode().rstrip("\n")
 
-    def _changes(self, number: int, sources: Sources, good: Any) -> Iterator[Change]:
+    def _changes(self, number: int, sources: Sources, good: Good) -> Iterator[Change]:
         job = self.job
         changes = good(publishable(self._placed(number, self._read(good(sources), good)), job.tables))
         if not job.expand_truncate:
@@ -119,19 +99,20 @@ class Convert:
             unplaced = number and change.position is None
             yield change._replace(position=f"{number + 1}.{at}") if unplaced else change
 
-    def _read(self, sources: Any, good: Any) -> Iterator[Change]:
+    def _read(self, sources: Any, good: Good) -> Iterator[Change]:
         source = format_named(self.job.source_format)
-        reading: Any = settings.build(source.settings, self.given)
+        reading: Any = settings.build(source.settings, self.options)
         tables = self.job.tables
         if self.in_sequence:
             changes = read_changes(source, tables, reading, StreamSettings(), sources)
         else:
             changes = source.read(sources, tables, reading)
-        found: Iterator[Change] = good(changes)
-        return found
+        sound: Iterator[Change] = good(changes)
+        return sound
 
 
 def _refusals(refused: list[Refused]) -> Iterator[tuple[Any, ...]]:
     for record in refused:
-        yield None, f"{record.where}: {record.reason}", text_of(record.raw)
+        if record.fault:
+            yield None, f"{record.where}: {record.reason}", text_of(record.raw)
     refused.clear()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from eventlog_spark.java import NoJava, find_java, version
+from eventlog_spark.session import NoJava, find_java, version
 
 from tests.databases import Database
 from tests.spark.helpers import TABLES

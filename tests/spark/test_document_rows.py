@@ -10,13 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from eventlog_spark import fold
-from eventlog_spark.current_rows import asked
-from eventlog_spark.fold import FoldToDocuments
+from eventlog_spark.current_rows import current_row_key
+from eventlog_spark.fold import FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading
-from eventlog_spark.plain_fold import FoldToRows
 from eventlog_spark.result_rows import Documents
-from eventlog_spark.shuffle import pack_cells, pack_name, unpack_name
-from eventlog_spark.spelling import spell
+from eventlog_spark.shuffle import pack_cells, pack_name, spell, unpack_name
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -87,13 +85,13 @@ def shuffled(rows: Sequence[Cells]) -> list[Cells]:
         found.append((meets or f"{name}\0{key}", cells))
     number = itertools.count(-1000)
     for (name, query), answers in CURRENT.items():
-        meets = asked(KNOWN.get(name), query)
+        meets = current_row_key(KNOWN.get(name), query)
         for current in answers if meets in asking else ():
             packed = pack_name(str(KNOWN.get(name)), None)
             values = packed, meets, *pack_cells(current), None, None, None, meets
             found.append((meets, (next(number), 0, None, *values)))
     hashed = [(zlib.crc32(together.encode(errors="replace")), *cells) for together, cells in found]
-    return sorted(hashed, key=lambda row: (row[0], unpack_name(row[4]).table, row[5] or "", row[1]))
+    return sorted(hashed, key=lambda row: (row[0], unpack_name(row[4])[0], row[5] or "", row[1]))
 
 
 def meeting(name: str, key: str) -> str | None:
@@ -102,7 +100,7 @@ def meeting(name: str, key: str) -> str | None:
         return (
             None
             if identity.table is None
-            else asked(identity.table, query_key(identity.table, identity.pairs))
+            else current_row_key(identity.table, query_key(identity.table, identity.pairs))
         )
     except EventlogError:
         return None
@@ -154,7 +152,7 @@ def test_the_rows_are_those_of_the_plain_fold(
 
 
 def test_rows_that_memory_cannot_hold_together_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold, "MOST", 1000)
+    monkeypatch.setattr(fold, "MAX_SHARE_BYTES", 1000)
     rows = shuffled([(n, "N", 2, TIME, None, "usr", "idu=1", "fname", "a", "b" * 20) for n in range(1, 99)])
     reading = LogReading(KNOWN, Rules(), TIME, None, frozenset())
     with pytest.raises(ObjectTooLarge, match="rows that belong together"):

@@ -60,7 +60,7 @@ def test_on_folders(
 
 @pytest.mark.skipif(not storage.ADDRESS, reason="EVENTLOG_TEST_S3 names no S3 server: .ci/storage starts one")
 def test_on_an_s3_server() -> None:
-    java = pytest.importorskip("eventlog_spark.java", reason="Spark is not installed")
+    java = pytest.importorskip("eventlog_spark.session", reason="Spark is not installed")
     place = storage.bucket()
     known = {
         "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'spark'}",

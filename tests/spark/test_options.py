@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from eventlog_spark.backlog import Backlog, run
-from eventlog_spark.session import translated
+from eventlog_spark.session import spark_errors_as_ours
 
 from eventlog.core.errors import EventlogError, Misuse
 from tests.spark.helpers import CLOCK, backlogged, converted, job, left, refused_in, write_log
@@ -28,7 +28,7 @@ HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_va
 def test_strict_stops_at_the_first_bad_record(spark: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.parquet", [*ROWS, BAD])
     wanted = Backlog(job([log], tmp_path / "out"), CLOCK, partitions=1, strict=True)
-    with pytest.raises(EventlogError, match="stopped at the first bad record: "), translated():
+    with pytest.raises(EventlogError, match="stopped at the first bad record: "), spark_errors_as_ours():
         run(spark, wanted)
     assert not (tmp_path / "out" / "done").exists()
     result = run(spark, replace(wanted, strict=False))
@@ -40,7 +40,7 @@ def test_what_ends_a_worker_is_reported_without_its_traceback(spark: Any) -> Non
         raise OSError(28, "No space left on device")
 
     failing = spark.range(1).mapInArrow(fail, "id long")
-    with pytest.raises(EventlogError) as reported, translated():
+    with pytest.raises(EventlogError) as reported, spark_errors_as_ours():
         failing.collect()
     assert str(reported.value) == "a worker of Spark failed: OSError: [Errno 28] No space left on device"
 

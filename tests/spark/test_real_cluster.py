@@ -50,7 +50,7 @@ REASON = missing()
 @pytest.mark.timeout(1_800)
 @pytest.mark.skipif(bool(REASON), reason=REASON)
 def test_machines_that_share_nothing_but_a_store(folder: Path, tmp_path: Path) -> None:
-    from eventlog_spark.java import find_java
+    from eventlog_spark.session import find_java
 
     from tests.spark.real_cluster import ROWS
 

@@ -64,7 +64,7 @@ def found_in(log: Path, pattern: re.Pattern[str]) -> str:
 
 
 def test_a_wheel_on_two_executors(tmp_path: Path) -> None:
-    from eventlog_spark.java import find_java
+    from eventlog_spark.session import find_java
 
     python = bare_python(tmp_path / "env")
     assert subprocess.run([python, "-c", "import eventlog"], cwd=tmp_path, capture_output=True).returncode

@@ -2,17 +2,16 @@
 
 rules        the settings, the fates of rows, and the rows that take no part
 understand   the meaning of a row                             (event-log, section 4, rule 0)
-runs         what a query-back supersedes in an object's life, and the changes
-             that consecutive rows become, cut where they are long         (rules 1 to 4)
-current      the content of a query-back, from the current row
+runs         what a query-back supersedes in an object's life, its content, and the
+             changes that consecutive rows become, cut where they are long  (rules 1 to 4)
 plan         the pick-up as a whole: the current rows that it needs, the order in
              which its events leave, and the outcome of every row          (rules 5 to 8)
 """
 
 from eventlog.core.identity import ObjectName
-from eventlog.fold.current import Answer, CurrentRow
 from eventlog.fold.plan import Event, Need, Plan, event_id, once, plan, plan_again, whole_objects
 from eventlog.fold.rules import Fate, Outcome, Rules
+from eventlog.fold.runs import Answer, CurrentRow
 from eventlog.fold.understand import QueryKey, query_key
 
 __all__ = [

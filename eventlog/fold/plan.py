@@ -13,9 +13,8 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, child_column
 from eventlog.core.tables import Table, Tables
-from eventlog.fold.current import Answer, current_fields
 from eventlog.fold.rules import Fate, Outcome, Rules, why_excluded
-from eventlog.fold.runs import Fields, cut, remaining, run_fields, runs
+from eventlog.fold.runs import Answer, Fields, current_fields, cut, remaining, run_fields, runs
 from eventlog.fold.understand import STEPS, Interpreter, NamedObject, QueryKey, Step, UnknownName
 
 _CHUNK_ROWS = 5000

@@ -56,8 +56,8 @@ def _keeping(name: str, pairs: Sequence[tuple[Table, Rows, Rows]]) -> Iterator[t
     if len(pairs) > 1:
         raise Misuse("--keep: a file holds the rows of one table, and several are compared")
     ((table, before, after),) = pairs
-    with StateFile(name, table) as kept_state:
-        yield table, lambda: (_all(before), kept_state.passing(_all(after)))
+    with StateFile(name, table) as state_file:
+        yield table, lambda: (_all(before), state_file.write_through(_all(after)))
 
 
 def _rows_of_sides(before: Rows, after: Rows) -> RowsOfSides:

@@ -190,7 +190,7 @@ class StateFile:
         finally:
             self._target.discard()
 
-    def passing(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write_through(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the same batches, each once it is written."""
         for passed in batches:
             pairs = [tablekey.read(key) for key in passed.column("key").to_pylist()]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from eventlog.columnar.vectors import Flags, flags, hash_texts, shares
 from eventlog.compare import MEMORY
-from eventlog.compare.rows import gathered
+from eventlog.compare.rows import merge_rows
 from eventlog.core.tables import Table
 from eventlog.files.arrow_stores import KeyedBatches
 
@@ -23,6 +23,7 @@ _ALL = 1 << 60
 _DEEPEST = 5  # how often a share that is still too large is divided again
 
 
+Batches = Iterator[pa.RecordBatch]
 Judge = Callable[[pa.RecordBatch, pa.RecordBatch], Iterator[T]]
 
 
@@ -35,37 +36,36 @@ def join_sides(
     memory: int = MEMORY,
 ) -> Iterator[T]:
     """Yield what `judge` returns for the rows of both sides; it gets all rows of some keys at a time."""
-    meeting = _Meeting(old_form, new_form, judge)
-    yield from meeting.meet(iter(old_batches), iter(new_batches), memory, 0)
+    join = _Join(old_form, new_form, judge)
+    yield from join.compare(iter(old_batches), iter(new_batches), memory, 0)
 
 
-class _Meeting(NamedTuple, Generic[T]):
+class _Join(NamedTuple, Generic[T]):
     """The two sides, and the function that judges them."""
 
     old_form: pa.Schema
     new_form: pa.Schema
     judge: Judge[T]
 
-    def meet(
-        self, old_form: Iterator[pa.RecordBatch], new_form: Iterator[pa.RecordBatch], memory: int, level: int
-    ) -> Iterator[T]:
+    def compare(self, old_batches: Batches, new_batches: Batches, memory: int, level: int) -> Iterator[T]:
         """Compare in memory what fits there, else share by share."""
-        held_old, all_old = _hold(old_form, memory // 2)
-        held_new, all_new = _hold(new_form, memory // 2) if all_old else ([], False)
-        if all_old and all_new:
-            yield from self.judge(_joined(self.old_form, held_old), _joined(self.new_form, held_new))
+        first_old, is_all_old = _read_up_to(old_batches, memory // 2)
+        first_new, is_all_new = _read_up_to(new_batches, memory // 2) if is_all_old else ([], False)
+        if is_all_old and is_all_new:
+            sides = _concatenate(self.old_form, first_old), _concatenate(self.new_form, first_new)
+            yield from self.judge(*sides)
             return
         with closing(KeyedBatches(self.old_form)) as before, closing(KeyedBatches(self.new_form)) as after:
-            _divide(before, chain(held_old, old_form), memory // 4, level)
-            held_old.clear()
-            _divide(after, chain(held_new, new_form), memory // 4, level)
-            held_new.clear()
+            _spill(before, chain(first_old, old_batches), memory // 4, level)
+            first_old.clear()
+            _spill(after, chain(first_new, new_batches), memory // 4, level)
+            first_new.clear()
             room = memory if level < _DEEPEST else _ALL
             for share in range(_SHARES):
-                yield from self.meet(before.batches(share), after.batches(share), room, level + 1)
+                yield from self.compare(before.batches(share), after.batches(share), room, level + 1)
 
 
-def _hold(batches: Iterator[pa.RecordBatch], memory: int) -> tuple[list[pa.RecordBatch], bool]:
+def _read_up_to(batches: Iterator[pa.RecordBatch], memory: int) -> tuple[list[pa.RecordBatch], bool]:
     """Return the first batches, up to so many bytes; and whether these are all."""
     held_batches, size = [], 0
     for rows in batches:
@@ -76,18 +76,18 @@ def _hold(batches: Iterator[pa.RecordBatch], memory: int) -> tuple[list[pa.Recor
     return held_batches, True
 
 
-def _joined(form: pa.Schema, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _concatenate(form: pa.Schema, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches(batches) if batches else pa.record_batch([[]] * len(form), schema=form)
 
 
-def _divide(to: KeyedBatches, batches: Iterable[pa.RecordBatch], memory: int, level: int) -> None:
+def _spill(to: KeyedBatches, batches: Iterable[pa.RecordBatch], memory: int, level: int) -> None:
     """Move the rows to shares on disk; a level looks at other digits of the hash than those above."""
-    for rows in _large(batches, memory):
+    for rows in _in_large_batches(batches, memory):
         for share, share_rows in shares(rows, hash_texts(rows.column("key")) // _SHARES**level % _SHARES):
             to.add(share, share_rows)
 
 
-def _large(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.RecordBatch]:
+def _in_large_batches(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows in batches of about so many bytes."""
     batch_group: list[pa.RecordBatch] = []
     size = 0
@@ -112,7 +112,7 @@ class JoinedRows(NamedTuple):
 
 def join_tables(table: Table, old_rows: pa.RecordBatch, new_rows: pa.RecordBatch) -> JoinedRows:
     """Return the differences between all rows of some keys, by column."""
-    old_rows, new_rows = gathered(table, old_rows), gathered(table, new_rows)
+    old_rows, new_rows = merge_rows(table, old_rows), merge_rows(table, new_rows)
     old_places = pc.index_in(new_rows.column("key"), value_set=old_rows.column("key"))
     is_in_both = flags(old_places.is_valid())
     in_old = old_places.drop_null().to_numpy().astype(np.int64)

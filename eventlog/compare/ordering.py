@@ -86,11 +86,11 @@ class Order(Generic[T]):
         self._sorter: SortedRuns[Ordered[T]] = SortedRuns(lambda ordered: ordered[:4], _size, memory)
 
     def add(self, phase: Phase, table: Table, key: str, item: T, depth: int = 0) -> None:
-        """Take something of a table, by the key of its object."""
+        """Add an item of a table, by the key of its object."""
         self._sorter.add(Ordered(phase, self.ranks.place(phase, table), depth, key.encode(), item))
 
     def __iter__(self) -> Iterator[tuple[Phase, str, T]]:
-        """Yield each phase, key and thing, once."""
+        """Yield the phase, key and item of each, once."""
         with self._sorter:
             for ordered in self._sorter.in_order():
                 yield ordered.phase, ordered.key.decode(), ordered.item
@@ -102,7 +102,7 @@ def _size(ordered: Ordered[Any]) -> int:
 
 
 def weight(item: object) -> int:
-    """Return about how many bytes something takes in memory."""
+    """Return about how many bytes an item takes in memory."""
     if isinstance(item, str):
         return 50 + len(item)
     if not isinstance(item, tuple):

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 from eventlog.compare import MEMORY
 from eventlog.compare.digest import WITHOUT_NAMES, Texts, digest, digest_of, key_hash_of
 from eventlog.compare.join import join_sides
-from eventlog.compare.rows import NullKey, gathered, in_batches, schema
+from eventlog.compare.rows import NullKey, in_batches, merge_rows, schema
 from eventlog.compare.tables import read_table
 from eventlog.core import tablekey
 from eventlog.core.identity import hash_of_key
@@ -216,7 +216,9 @@ def _poll_here(
 
     def judge(state_rows: pa.RecordBatch, table_rows: pa.RecordBatch) -> Iterator[PolledChange]:
         state = {key: cells for key, *cells in zip(*(c.to_pylist() for c in state_rows.columns), strict=True)}
-        for key, _, *cells in zip(*(c.to_pylist() for c in gathered(table, table_rows).columns), strict=True):
+        for key, _, *cells in zip(
+            *(c.to_pylist() for c in merge_rows(table, table_rows).columns), strict=True
+        ):
             texts = tuple(
                 _texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True)
             )
@@ -233,7 +235,7 @@ def _poll_here(
     )
 
 
-def read_again(
+def reread_object(
     table: Table, difference: PolledChange, current: Iterable[Sequence[str | None]]
 ) -> PolledChange | None:
     """Return a difference by the current rows of its object, None where there is none any more, or another
@@ -246,7 +248,7 @@ def read_again(
         return None
     values = tuple(text for _, text in tablekey.read(difference.key))
     (batch,) = in_batches(table, ((str(table), values, row) for row in rows))
-    _, _, *cells = (column[0].as_py() for column in gathered(table, batch).columns)
+    _, _, *cells = (column[0].as_py() for column in merge_rows(table, batch).columns)
     texts = tuple(_texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True))
     current_digest = digest(table.data, texts).hex()
     same = current_digest == (difference.next_digest if difference.failed else difference.known_digest)

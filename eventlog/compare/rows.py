@@ -84,7 +84,7 @@ def _quoted(texts: pa.Array) -> pa.Array:
     return pc.replace_with_mask(texts, odd, pa.array(quoted, pa.string()))
 
 
-def gathered(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
+def merge_rows(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return one row for each key: where columns have many values they hold them as a JSON list; TwoRows
     where nothing explains a second row.
     """

@@ -256,7 +256,7 @@ class Plan:
         """Yield the steps that have content; the others get their outcome here."""
         for step in life.steps:
             if step.silence:
-                self._settle(step, Outcome(Fate.SAYS_NOTHING, step.silence))
+                self._set_outcome(step, Outcome(Fate.SAYS_NOTHING, step.silence))
             elif step.type < 5:
                 yield step
             else:
@@ -264,7 +264,7 @@ class Plan:
                 if isinstance(answer, Step):
                     yield answer
                 else:
-                    self._settle(step, answer)
+                    self._set_outcome(step, answer)
 
     def _query_back(self, life: _Life, step: Step, lookup: Lookup | None) -> Step | Outcome:
         if life.ended:
@@ -290,7 +290,7 @@ class Plan:
         sent = _new(Outcome, (_SENT, "", name, None))
         for step in run:
             if step.superseded:
-                self._settle(step, sent)
+                self._set_outcome(step, sent)
             else:
                 self.outcomes[step.entry.record_id] = sent
         op = first.op
@@ -323,7 +323,7 @@ class Plan:
             event = (_new(Change, change), part_id, place, of.name, settles, number, len(parts))
             events.append(_new(Event, event))
 
-    def _settle(self, step: Step, outcome: Outcome) -> None:
+    def _set_outcome(self, step: Step, outcome: Outcome) -> None:
         """Set the outcome of a row, and of the rows that it superseded."""
         row = step.entry.record_id
         self.outcomes[row] = outcome

@@ -83,7 +83,7 @@ def cut(fields: Fields, op: Op, max_changes: int) -> list[Fields]:
     if len(pieces) <= max_changes:
         return [fields]
     starts = range(0, len(pieces), max_changes)
-    return [joined(pieces[at : at + max_changes], at == 0 and op is Op.INSERT) for at in starts]
+    return [join_pieces(pieces[at : at + max_changes], at == 0 and op is Op.INSERT) for at in starts]
 
 
 class Piece(NamedTuple):
@@ -103,7 +103,7 @@ def pieces_of(field: Field, op: Op) -> Iterator[Piece]:
         yield Piece(field, "after", value)
 
 
-def joined(pieces: Sequence[Piece], insert: bool) -> Fields:
+def join_pieces(pieces: Sequence[Piece], insert: bool) -> Fields:
     """Return the fields of one part: the neighbouring pieces of one field are one again."""
     return [_field(list(group), insert) for _, group in groupby(pieces, key=lambda piece: id(piece.field))]
 

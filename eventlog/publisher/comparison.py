@@ -15,7 +15,7 @@ from typing import Any
 
 from eventlog.compare.events import current_row_step, dump, dump_digests, in_chunks, names_in, step_of
 from eventlog.compare.ordering import Order, Phase
-from eventlog.compare.polling import PolledChange, every_object, poll, read_again
+from eventlog.compare.polling import PolledChange, every_object, poll, reread_object
 from eventlog.compare.self_references import SelfReferences, own_references
 from eventlog.compare.tables import snapshot
 from eventlog.compare.unchanged import UnchangedRows, can_sum
@@ -382,7 +382,7 @@ class Comparison:
             key = [readable.load_key(difference.key)]
             with self._store.snapshot() as alone:
                 current = [texts for _, texts in alone.current_rows(readable, key)]
-            confirmed = read_again(readable.table, difference, current)
+            confirmed = reread_object(readable.table, difference, current)
             if confirmed is not None:
                 yield confirmed
 

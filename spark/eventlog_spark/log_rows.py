@@ -89,9 +89,10 @@ class LogReading:
 
     def row(self, entry: Entry) -> Cells:
         """Return the row of an entry."""
-        return self.named(self.kind(entry), (entry.record_id, entry.event_type, *entry[5:], *entry[3:5]))
+        row = entry.record_id, entry.event_type, *entry[5:], *entry[3:5]
+        return self.under_object_name(self.kind(entry), row)
 
-    def named(self, kind: int, row: Sequence[Any]) -> Cells:
+    def under_object_name(self, kind: int, row: Sequence[Any]) -> Cells:
         """Return a row of this kind under the name of its object."""
         record_id, event_type, table_name, table_key, column, *values = row
         name, key, column, logged = spell(self.tables, table_name, table_key, column)
@@ -321,7 +322,7 @@ class _Read:
         for row, record, doubtful in zip(rows, logged, original_cells.is_valid().to_pylist(), strict=True):
             if not doubtful:
                 record_id, kind, *cells_of_row = row
-                yield self._reading.named(kind, (record_id, *cells_of_row))
+                yield self._reading.under_object_name(kind, (record_id, *cells_of_row))
                 continue
             source: Source[Row] = Source("log", "log", self._columns, [Row(1, record)])
             (read,) = log.read_entries(source, self._reading.clock)

@@ -111,8 +111,9 @@ class ReadMessages:
     def metadata(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Return the metadata among messages, in the order of their sources."""
         published: list[Metadata] = []
-        for at, group in groupby(message_rows(batches), key=source_named):
-            reader, source = MessageReader(self.tables, self.settings), self._source(at, group)
+        for at, group in groupby(message_rows(batches), key=topic_partition):
+            reader = MessageReader(self.tables, self.settings)
+            source = source_of(self.name, self.settings.encoding, at, group)
             before = dict(reader.metadata_by_id)
             for record in source.records:
                 if not isinstance(record, Refused) and reader.is_metadata(record.value):
@@ -129,7 +130,7 @@ class ReadMessages:
         reader = MessageReader(self.tables, self.settings)
         for (topic, partition, block), group in groupby(message_rows(batches), key=_block):
             places = SourcePlaces(0, "", self.settings.until)
-            source = self._source((topic, partition), group)
+            source = source_of(self.name, self.settings.encoding, (topic, partition), group)
             for number, record in enumerate(_changes(reader, source, places)):
                 if isinstance(record, Refused):
                     yield REFUSED, topic, partition, number, "", False, None, pack(record)
@@ -140,9 +141,6 @@ class ReadMessages:
                     yield ITEM, topic, partition, message.number, *place, pack(tuple(message[1:]))
             last = (block + 1) * _BLOCK - 1
             yield FACTS, topic, partition, last, places.mark().greatest, True, None, b""
-
-    def _source(self, at: tuple[str | None, int | None], rows: Iterable[Mapping[str, Any]]) -> Source[Object]:
-        return source_of(self.name, self.settings.encoding, at, rows)
 
 
 def _block(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -185,15 +183,15 @@ def check_single_values(frame: Any) -> None:
             raise Misuse(f"column {field.name} is {field.dataType.simpleString()}; cells hold single values")
 
 
-def named(frame: Any, name: str) -> Any:
+def find_column(frame: Any, name: str) -> Any:
     """Return the column of that name in any case, or None if there is none, or several."""
     matches = [column for column in frame.columns if column.lower() == name]
     return frame[f"`{matches[0]}`"] if len(matches) == 1 else None
 
 
-def needed(frame: Any, name: str, required: bool) -> Any:
+def column_or_null(frame: Any, name: str, required: bool) -> Any:
     """Return the same; without one Misuse where it is required, else null."""
-    column = named(frame, name)
+    column = find_column(frame, name)
     if column is None and required:
         raise Misuse(f"there is no column {name}; there are {', '.join(frame.columns)}")
     return f.lit(None) if column is None else column
@@ -209,8 +207,8 @@ _COLUMN_TYPES = {"topic": "string", "partition": "int", "offset": "long", "key":
 
 def messages_of(frame: Any) -> Any:
     """Return messages as Kafka's DataFrames have them; only the column `value` is required."""
-    types = _COLUMN_TYPES.items()
-    return frame.select([needed(frame, name, name == "value").cast(kind).alias(name) for name, kind in types])
+    columns = ((column_or_null(frame, name, name == "value"), name) for name in _COLUMN_TYPES)
+    return frame.select([column.cast(_COLUMN_TYPES[name]).alias(name) for column, name in columns])
 
 
 def message_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
@@ -218,7 +216,7 @@ def message_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     return named_rows(batches, _COLUMN_TYPES)
 
 
-def source_named(row: Mapping[str, Any]) -> tuple[str | None, int | None]:
+def topic_partition(row: Mapping[str, Any]) -> tuple[str | None, int | None]:
     """Return the topic and the partition of a message."""
     return row["topic"], row["partition"]
 

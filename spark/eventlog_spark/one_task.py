@@ -20,13 +20,13 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.batches import bounded
 from eventlog_spark.messages import (
     check_single_values,
+    column_or_null,
+    find_column,
     message_rows,
     messages_of,
-    named,
     named_rows,
-    needed,
-    source_named,
     source_of,
+    topic_partition,
 )
 from eventlog_spark.result_rows import FrameForm, rows_of_changes
 
@@ -60,9 +60,10 @@ def in_one_task(frame: Any, source: str) -> Any:
 
 def _rows_together(frame: Any) -> Any:
     check_single_values(frame)
-    order = [column for name in ("syslog_addr", "extdata") if (column := named(frame, name)) is not None]
+    columns = (find_column(frame, name) for name in ("syslog_addr", "extdata"))
+    order = [column.try_cast("long") for column in columns if column is not None]
     together = frame.repartition(1)
-    return together.sortWithinPartitions(*(c.try_cast("long") for c in order)) if order else together
+    return together.sortWithinPartitions(*order) if order else together
 
 
 def _messages_together(frame: Any) -> Any:
@@ -70,7 +71,7 @@ def _messages_together(frame: Any) -> Any:
 
 
 def _streams_together(frame: Any) -> Any:
-    streams = [needed(frame, name, name == "content").alias(name) for name in _STREAM]
+    streams = [column_or_null(frame, name, name == "content").alias(name) for name in _STREAM]
     return frame.select(streams).repartition(1).sortWithinPartitions("path")
 
 
@@ -86,7 +87,7 @@ def _rows(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[R
 
 def _messages(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[Object]]:
     encoding = settings.build(MessageSettings, task.options).encoding
-    for at, group in groupby(message_rows(batches), source_named):
+    for at, group in groupby(message_rows(batches), topic_partition):
         yield source_of(task.name, encoding, at, group)
 
 

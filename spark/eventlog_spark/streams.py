@@ -86,18 +86,18 @@ class Convert:
 
     def _changes(self, number: int, sources: Sources, good: Good) -> Iterator[Change]:
         job = self.job
-        changes = good(publishable(self._placed(number, self._read(good(sources), good)), job.tables))
+        changes = good(publishable(self._with_positions(number, self._read(good(sources), good)), job.tables))
         if not job.expand_truncate:
             yield from changes
             return
         with load_current(job) as current:
             yield from good(expand_truncates(changes, job.tables, current))
 
-    def _placed(self, number: int, changes: Iterator[Change]) -> Iterator[Change]:
-        """Yield the changes of all streams with places of their own."""
+    def _with_positions(self, number: int, changes: Iterator[Change]) -> Iterator[Change]:
+        """Yield changes, each with a position that no other stream has."""
         for at, change in enumerate(changes, 1):
-            unplaced = number and change.position is None
-            yield change._replace(position=f"{number + 1}.{at}") if unplaced else change
+            needs_position = number and change.position is None
+            yield change._replace(position=f"{number + 1}.{at}") if needs_position else change
 
     def _read(self, sources: Any, good: Good) -> Iterator[Change]:
         source = format_named(self.job.source_format)

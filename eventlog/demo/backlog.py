@@ -49,12 +49,12 @@ def show_backlog(narrator: Narrator, folder: Path, rows: int = ROWS) -> None:
     _make_up(folder, rows)
     output.code(" ".join(("eventlog", *COMMAND)))
     command = [sys.executable, "-m", "eventlog", *COMMAND]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=folder, env=environment({}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    if done.returncode:
-        raise BacklogFailed("\n".join(done.stdout.splitlines()[-10:]))
-    for line in done.stdout.splitlines():
+    if process.returncode:
+        raise BacklogFailed("\n".join(process.stdout.splitlines()[-10:]))
+    for line in process.stdout.splitlines():
         if line.startswith("eventlog:"):
             click.echo(line)
 

@@ -75,7 +75,7 @@ def redrive(store: Store, which: Which, reader: PickUpFolder, *, rows_are_delete
 
     If handled rows are deleted, rows of an insert that was refused in part may have been sent.
     """
-    rows, reasons, done = 0, dict[str, list[int]](), set[int]()
+    rows, reasons, seen_ids = 0, dict[str, list[int]](), set[int]()
 
     def why_present(names: Set[Named]) -> Mapping[Named, str]:
         return store.read(lambda snapshot: reader.why_present(snapshot, names)) if names else {}
@@ -83,22 +83,22 @@ def redrive(store: Store, which: Which, reader: PickUpFolder, *, rows_are_delete
     for page in _pages(store, which):
         with store.upkeep() as upkeep:
             upkeep.keep_leader_out()
-            events = list(_events(upkeep, [row for row in page if row not in done]))
-            present = why_present({row.object for event in events for row in event.deletes})
+            events = list(_events(upkeep, [row for row in page if row not in seen_ids]))
+            reasons_present = why_present({row.object for event in events for row in event.deletes})
             latest = upkeep.receiver_state().latest_events(
                 row.record_id for event in events for row in event.rows
             )
             types = dict[int, int]()
             for event in events:
-                done.update(row.record_id for row in event.rows)
-                if reason := event.why_refused(reader, present, latest):
+                seen_ids.update(row.record_id for row in event.rows)
+                if reason := event.why_refused(reader, reasons_present, latest):
                     reasons.setdefault(reason, []).extend(row.record_id for row in event.rows)
                 else:
                     types |= event.types(rows_are_deleted)
             rows += upkeep.redrive(types)
-    if strangers := sorted({*which.ids} - done):
-        subject = "it" if len(strangers) == 1 else "they"
-        reasons[f"{subject} did not fail{' like that' if which.table or which.reason else ''}"] = strangers
+    if unknown_ids := sorted({*which.ids} - seen_ids):
+        subject = "it" if len(unknown_ids) == 1 else "they"
+        reasons[f"{subject} did not fail{' like that' if which.table or which.reason else ''}"] = unknown_ids
     return Redriven(rows, tuple(RedriveReport(reason, tuple(ids)) for reason, ids in reasons.items()))
 
 

@@ -111,7 +111,7 @@ class PickUpFolder:
         """Read what the next cycle would send, fewer rows if their current rows cannot be held."""
         try:
             selection = self.selection(choice, by_column=by_column)
-            rows = snapshot.look(selection)
+            rows = snapshot.read_pending(selection)
             return self.fold(snapshot, rows, choice.limit, thorough=thorough, about=about)
         except PickUpTooLarge as fault:
             fewer = replace(choice, limit=max(1, min(choice.limit, fault.rows) // 2))

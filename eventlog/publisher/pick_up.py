@@ -88,7 +88,7 @@ class LogReader:
                             continue
                         reader, above = self._reader, self._mark.begin(snapshot)
                         choice = reader.selection(self._settings.choice(limit), by_column=True)
-                        rows = snapshot.look(replace(choice, above=above))
+                        rows = snapshot.read_pending(replace(choice, above=above))
                         self._mark.end(snapshot, rows.ids)
                         reading = reader.fold(snapshot, rows, limit, thorough=thorough)
                         reading.redriven = snapshot.moment.latest_redrive

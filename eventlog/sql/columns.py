@@ -52,19 +52,21 @@ class PickedColumns(NamedTuple):
         """Return the number of rows."""
         return len(self.ids)
 
-    def subset(self, chosen: Sequence[bool] | Flags) -> PickedColumns:
+    def subset(self, flags: Sequence[bool] | Flags) -> PickedColumns:
         """Return the chosen rows."""
-        which = np.asarray(chosen, np.bool_)
-        texts = {name: column.filter(pa.array(which)) for name, column in self.texts.items()}
-        return PickedColumns(self.ids[which], self.kinds[which], self.timely[which], texts)
+        mask = np.asarray(flags, np.bool_)
+        texts = {name: column.filter(pa.array(mask)) for name, column in self.texts.items()}
+        return PickedColumns(self.ids[mask], self.kinds[mask], self.timely[mask], texts)
 
-    def with_more(self, further: PickedColumns) -> PickedColumns:
+    def with_more(self, other_rows: PickedColumns) -> PickedColumns:
         """Return these rows and, after them, others."""
-        texts = {name: pa.concat_arrays([column, further.texts[name]]) for name, column in self.texts.items()}
+        texts = {
+            name: pa.concat_arrays([column, other_rows.texts[name]]) for name, column in self.texts.items()
+        }
         return PickedColumns(
-            np.concatenate([self.ids, further.ids]),
-            np.concatenate([self.kinds, further.kinds]),
-            np.concatenate([self.timely, further.timely]),
+            np.concatenate([self.ids, other_rows.ids]),
+            np.concatenate([self.kinds, other_rows.kinds]),
+            np.concatenate([self.timely, other_rows.timely]),
             texts,
         )
 

@@ -196,11 +196,11 @@ def _measured(
             yield Current(place, tuple(texts))
 
 
-def _room_left(bound: int, room: int, taken: int) -> int:
+def _room_left(bound: int, room: int, size: int) -> int:
     """Return how many bytes are left of a bound."""
-    if taken >= room:
+    if size >= room:
         raise TooMuch(bound)
-    return room - taken
+    return room - size
 
 
 def _streamed(

@@ -133,8 +133,8 @@ def with_children(table: Table, children: Iterable[Child]) -> Table:
     columns = dict(table.columns)
     for child in children:
         child_table = child.relation.table
-        taken = any(f"{child_table.name}.{column.name}" in columns for column in child.columns)
-        prefix = str(child_table) if taken else child_table.name  # two children of one name
+        is_ambiguous = any(f"{child_table.name}.{column.name}" in columns for column in child.columns)
+        prefix = str(child_table) if is_ambiguous else child_table.name  # two children of one name
         names = {column.name: f"{prefix}.{column.name}" for column in child.columns}
         names |= zip(child.link.columns, child.link.target_columns, strict=True)
         for column in child.columns:

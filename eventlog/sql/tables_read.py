@@ -35,8 +35,8 @@ class TablesChanged(EventlogError):
 
 def tables_changed(places: Iterable[Place]) -> TablesChanged:
     """Return the error that names these tables."""
-    named = tuple(sorted(places))
-    return TablesChanged(", ".join(".".join(filter(None, place)) for place in named), named)
+    ordered = tuple(sorted(places))
+    return TablesChanged(", ".join(".".join(filter(None, place)) for place in ordered), ordered)
 
 
 @contextmanager
@@ -88,10 +88,10 @@ def locks(dialect: Dialect, places: Iterable[Place]) -> list[Call]:
 
 def _forms(dialect: Dialect, places: Iterable[Place], *, every: bool) -> list[Call]:
     """Return what reads the forms of tables: of every one, or of those whose form may have changed."""
-    clause, named = _clause(dialect), list(places)
-    if clause is None or not named:
+    clause, listed = _clause(dialect), list(places)
+    if clause is None or not listed:
         return []
-    schemas, names = map(list, zip(*named, strict=True))
+    schemas, names = map(list, zip(*listed, strict=True))
     return [Call(clause, {"schemas": schemas, "names": names, "every": every})]
 
 

@@ -58,8 +58,8 @@ class Reader:
         choice = choice or PickUpFilter()
         with self.world.store.snapshot() as snapshot:
             above = self.mark.begin(snapshot)
-            rows = snapshot.look(replace(choice, above=above))
-            everything = snapshot.look(choice)
+            rows = snapshot.read_pending(replace(choice, above=above))
+            everything = snapshot.read_pending(choice)
             assert rows == everything
             self.mark.end(snapshot, rows.ids)
         if finish:
@@ -293,7 +293,7 @@ def test_long_rows_come_in_several_cycles_and_objects_stay_whole(world: World) -
     world.write(key(1, **long), key(2, **long), key(1, event_type=4), key(2, **long), key(3, **long))
     with world.store.snapshot() as snapshot:
         found = [
-            [row[0] for row in snapshot.look(PickUpFilter(most_bytes=most)).cells]
+            [row[0] for row in snapshot.read_pending(PickUpFilter(most_bytes=most)).cells]
             for most in (1, 1100, 2100, 2200, 10_000)
         ]
     assert found == [[1], [1], [1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4, 5]]

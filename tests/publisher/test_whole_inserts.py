@@ -47,7 +47,7 @@ def picked(world: World, choice: PickUpFilter) -> Iterator[tuple[PickUp, list[in
     with world.elect() as leader:
         while pending := sorted(number for number, letter in world.letters().items() if letter == "N"):
             with world.store.snapshot() as snapshot:
-                look = snapshot.look(choice)
+                look = snapshot.read_pending(choice)
             assert look.ids
             yield look, pending
             with world.store.work(leader.epoch) as work:
@@ -112,7 +112,7 @@ def test_an_insert_whose_rows_are_far_apart_is_cut(world: World, monkeypatch: py
     monkeypatch.setattr("eventlog.sql.log.by_column.LOOK_AHEAD", 3)
     write(world, [(1, 1), (2, 9), (2, 8), (1, 1), (1, 1)])
     with world.store.snapshot() as snapshot:
-        assert snapshot.look(PickUpFilter(1)).ids == [1, 4]
+        assert snapshot.read_pending(PickUpFilter(1)).ids == [1, 4]
 
 
 @pytest.mark.parametrize(("bounds", "ids"), [({"LOOK_AHEAD": 3}, [1, 2, 3, 4]), ({"MAX_BYTES": 30}, [1, 2])])
@@ -127,7 +127,7 @@ def test_an_insert_that_is_cut_is_reported(
         monkeypatch.setattr(f"eventlog.sql.log.by_column.{name}", value)
     write(world, [(1, 1)] * 6)
     with world.store.snapshot() as snapshot:
-        assert snapshot.look(PickUpFilter(1)).ids == ids
+        assert snapshot.read_pending(PickUpFilter(1)).ids == ids
     assert f"an insert is cut after row {ids[-1]}: its other rows become an event of their own" in caplog.text
 
 
@@ -137,7 +137,7 @@ def test_an_insert_that_is_whole_is_not_reported(
     monkeypatch.setattr("eventlog.sql.log.by_column.LOOK_AHEAD", 3)
     write(world, [(1, 1)] * 3 + [(1, 2)] * 9)
     with world.store.snapshot() as snapshot:
-        assert snapshot.look(PickUpFilter(1)).ids == [1, 2, 3]
+        assert snapshot.read_pending(PickUpFilter(1)).ids == [1, 2, 3]
     assert caplog.text == ""
 
 

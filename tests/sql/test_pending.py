@@ -104,7 +104,7 @@ def every_way(store: Store, left: list[int]) -> None:
         assert ids_of(snapshot.pick_up(PickUpFilter(driver_user="idm")).cells) == free
         by_time = snapshot.pick_up(PickUpFilter(driver_user="idm", future=True)).cells
         assert ids_of(by_time) == free[::-1]
-        columns = snapshot.look(PickUpFilter(objects=ByKey())).columns
+        columns = snapshot.read_pending(PickUpFilter(objects=ByKey())).columns
         assert columns is not None
         assert columns.ids.tolist() == left
         first = snapshot.pick_up(PickUpFilter(2)).cells

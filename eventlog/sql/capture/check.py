@@ -270,7 +270,7 @@ def _differences(checked: Checked, subject: Subject, watched: Watched) -> Iterat
 def _before_ours(checked: Checked, watched: Watched) -> Iterator[Finding]:
     if not checked.log.dialect.statement_triggers:
         return
-    first = min((t.name for t in watched.ours), default="")
+    first = min((t.name for t in watched.our_triggers), default="")
     for trigger in watched.relation.triggers:
         if trigger.row and not trigger.internal and trigger.name < first:
             yield Finding(
@@ -340,12 +340,19 @@ def check(
     name, if others than these.
     """
     catalogue = Catalogue(connection)
-    named = f"{log.schema}.{log.table}" if log.schema else log.table
+    log_name = f"{log.schema}.{log.table}" if log.schema else log.table
     log = catalogue.located(log)
     record = read_record(connection, log)
     tables = Tables(_recorded(catalogue, record)) if published is None else published
     checked = Checked(
-        connection, log, catalogue, record, tables, driver_user, patience, "" if named == Log.table else named
+        connection,
+        log,
+        catalogue,
+        record,
+        tables,
+        driver_user,
+        patience,
+        "" if log_name == Log.table else log_name,
     )
     for of_log in (*ROW_CHECKS, *LOG_CHECKS):
         yield from of_log(checked)
@@ -360,8 +367,8 @@ def tracked_tables(checked: Checked) -> Iterator[Watched]:
         relation = checked.catalogue.at(entry.place)
         if relation is not None and entry.is_still(relation.identity):
             names = trigger_names(checked.log, entry.table, [None])
-            ours = tuple(trigger for trigger in relation.triggers if trigger.name in names)
-            yield Watched(relation, ours, checked.record.choice(entry))
+            our_triggers = tuple(trigger for trigger in relation.triggers if trigger.name in names)
+            yield Watched(relation, our_triggers, checked.record.choice(entry))
 
 
 def _recorded(catalogue: Catalogue, record: TrackRecord) -> Iterator[Table]:

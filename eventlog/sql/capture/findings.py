@@ -43,7 +43,7 @@ class Watched(NamedTuple):
     """A tracked table with the choice that its triggers remember."""
 
     relation: Relation
-    ours: tuple[Installed, ...]
+    our_triggers: tuple[Installed, ...]
     choice: Choice
 
 
@@ -58,11 +58,11 @@ class Checked:
     tables: Tables
     driver_user: str | None = None
     patience: timedelta = timedelta(days=1)
-    named: str = ""  # the log, as commands must name it; empty where they find it
+    log_name: str = ""  # the log, as commands must name it; empty where they find it
 
     def command(self, words: str) -> str:
         """Return a command of ours about this log, as a shell takes it."""
-        return f"eventlog {words}" + (f" --log-table {quote(self.named)}" if self.named else "")
+        return f"eventlog {words}" + (f" --log-table {quote(self.log_name)}" if self.log_name else "")
 
     def track(self, table: object, choice: Choice | None = None) -> str:
         """Return the command that tracks a table with that choice."""
@@ -118,8 +118,8 @@ def _unguarded(checked: Checked) -> Iterator[Finding]:
     """Yield the tables in which an object that is not found need not be gone, as a note."""
     tables = {table.name: table for table in checked.tables}
     places = [place_of(table) for table in checked.tables]
-    named = [{"schema_name": schema, "table_name": name} for schema, name in places]
-    for name, reason in checked.ask("check_unguarded", places=json.dumps(named, ensure_ascii=False)):
+    log_name = [{"schema_name": schema, "table_name": name} for schema, name in places]
+    for name, reason in checked.ask("check_unguarded", places=json.dumps(log_name, ensure_ascii=False)):
         yield Finding(
             str(tables[name]),
             f"{reason}: DDL there can hide rows from a running publisher, which takes them for gone",
@@ -193,15 +193,15 @@ def _changed(checked: Checked, entry: Recorded, now: Identity) -> Finding:
 
 
 def _not_on_record(checked: Checked) -> Iterator[Finding]:
-    for place, ours in sorted(checked.catalogue.marked(checked.log).items()):
+    for place, is_ours in sorted(checked.catalogue.marked(checked.log).items()):
         name = ".".join(place)
         if checked.record.get(place) is None and not checked.record.parents(place):
             yield Finding(
                 name,
                 "it is not read: its triggers write to this log, but it is not on record"
-                + ("" if ours else "; another user owns them"),
+                + ("" if is_ours else "; another user owns them"),
                 f"{checked.track(name)}, or drop the triggers",
-                fault=ours,
+                fault=is_ours,
             )
 
 

@@ -55,8 +55,8 @@ class Recorded(NamedTuple):
 
     def is_still(self, identity: Identity) -> bool:
         """Return whether a table of that name is the one that was tracked, and not a view by now."""
-        same = self.table_id in (None, identity.table_id) and self.table_owner in (None, identity.owner)
-        return same and identity.is_table
+        is_same = self.table_id in (None, identity.table_id) and self.table_owner in (None, identity.owner)
+        return is_same and identity.is_table
 
 
 class TrackRecord:

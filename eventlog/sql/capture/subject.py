@@ -24,8 +24,8 @@ def read_subject(
 ) -> Subject:
     """Read the facts from which the triggers of a table are written."""
     our_names = trigger_names(log, relation.table.name, [None, *record.parents(relation.place)])
-    named = sorted(_columns_of_children(catalogue, choice).items())
-    children = tuple(_child(catalogue, relation, child, columns) for child, columns in named)
+    child_columns = sorted(_columns_of_children(catalogue, choice).items())
+    children = tuple(_child(catalogue, relation, child, columns) for child, columns in child_columns)
     canonical = (f"{child.relation.table}.{column.name}" for child in children for column in child.columns)
     return Subject(
         log,

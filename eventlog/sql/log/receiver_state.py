@@ -161,10 +161,10 @@ class ReceiverState:
     def _events_of(self, ids: Iterable[int]) -> dict[str, dict[str, EventRows]]:
         """Return what these rows are of each object, by table and key; nothing if no state was ever begun."""
         events = defaultdict[str, dict[str, EventRows]](dict)
-        begun = {row[0] for row in self._run("compared_before")}
-        for chunk in self._queries.chunks(ids) if begun else ():
+        begun_tables = {row[0] for row in self._run("compared_before")}
+        for chunk in self._queries.chunks(ids) if begun_tables else ():
             for row, kind, table, key in self._run("compare_among", ids=chunk):
-                if table in begun and key is not None:
+                if table in begun_tables and key is not None:
                     deletes = (int(row),) if read_integer(kind) == _DELETE else ()
                     event = events[table].get(key) or EventRows(int(row), int(row), ())
                     adds = read_integer(kind) in _ADDS  # the last of them
@@ -185,7 +185,7 @@ class ReceiverState:
 
     def checked_states(self) -> dict[str, TableState]:
         """Return the state of each table; StateLost if a count of objects is wrong."""
-        begun = {row[0] for row in self._run("compared_before")}
+        begun_tables = {row[0] for row in self._run("compared_before")}
         table_states = self.table_states()
         for table, objects in self._run("known_counts"):
             table_state = table_states.get(table)
@@ -193,7 +193,7 @@ class ReceiverState:
                 raise StateLost(table, "its count is gone")
             if table_state.objects != objects:
                 raise StateLost(table, f"{quantity(int(objects), 'object')} of {table_state.objects}")
-        for table in sorted(begun - table_states.keys()):
+        for table in sorted(begun_tables - table_states.keys()):
             raise StateLost(table, "there is none")
         return table_states
 
@@ -206,13 +206,13 @@ class ReceiverState:
 
     def damaged_tables(self) -> set[str]:
         """Return the tables whose state was begun and is not what was kept."""
-        lost = {str(row[0]) for row in self._run("compared_before")}
+        damaged = {str(row[0]) for row in self._run("compared_before")}
         counts = dict(self._run("known_counts").all())
         for table, words in self._run("known_bases"):
             with suppress(StateLost):
                 if read_table_state(table, words).objects == counts[table]:
-                    lost.discard(table)
-        return lost
+                    damaged.discard(table)
+        return damaged
 
     def doubt_all(self) -> None:
         """Mark the values of every object as unknown, so that all of them are sent again."""
@@ -248,7 +248,7 @@ class ReceiverState:
 
     def _log(self, steps: Iterable[StateStep]) -> dict[tuple[str, str], tuple[int, int]]:
         """Write the rows of events. Return the first and the last record_id of each object's event."""
-        written = [
+        rows = [
             {
                 "event_type": kind,
                 "perpetrator": None,
@@ -261,10 +261,10 @@ class ReceiverState:
             for step in steps
             for kind, column, old_value, new_value in step.rows
         ]
-        if not written:
+        if not rows:
             return {}
         before = int(self._run("compare_newest").scalar() or 0)
-        self._set("compare_log", written)
+        self._set("compare_log", rows)
         logged = self._run("compare_logged", after=before)
         return {(table, key): (int(first), int(last)) for table, key, first, last in logged}
 

@@ -123,7 +123,7 @@ class Snapshot(Pending):
         """Return whether the log is one that we did not create."""
         return bool(self._queries.run(self._connection, "attached").scalar())
 
-    def look(self, choice: PickUpFilter) -> PickUp:
+    def read_pending(self, choice: PickUpFilter) -> PickUp:
         """Return the rows that may go now, and those of our own user."""
         choice, rows = self.fit(choice), None
         if choice.by_column and self.comes_by_column(choice):

@@ -163,11 +163,11 @@ class Board:
         time.
         """
         with self._lock:
-            begun = time.monotonic()
-            if begun > self._counted_until:
+            start = time.monotonic()
+            if start > self._counted_until:
                 self._counted = read_log_status(self.store).counts
-                ended = time.monotonic()
-                self._counted_until = ended + SHARE * (ended - begun)
+                end = time.monotonic()
+                self._counted_until = end + SHARE * (end - start)
             return self._counted
 
     def failed(self, log_status: LogStatus) -> int:

@@ -76,9 +76,9 @@ def _apply_form(board: Board, which: Which, request: Request) -> list[str]:
     if act == "skip":
         skipped = board.skip(which, token, reason or "skipped on the status page")
         return [f"{are(skipped.rows, 'row')} skipped, and will not be published."]
-    done = board.redrive(which, token)
-    new = [f"{are(done.rows, 'row')} new again, to go with the next cycle."] if done.rows else []
-    return [*new, *(f"{message}." for message in map(str, done.reports))]
+    redriven = board.redrive(which, token)
+    new = [f"{are(redriven.rows, 'row')} new again, to go with the next cycle."] if redriven.rows else []
+    return [*new, *(f"{message}." for message in map(str, redriven.reports))]
 
 
 def _number(text: str) -> int:

@@ -29,7 +29,7 @@ LONGEST_DOCUMENT = 200_000
 NO_REASON = "no reason is kept"
 
 
-def failures(board: Board, which: Which, upto: int, done: Iterable[str] = ()) -> str:
+def failures(board: Board, which: Which, upto: int, messages: Iterable[str] = ()) -> str:
     """Return the page of the rows that failed: their reasons, then the rows, newest first."""
     filtered = {"table": which.table or "", "reason": which.reason or ""}
     rows = board.failures(which, upto)
@@ -50,7 +50,7 @@ def failures(board: Board, which: Which, upto: int, done: Iterable[str] = ()) ->
     ]
     ways = _ways_out(board, filtered) if rows else None
     return framed(
-        "Errors", *notices(done), _filter_form(filtered), ways, live("errors", *content), here="/errors"
+        "Errors", *notices(messages), _filter_form(filtered), ways, live("errors", *content), here="/errors"
     )
 
 
@@ -92,11 +92,11 @@ def became(
     number: int,
     rows: Sequence[tuple[PlacedEntry, Outcome]],
     skipped: Mapping[int, str],
-    done: Iterable[str] = (),
+    messages: Iterable[str] = (),
 ) -> str:
     """Return the page of what has become of rows that failed once, and of what was done just now."""
     ids = [placed.entry.record_id for placed, _ in rows] or [number]
-    return framed(_title(ids), *notices(done), outcomes("What becomes of it", rows, skipped))
+    return framed(_title(ids), *notices(messages), outcomes("What becomes of it", rows, skipped))
 
 
 def _failed_line(failed: FailedRow) -> Sequence[Node]:

@@ -83,8 +83,10 @@ def _filter(request: Request) -> Filter:
 
 
 def _cursor(request: Request) -> ListPlace | None:
-    for way in ("before", "after"):
-        document, dot, part = request.query.get(way, "").partition(".")
+    for direction in ("before", "after"):
+        document, dot, part = request.query.get(direction, "").partition(".")
         if dot and (document + part).isascii() and document.isdigit() and part.isdigit():
-            return ListPlace("before" if way == "before" else "after", int(document[:15]), int(part[:15]))
+            return ListPlace(
+                "before" if direction == "before" else "after", int(document[:15]), int(part[:15])
+            )
     return None

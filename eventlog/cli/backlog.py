@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,13 +13,12 @@ import click
 from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, used_headings
 from eventlog.cli.format_names import refuse_flags, refuse_unused_settings
 from eventlog.cli.job import JobOptions, job_options
-from eventlog.cli.log_options import ALL, database_options, read_all
+from eventlog.cli.log_options import ALL, DatabaseFlags, database_options
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import declared
-from eventlog.publisher.config import Config
 from eventlog.publisher.open_log import opened
 from eventlog.publisher.session import read_rules
 from eventlog.publisher.tables import TablePublishing
@@ -45,13 +43,6 @@ class NameAndValue(click.ParamType[tuple[str, str]]):
         if not equals or not name:
             self.fail("expected NAME=VALUE, as in spark.executor.memory=4g", param, ctx)
         return name, text
-
-
-def _settings(file: Path | None, place: Mapping[str, Any], setting_values: Mapping[str, Any]) -> Config:
-    """Return the settings that a publisher of this log would have."""
-    setting_names = {field.name for _, settings in ALL for field in declared(settings)}
-    flags = {name: value for name, value in setting_values.items() if name in setting_names}
-    return read_all({**flags, **place}, file)
 
 
 @click.command(cls=SettingsCommand, short_help="Convert on Spark what one machine cannot hold")
@@ -91,10 +82,7 @@ def _settings(file: Path | None, place: Mapping[str, Any], setting_values: Mappi
 @job_options
 def backlog(
     options: JobOptions,
-    config: Path | None,
-    log_table: str | None,
-    layout: str | None,
-    log_time: str | None,
+    database: DatabaseFlags,
     order: str,
     documents: int | None,
     partitions: int | None,
@@ -115,20 +103,15 @@ def backlog(
         from eventlog_spark.session import session, spark_errors_as_ours
     _check(options, order)
     with ExitStack() as stack:
-        flags: dict[str, Any] = {
-            "url": options.url,
-            "log_table": log_table,
-            "layout": layout,
-            "log_time": log_time,
-        }
-        flags["delete_from_log"] = delete_from_log or None
-        live, job_settings = _live_log(options, config, flags, finish, stack)
+        live, job_settings = _live_log(options, database, delete_from_log or None, finish, stack)
         job = Backlog(_job(options, job_settings), clock(), order, documents or 0, partitions, options.strict)
         job.check()
         stack.enter_context(spark_errors_as_ours())
         spark = stack.enter_context(session(master, dict(conf)))
-        done = run(spark, job, print_sentence) if live is None else run_live(spark, job, live, print_sentence)
-    if done.refused:
+        summary = (
+            run(spark, job, print_sentence) if live is None else run_live(spark, job, live, print_sentence)
+        )
+    if summary.refused:
         sys.exit(1)
 
 
@@ -144,7 +127,7 @@ def _check(options: JobOptions, order: str) -> None:
 
 
 def _live_log(
-    options: JobOptions, config: Path | None, flags: Mapping[str, Any], finish: bool, stack: ExitStack
+    options: JobOptions, database: DatabaseFlags, delete: bool | None, finish: bool, stack: ExitStack
 ) -> tuple[Live | None, dict[str, Any]]:
     """Return the log of a database, if no files are read, and the settings with those of the log."""
     job_settings = dict(options.settings)
@@ -156,7 +139,9 @@ def _live_log(
         raise Misuse("name the files, folders or globs to read; only a log is read from a database")
     from eventlog_spark.live_log import Live
 
-    settings = _settings(config, flags, job_settings)
+    names = {field.name for _, declaring in ALL for field in declared(declaring)}
+    flags = {name: value for name, value in job_settings.items() if name in names}
+    settings = database.settings(**flags, delete_from_log=delete)
     live = Live(stack.enter_context(opened(settings)), settings, finish)
     job_settings |= {name: value for name, value in settings.values.items() if name in job_settings}
     return live, job_settings | asdict(read_rules(settings, live.store))

@@ -11,7 +11,7 @@ import click
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.cli import distribution
-from eventlog.cli.log_options import database_options, read_settings
+from eventlog.cli.log_options import DatabaseFlags, database_options
 from eventlog.cli.terminal import Shade, print_line, print_sentence, show
 from eventlog.core import tablesfile
 from eventlog.core.plurals import quantity
@@ -58,16 +58,12 @@ def check(
     patience: float,
     ways_round: bool,
     write_tables: Path | None,
-    config: Path | None,
-    url: str | None,
-    log_table: str | None,
-    layout: str | None,
-    log_time: str | None,
+    database: DatabaseFlags,
 ) -> None:
     """Report what is wrong, each finding with its remedy; the exit code is 1 if there is one."""
     if warning := distribution.warning():
         print_sentence(warning)
-    settings = read_settings(config, url, log_table, layout, log_time)
+    settings = database.settings()
     place = place_of(settings)
     engine = place.connect()
     with engine.connect() as connection:

@@ -88,8 +88,8 @@ def compare(
     refuse_unused_settings(DECLARING, {"comparing", "the input", target})
     names = _Names(before, after, options.url, url_b, keep)
     tables = read_tables(options.tables_file) if options.tables_file else None
-    bad = open_to_write(options.refused, "w") if options.refused else None
-    with reporting(bad, options.strict) as report, ExitStack() as stack:
+    refused_file = open_to_write(options.refused, "w") if options.refused else None
+    with reporting(refused_file, options.strict) as report, ExitStack() as stack:
         model, lines = _compare_here(options, names, tables, rows_of, stack)
         _write(options, target, model, report.good(lines), report)
         if report.refused and keep is not None:

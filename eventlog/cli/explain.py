@@ -64,7 +64,7 @@ class ChangeFilter(NamedTuple):
 
 
 def _print_changes(items: Iterable[Placed | Refused], change_filter: ChangeFilter, as_json: bool) -> int:
-    """Show the outcome of every record in the order of the changes; how many are refused."""
+    """Print the outcome of each record, in the order of the changes. Return how many are refused."""
     count = 0
     for item in items:
         if isinstance(item, Placed):
@@ -185,18 +185,19 @@ def explain(
         tablekey.read(key)
     if source_format != "log":
         refuse_flags((*_OF_A_DATABASE, *_OF_A_LOG), f"is of a log, and what is explained is {source_format}")
-        shown = Job(
-            source_format,
-            "changes",
-            inputs or ("-",),
-            container=container,
-            tables=read_tables(tables_file),
-            options=values | {"order": order},
-            clock=clock(),
+        _explain_changes(
+            Job(
+                source_format,
+                "changes",
+                inputs or ("-",),
+                container=container,
+                tables=read_tables(tables_file),
+                options=values | {"order": order},
+                clock=clock(),
+            ),
+            ChangeFilter(table, key),
+            as_json,
         )
-        if count := _print_changes(placed_changes(shown), ChangeFilter(table, key), as_json):
-            print_sentence(f"{quantity(count, 'record is', 'records are')} refused")
-            sys.exit(1)
         return
     refuse_flags(("order",), "is of change tables and messages, and what is explained is a log")
     flags = {"url": url, "log_table": log_table} | {n: v for n, v in values.items() if n not in _OF_FILES}
@@ -205,19 +206,34 @@ def explain(
         _print_outcomes(explain_log(flags, config_file, table, key, everything, print_sentence), as_json)
         return
     refuse_flags(_OF_A_DATABASE, "is for the log of a database, and what is explained are files")
-    job = Job(
-        source_format,
-        "xds",
-        inputs or ("-",),
-        container=container,
-        tables=read_tables(tables_file),
-        current=current,
-        options=values,
-        clock=clock(),
+    _explain_files(
+        Job(
+            source_format,
+            "xds",
+            inputs or ("-",),
+            container=container,
+            tables=read_tables(tables_file),
+            current=current,
+            options=values,
+            clock=clock(),
+        ),
+        table,
+        key,
+        as_json,
     )
-    refused: dict[str, Refused] = {}
 
-    report = Report(lambda bad: refused.update({bad.where: bad}))
+
+def _explain_changes(job: Job, change_filter: ChangeFilter, as_json: bool) -> None:
+    """Print what becomes of the records of change tables or messages; exit with 1 if some are refused."""
+    if count := _print_changes(placed_changes(job), change_filter, as_json):
+        print_sentence(f"{quantity(count, 'record is', 'records are')} refused")
+        sys.exit(1)
+
+
+def _explain_files(job: Job, table: str | None, key: str | None, as_json: bool) -> None:
+    """Print what becomes of the rows of log files, by record_id; exit with 1 if some are refused."""
+    refused: dict[str, Refused] = {}
+    report = Report(lambda row: refused.update({row.where: row}))
     with SortedRuns(_record_id, lambda pair: 800) as explained:
 
         def add_outcome(placed_entry: PlacedEntry, outcome: Outcome) -> None:
@@ -228,10 +244,10 @@ def explain(
 
         run_explain(job, report, add_outcome)
         _print_outcomes(explained.in_order(), as_json)
-    complaints = RefusalPrinter()
-    for bad in refused.values():
-        complaints.print(bad)
-    complaints.close()
+    printer = RefusalPrinter()
+    for row in refused.values():
+        printer.print(row)
+    printer.close()
     if report.refused:
         print_sentence(f"{quantity(report.refused, 'row is', 'rows are')} refused")
         sys.exit(1)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.log_options import database_options, read_place
+from eventlog.cli.log_options import DatabaseFlags, database_options
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.publisher.comparing import MODES
@@ -41,11 +39,7 @@ _attach = click.option(
     "--mode", type=click.Choice(MODES), help="with --grants: of a publisher with this publication-mode"
 )
 def install(
-    config: Path | None,
-    url: str | None,
-    log_table: str | None,
-    layout: str | None,
-    log_time: str | None,
+    database: DatabaseFlags,
     sql: bool,
     dialect: str | None,
     attach: bool,
@@ -57,7 +51,7 @@ def install(
 
     A log that exists is attached: it is left as it is, and only the further tables are made.
     """
-    place = read_place(config, url, log_table, layout, log_time)
+    place = database.place()
     if sql:
         log = place.log(dialect_named(_required(dialect)))
         if mode and not grants:
@@ -88,18 +82,14 @@ def install(
 @_attach
 @click.option("--discard", is_flag=True, help="even where rows are not published yet")
 def uninstall(
-    config: Path | None,
-    url: str | None,
-    log_table: str | None,
-    layout: str | None,
-    log_time: str | None,
+    database: DatabaseFlags,
     sql: bool,
     dialect: str | None,
     attach: bool,
     discard: bool,
 ) -> None:
     """Drop the event log and its further tables; an attached log stays."""
-    place = read_place(config, url, log_table, layout, log_time)
+    place = database.place()
     if sql:
         log = place.log(dialect_named(_required(dialect)))
         script = _routines(log, "drop_routines") + migrate.uninstall_script(log, attached=attach)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import sys
 from collections.abc import Callable, Container, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -113,8 +114,33 @@ def start_logging(verbose: bool, log_format: str) -> None:
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
 
 
-def database_options(command: F) -> F:
-    """Add the options that name the database and the log."""
+class DatabaseFlags(NamedTuple):
+    """The flags of `database_options`."""
+
+    config: Path | None
+    url: str | None
+    log_table: str | None
+    layout: str | None
+    log_time: str | None
+
+    def settings(self, **flags: Any) -> Config:
+        """Return the settings of these flags, further ones, the environment and the file."""
+        named = {name: value for name, value in self._asdict().items() if name != "config"}
+        return read_all({**flags, **named}, self.config)
+
+    def place(self) -> LogPlace:
+        """Return the place of the log that the settings name."""
+        return place_of(self.settings())
+
+
+def database_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that name the database and the log; the command gets them as `database`."""
+
+    @functools.wraps(command)
+    def with_flags(**values: Any) -> None:
+        flags = DatabaseFlags(*(values.pop(name) for name in DatabaseFlags._fields))
+        command(database=flags, **values)
+
     options = (
         click.option(
             "--config",
@@ -136,23 +162,8 @@ def database_options(command: F) -> F:
         ),
     )
     for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def read_place(
-    config: Path | None, url: str | None, log_table: str | None, layout: str | None, log_time: str | None
-) -> LogPlace:
-    """Return the place that flags, environment and file name."""
-    return place_of(read_settings(config, url, log_table, layout, log_time))
-
-
-def read_settings(
-    config: Path | None, url: str | None, log_table: str | None, layout: str | None, log_time: str | None
-) -> Config:
-    """Return the settings of a command that has the options of a database."""
-    flags = {"url": url, "log_table": log_table, "layout": layout, "log_time": log_time}
-    return read_all(flags, config)
+        option(with_flags)
+    return with_flags
 
 
 def read_all(flags: Mapping[str, Any], file: Path | None) -> Config:

@@ -25,17 +25,17 @@ def progress(names: Sequence[str]) -> Iterator[Advance]:
     bar = click.progressbar(length=total, label="reading", file=sys.stderr)
     started = time.monotonic()
     unshown_bytes = 0
-    shown = False
+    is_shown = False
 
     def advance(size: int) -> None:
-        nonlocal unshown_bytes, shown
+        nonlocal unshown_bytes, is_shown
         unshown_bytes += size
-        if not shown and time.monotonic() - started > _SILENT_SECONDS:
-            shown = True
-        if shown:
+        if not is_shown and time.monotonic() - started > _SILENT_SECONDS:
+            is_shown = True
+        if is_shown:
             bar.update(unshown_bytes)
             unshown_bytes = 0
 
     yield advance
-    if shown:
+    if is_shown:
         bar.render_finish()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import click
 
 from eventlog.cli.format_names import refuse_flags
-from eventlog.cli.log_options import database_options, read_settings
+from eventlog.cli.log_options import DatabaseFlags, database_options
 from eventlog.cli.terminal import print_line
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
@@ -55,11 +54,7 @@ class NotPublished(EventlogError):
 def resync(
     tables: tuple[str, ...],
     compare: bool,
-    config: Path | None,
-    url: str | None,
-    log_table: str | None,
-    layout: str | None,
-    log_time: str | None,
+    database: DatabaseFlags,
     where: str | None,
     event_type: str,
     chunk: int,
@@ -75,7 +70,7 @@ def resync(
     """
     if compare:
         refuse_flags(("where", "event_type", "chunk", "rate"), "takes no part with --compare")
-    settings = read_settings(config, url, log_table, layout, log_time)
+    settings = database.settings()
     if settings.values.get("source_url") is not None:
         raise Misuse("source-url: a publisher compares such tables; `run --startup-option resync` sends all")
     with opened(settings) as store:
@@ -112,13 +107,13 @@ def _resync(store: Store, load: Resync, rate: int) -> None:
 
 def throttle(rate: int) -> Callable[[int], None]:
     """Return a function that sleeps after each chunk, to limit the rows logged a second."""
-    begun = time.monotonic()
+    start = time.monotonic()
     rows = 0
 
     def sleep_after_chunk(logged: int) -> None:
         nonlocal rows
         rows += logged
         if rate:
-            time.sleep(max(0.0, begun + rows / rate - time.monotonic()))
+            time.sleep(max(0.0, start + rows / rate - time.monotonic()))
 
     return sleep_after_chunk

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from sqlalchemy.engine import Engine
 
-from eventlog.cli.log_options import database_options, read_place
+from eventlog.cli.log_options import DatabaseFlags, database_options
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.sql.capture import track as tracking
 from eventlog.sql.names import Log
@@ -68,11 +67,7 @@ def track(
     children: tuple[str, ...],
     replicated: bool,
     sql: bool,
-    config: Path | None,
-    url: str | None,
-    log_table: str | None,
-    layout: str | None,
-    log_time: str | None,
+    database: DatabaseFlags,
 ) -> None:
     """Log the changes of TABLES by triggers.
 
@@ -91,7 +86,7 @@ def track(
         _names(without) or (),
         replicated,
     )
-    place = read_place(config, url, log_table, layout, log_time)
+    place = database.place()
     engine = place.connect()
     log = place.find(engine)
     for table in tables:
@@ -105,14 +100,10 @@ def track(
 def untrack(
     tables: tuple[str, ...],
     sql: bool,
-    config: Path | None,
-    url: str | None,
-    log_table: str | None,
-    layout: str | None,
-    log_time: str | None,
+    database: DatabaseFlags,
 ) -> None:
     """Log the changes of TABLES no longer; rows that are logged already stay."""
-    place = read_place(config, url, log_table, layout, log_time)
+    place = database.place()
     engine = place.connect()
     log = place.find(engine)
     for table in tables:

@@ -104,11 +104,11 @@ def redrive(
         raise Misuse("which rows? name record_ids, --table, --reason or --all")
     config = read_live(flags, config_file, verbose, log_format)
     with opened(config) as store:
-        done = redrive_by(config, store, Which(ids, table, reason))
-    print_sentence(f"{quantity(done.rows, 'row is', 'rows are')} new again")
-    for report in done.reports:
+        redriven = redrive_by(config, store, Which(ids, table, reason))
+    print_sentence(f"{quantity(redriven.rows, 'row is', 'rows are')} new again")
+    for report in redriven.reports:
         print_sentence(str(report))
-    if done.refused:
+    if redriven.refused:
         sys.exit(1)
 
 
@@ -126,15 +126,15 @@ def skip(
 ) -> None:
     """Give rows with N, E or F, with all rows of their events, the letter W without publishing them."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
-        done = run_skip(store, ids, reason)
-    wanted_count = len({*ids, *done.further_rows})
-    if done.rows < wanted_count:
-        print_sentence(f"{done.rows} of {wanted_count} rows are skipped")
+        skipped = run_skip(store, ids, reason)
+    wanted_count = len({*ids, *skipped.further_rows})
+    if skipped.rows < wanted_count:
+        print_sentence(f"{skipped.rows} of {wanted_count} rows are skipped")
     else:
         print_sentence(f"{quantity(wanted_count, 'row is', 'rows are')} skipped")
-    if done.further_rows:
-        print_sentence(f"of the same events: {', '.join(map(str, done.further_rows))}")
-    if done.rows < wanted_count:
+    if skipped.further_rows:
+        print_sentence(f"of the same events: {', '.join(map(str, skipped.further_rows))}")
+    if skipped.rows < wanted_count:
         sys.exit(1)
 
 

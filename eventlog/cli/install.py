@@ -9,7 +9,7 @@ from eventlog.cli.log_options import DatabaseFlags, database_options
 from eventlog.cli.terminal import print_line, write_output
 from eventlog.core.errors import Misuse
 from eventlog.publisher.comparing import MODES
-from eventlog.sql import triggers
+from eventlog.sql import trigger_rows
 from eventlog.sql.capture import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialects import DIALECTS, dialect_named
@@ -108,7 +108,7 @@ def _routines(log: Log, file: str) -> str:
     """Return the public routines, which name the log's schema; `track --sql` prints them where it is not
     named.
     """
-    return log.dialect.script([*triggers.routines(log, file)]) if log.schema else ""
+    return log.dialect.script([*trigger_rows.routines(log, file)]) if log.schema else ""
 
 
 def _required(dialect: str | None) -> str:

@@ -21,7 +21,7 @@ from eventlog.fold.understand import Interpreter
 from eventlog.publisher.batches import OutgoingEvent, RecordedEvent
 from eventlog.publisher.read_back import MAX_BYTES, Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge
-from eventlog.sql.current import NO_BOUND, TooMuch
+from eventlog.sql.current_rows import NO_BOUND, TooMuch
 from eventlog.sql.log.pending import OBJECT, Cells, PickUp, PickUpFilter
 from eventlog.sql.log.position import IdAhead
 from eventlog.sql.log.snapshot import Snapshot

@@ -25,7 +25,7 @@ from eventlog.publisher.read_back import Allowance, CurrentRows
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.sql.columns import OddBytes, PickedColumns
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import TableKeys
+from eventlog.sql.current_rows import TableKeys
 from eventlog.sql.log.position import IdAhead
 from eventlog.sql.log.snapshot import HeldObjects, Snapshot
 from eventlog.sql.readable import ReadableTable

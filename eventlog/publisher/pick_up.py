@@ -20,7 +20,7 @@ from eventlog.publisher.reading import FoldedPickUp, PickUpTooLarge
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.waits import DatabaseClock
-from eventlog.sql.current import NO_BOUND, TooMuch
+from eventlog.sql.current_rows import NO_BOUND, TooMuch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Spelling, WaitingEvent

@@ -15,11 +15,11 @@ from eventlog.compare.tables import TableSnapshot
 from eventlog.core.tables import Table
 from eventlog.log_files.current import cell_text
 from eventlog.publisher.published import Absent, published_elsewhere, with_places
-from eventlog.sql import any_database, current
+from eventlog.sql import any_database, current_rows
 from eventlog.sql.any_database import AnyCatalogue, AnyTable
 from eventlog.sql.catalogue import Directory, NoSuchTable, open_catalogue
 from eventlog.sql.connect import connect_any, dialect_at
-from eventlog.sql.current import Current
+from eventlog.sql.current_rows import Current
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
@@ -138,7 +138,7 @@ class _KnownSource:
     ) -> Generator[Current, None, None]:
         """Yield the rows with these keys, as they are now."""
         with self.engine.connect() as connection:
-            yield from current.current_rows(connection, self._queries, _here(table), keys)
+            yield from current_rows.current_rows(connection, self._queries, _here(table), keys)
 
 
 def _here(table: ReadableTable) -> ReadableTable:

@@ -25,7 +25,7 @@ from eventlog.core.values import Kind
 from eventlog.sql.catalogue import NoSuchTable, references_of
 from eventlog.sql.common.key_types import KeyType
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import Current, KeyColumn
+from eventlog.sql.current_rows import Current, KeyColumn
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import ForeignKey
 

@@ -16,7 +16,7 @@ from eventlog.core.tables import Column, Table
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.key_types import KeyType, key_type_of
-from eventlog.sql.current import Elsewhere, KeyColumn
+from eventlog.sql.current_rows import Elsewhere, KeyColumn
 from eventlog.sql.relation import Child, place_of, qualified
 
 if TYPE_CHECKING:

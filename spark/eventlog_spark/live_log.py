@@ -41,7 +41,7 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tables import read_readable, read_tables, with_sections
 from eventlog.publisher.tally import letters_of
 from eventlog.sinks import open_sink, sink_kind
-from eventlog.sql.current import NO_BOUND, TooMuch
+from eventlog.sql.current_rows import NO_BOUND, TooMuch
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import OBJECT, Cells, PickUpFilter
 from eventlog.sql.log.snapshot import Snapshot

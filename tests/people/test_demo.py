@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.demo import backlog
+from eventlog.demo import spark_backlog
 from eventlog.demo.output import Narrator
 from eventlog.demo.story import CROWD, STEPS
 
@@ -198,15 +198,15 @@ def test_with_keep_the_database_stays_until_somebody_ends_it(folder: str) -> Non
 def test_without_spark_its_remedy_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backlog, "_has_spark", lambda: False)
-    backlog.show_backlog(Narrator(fast=True), tmp_path)
-    assert capsys.readouterr().out.split() == backlog.HOW.split()  # it is cut at words
+    monkeypatch.setattr(spark_backlog, "_has_spark", lambda: False)
+    spark_backlog.show_backlog(Narrator(fast=True), tmp_path)
+    assert capsys.readouterr().out.split() == spark_backlog.HOW.split()  # it is cut at words
 
 
 @pytest.mark.long
 def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
-    backlog.show_backlog(Narrator(fast=True), tmp_path, rows=500)
+    spark_backlog.show_backlog(Narrator(fast=True), tmp_path, rows=500)
     reported = capfd.readouterr().out
     assert re.search(r"^eventlog: \d+ documents in", reported, re.MULTILINE)
     assert "WARN" not in reported
@@ -217,5 +217,5 @@ def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFix
 def test_what_spark_says_is_reported_when_it_fails(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     (tmp_path / "documents").write_text("in the way")
-    with pytest.raises(backlog.BacklogFailed, match="documents"):
-        backlog.show_backlog(Narrator(fast=True), tmp_path, rows=10)
+    with pytest.raises(spark_backlog.BacklogFailed, match="documents"):
+        spark_backlog.show_backlog(Narrator(fast=True), tmp_path, rows=10)

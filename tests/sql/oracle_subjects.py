@@ -9,7 +9,7 @@ from eventlog.core.typenames import kind_of
 from eventlog.sql.names import Log
 from eventlog.sql.oracle import ORACLE
 from eventlog.sql.relation import Choice, Relation
-from eventlog.sql.triggers import Subject
+from eventlog.sql.trigger_rows import Subject
 
 # as the catalogue's statement writes them
 TYPES = (

@@ -7,7 +7,7 @@ from eventlog.core.typenames import kind_of
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Child, Choice, ForeignKey, Relation
-from eventlog.sql.triggers import Subject
+from eventlog.sql.trigger_rows import Subject
 
 TYPES = {
     "postgresql": (

@@ -15,7 +15,7 @@ from eventlog.sql.oracle import ORACLE
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import install_script
-from eventlog.sql.triggers import routines
+from eventlog.sql.trigger_rows import routines
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from eventlog.sql.relation import Choice
-from eventlog.sql.triggers import Trigger, triggers_of
+from eventlog.sql.trigger_rows import Trigger, triggers_of
 from tests.databases import Database
 from tests.sql.samples import subject
 from tests.sql.tracked import Logged, Tracked, tracked

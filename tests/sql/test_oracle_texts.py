@@ -17,13 +17,13 @@ with warnings.catch_warnings():
 from eventlog.sql.capture.record import write_record
 from eventlog.sql.capture.refusals import CannotTrack, refuse
 from eventlog.sql.capture.subject import trigger_names
-from eventlog.sql.current import _current_holes
+from eventlog.sql.current_rows import _current_holes
 from eventlog.sql.names import Log
 from eventlog.sql.oracle import ORACLE
 from eventlog.sql.queries import Queries
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import Choice, Relation
-from eventlog.sql.triggers import Subject, Trigger, routines, triggers_of
+from eventlog.sql.trigger_rows import Subject, Trigger, routines, triggers_of
 from tests.sql.oracle_subjects import CHOICES, LEFT_OUT, TYPES, every_type, subject_of, table_of, wide
 from tests.sql.samples import subject
 from tests.sql.test_trigger_texts import CHOICES as SAMPLES

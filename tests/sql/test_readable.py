@@ -12,7 +12,7 @@ from eventlog.core.entry import read_entry
 from eventlog.core.errors import WrongRow
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.current import current_rows
+from eventlog.sql.current_rows import current_rows
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Engine
 from eventlog.core.entry import Letter, read_entry
 from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import KeyColumn, TableKeys, TooMuch
+from eventlog.sql.current_rows import KeyColumn, TableKeys, TooMuch
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Which

@@ -14,7 +14,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema.migrate import install_script
-from eventlog.sql.triggers import triggers_of
+from eventlog.sql.trigger_rows import triggers_of
 from tests.sql.samples import subject
 
 pytestmark = pytest.mark.quick

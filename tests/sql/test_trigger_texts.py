@@ -9,7 +9,7 @@ import pytest
 
 from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.relation import MARK, Choice, IllegalChoice, read_choice
-from eventlog.sql.triggers import routines, triggers_of
+from eventlog.sql.trigger_rows import routines, triggers_of
 from tests.sql.samples import subject
 
 pytestmark = pytest.mark.quick

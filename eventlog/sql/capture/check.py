@@ -25,7 +25,7 @@ from eventlog.sql.capture.subject import installed_of, read_subject, trigger_nam
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Installed, qualified
-from eventlog.sql.triggers import Subject, triggers_of
+from eventlog.sql.trigger_rows import Subject, triggers_of
 
 _PER_FIELD = frozenset(number for number, kind in EVENT_TYPES.items() if kind.per_field)
 SAMPLE = 10_000  # pending rows that are looked at one by one

@@ -18,7 +18,7 @@ from eventlog.sql.common import templates
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice, Identity, Place, read_choice
-from eventlog.sql.triggers import Subject
+from eventlog.sql.trigger_rows import Subject
 
 
 class NoRecord(EventlogError):

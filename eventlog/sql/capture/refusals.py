@@ -13,7 +13,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
 from eventlog.sql.names import COMPANIONS, Log
-from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject, triggers_of
+from eventlog.sql.trigger_rows import CHILD_TYPES, PER_FIELD, VALUES, Subject, triggers_of
 
 
 class CannotTrack(EventlogError):

@@ -12,7 +12,7 @@ from eventlog.sql.capture.record import TrackRecord, columns_of
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Child, Choice, ForeignKey, Installed, Place, Relation
-from eventlog.sql.triggers import EVENTS, Subject
+from eventlog.sql.trigger_rows import EVENTS, Subject
 
 
 class NoChild(EventlogError):

@@ -17,7 +17,7 @@ from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice, Firing, Installed, qualified
-from eventlog.sql.triggers import Subject, routines, triggers_of
+from eventlog.sql.trigger_rows import Subject, routines, triggers_of
 
 
 @dataclass(frozen=True)

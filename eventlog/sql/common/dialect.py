@@ -45,7 +45,7 @@ class Together(Protocol):
 
 
 class TriggerWriter(NamedTuple):
-    """The trigger writer of one database; `eventlog.sql.triggers` calls these functions and types them."""
+    """The trigger writer of one database; `sql.trigger_rows` calls these functions and types them."""
 
     write: Callable[[Any], Iterator[Any]]  # from a Subject to its Triggers
     name: Callable[[Any, str, str, str | None], str]  # from a Log, a table, an event and a parent

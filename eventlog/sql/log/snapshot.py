@@ -13,11 +13,11 @@ from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_hash
 from eventlog.core.tables import Table
-from eventlog.sql import current
+from eventlog.sql import current_rows
 from eventlog.sql.common.dialect import Call
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import NO_BOUND, Current, Readable, TableKeys
+from eventlog.sql.current_rows import NO_BOUND, Current, Readable, TableKeys
 from eventlog.sql.log.pending import HIGHEST, LOWEST, OBJECT, Cells, Pending, PickUp, PickUpFilter
 from eventlog.sql.log.position import position_of, read_sequence
 from eventlog.sql.queries import Queries, containing, pipeline_of
@@ -277,7 +277,7 @@ class Snapshot(Pending):
         values of a key are of its columns' types.
         """
         before = self._before(view=table.view) if keys and self._reads(table) else []
-        return current.current_rows(self._connection, self._queries, table, keys, bound, before)
+        return current_rows.current_rows(self._connection, self._queries, table, keys, bound, before)
 
     def current_columns(
         self, table_keys: Sequence[TableKeys], bound: int = NO_BOUND
@@ -288,4 +288,4 @@ class Snapshot(Pending):
         """
         if all(self._reads(keys.table) for keys in table_keys):
             self._queries.together(self._connection, self._before(view=table_keys[0].table.view))
-        return current.current_columns(self._connection, self._queries, table_keys, bound)
+        return current_rows.current_columns(self._connection, self._queries, table_keys, bound)

@@ -17,7 +17,7 @@ from eventlog.sql.common.dialect import TriggerWriter
 from eventlog.sql.common.expression import literal
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Child, qualified
-from eventlog.sql.triggers import (
+from eventlog.sql.trigger_rows import (
     Subject,
     Trigger,
     TriggerRow,

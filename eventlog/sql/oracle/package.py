@@ -14,7 +14,7 @@ from eventlog.sql.common import templates
 from eventlog.sql.common.expression import Expression, literal
 from eventlog.sql.names import Log
 from eventlog.sql.relation import qualified
-from eventlog.sql.triggers import indent
+from eventlog.sql.trigger_rows import indent
 
 KeyParts = Sequence[tuple[str, Column]]  # the name that the key gives a value, and its column
 

@@ -15,7 +15,7 @@ from eventlog.sql.common.expression import literal
 from eventlog.sql.names import Log
 from eventlog.sql.oracle.package import KeyParts, Package, package_of
 from eventlog.sql.relation import Child, qualified
-from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, Subject, Trigger, indent, object_name
+from eventlog.sql.trigger_rows import CHILD_TYPES, PER_FIELD, Subject, Trigger, indent, object_name
 
 LARGEST = 30_000  # bytes of a trigger's text, with room to the limit of 32 K
 END = "\n"

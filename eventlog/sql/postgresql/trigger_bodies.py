@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
 from eventlog.sql.relation import Child, Place, qualified
-from eventlog.sql.triggers import Subject, TriggerRow, TriggerRows, indent
+from eventlog.sql.trigger_rows import Subject, TriggerRow, TriggerRows, indent
 
 OLD_ROWS, NEW_ROWS = "eventlog_old", "eventlog_new"
 _INSERTED = f"{NEW_ROWS} n"

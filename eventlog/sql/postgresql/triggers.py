@@ -17,7 +17,7 @@ from eventlog.sql.common.dialect import TriggerWriter
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql.trigger_bodies import NEW_ROWS, OLD_ROWS, Bodies
 from eventlog.sql.relation import Firing, Place, qualified
-from eventlog.sql.triggers import REPLICATED, Subject, Trigger, indent, object_name
+from eventlog.sql.trigger_rows import REPLICATED, Subject, Trigger, indent, object_name
 
 _WAKE_CLASS = 0x6576_6C67  # "evlg"
 _REFERENCING = {

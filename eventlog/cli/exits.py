@@ -19,8 +19,7 @@ from typing import Any, NoReturn
 import click
 
 from eventlog.cli.log_records import Records
-from eventlog.cli.setting_hints import use_names_of
-from eventlog.cli.terminal import print_line, print_sentence
+from eventlog.cli.terminal import print_line, print_sentence, use_names_of
 from eventlog.core.errors import EventlogError, Misuse
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

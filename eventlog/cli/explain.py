@@ -16,8 +16,7 @@ from eventlog.cli.format_names import refuse_flags
 from eventlog.cli.job import RefusalPrinter
 from eventlog.cli.log_options import read_all
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
-from eventlog.cli.setting_hints import with_hints
-from eventlog.cli.terminal import Shade, print_sentence, show
+from eventlog.cli.terminal import Shade, print_sentence, show, with_hints
 from eventlog.core import tablekey
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from eventlog.web.markup import Markup, tag
-from eventlog.web.words import count, duration
+from eventlog.web.markup import Markup, count, duration, tag
 
 _WIDTH, _HEIGHT = 400, 150  # of the drawing, in the size of its letters
 _LEFT_MARGIN, _RIGHT_MARGIN, _TOP_MARGIN, _BOTTOM_MARGIN = 72, 8, 10, 22  # what the axes take

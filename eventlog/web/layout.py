@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from eventlog.web.markup import Attribute, Markup, Node, link, render, tag
-from eventlog.web.words import count
+from eventlog.web.markup import Attribute, Markup, Node, count, link, render, tag
 
 
 class MenuEntry(NamedTuple):

@@ -1,4 +1,4 @@
-"""HTML that escapes by construction: everything that is not Markup is text."""
+"""HTML that escapes by construction, because all that is not Markup is text; numbers and times in it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from eventlog.core.redaction import visible
 
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _VOID = frozenset(("input", "link", "meta", "br", "hr"))
 
 
@@ -57,3 +58,27 @@ def _attribute(pair: tuple[str, Attribute]) -> str:
     if value is None or value is False:
         return ""
     return f" {written}" if value is True else f' {written}="{render(value)}"'
+
+
+def count(number: float) -> str:
+    """Return a number with its thousands apart: 19 330; of a fraction three digits are enough."""
+    if number == int(number):
+        return f"{int(number):,}".replace(",", " ")
+    return count(round(number)) if abs(number) >= 100 else f"{number:.3g}"
+
+
+def are(number: int, noun: str) -> str:
+    """Return a number with its noun and verb: 1 row is, 2 rows are."""
+    return f"{count(number)} {noun}" + (" is" if number == 1 else "s are")
+
+
+def duration(seconds: float) -> str:
+    """Return a time in its two greatest units: 4 min 42 s; below ten seconds with a fraction."""
+    if seconds < 10:
+        return f"{seconds:.3g} s"
+    remainder, words = round(seconds), list[str]()
+    for size, unit in _UNITS:
+        number, remainder = divmod(remainder, size)
+        if number or words:
+            words.append(f"{count(number)} {unit}" if number else "")
+    return " ".join(filter(None, words[:2]))

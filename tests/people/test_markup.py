@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from eventlog.core.redaction import visible
 from eventlog.web.chart import ceiling, chart
 from eventlog.web.layout import clipped, page, table
-from eventlog.web.markup import Markup, address, render, tag
-from eventlog.web.words import are, count, duration
+from eventlog.web.markup import Markup, address, are, count, duration, render, tag
 
 pytestmark = pytest.mark.quick
 

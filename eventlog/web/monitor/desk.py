@@ -8,10 +8,10 @@ from http import HTTPStatus
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log.upkeep import Which
+from eventlog.web.markup import are
 from eventlog.web.monitor import failed, pages
 from eventlog.web.monitor.board import Board, NoDatabase, NotAllowed
 from eventlog.web.server import HttpReply, Request, asset, read_fields, sorry
-from eventlog.web.words import are
 
 _PAGES: dict[str, Callable[[Board, Request], str]] = {
     "/": lambda board, request: pages.status(board),

@@ -10,7 +10,7 @@ from eventlog.log_files.by_row import PlacedEntry
 from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.upkeep import FailedRow, Which
 from eventlog.web.layout import PageColumn, clipped, facts, level, live, search, state, table
-from eventlog.web.markup import Markup, Node, address, link, tag
+from eventlog.web.markup import Markup, Node, address, count, link, tag
 from eventlog.web.monitor.board import PAGE, Board
 from eventlog.web.monitor.frame import (
     LETTERS,
@@ -22,7 +22,6 @@ from eventlog.web.monitor.frame import (
     outcomes,
     type_name,
 )
-from eventlog.web.words import count
 from eventlog.xds import documents
 
 LONGEST_DOCUMENT = 200_000

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 from eventlog.publisher.log_status import LogStatus
 from eventlog.web.chart import chart
 from eventlog.web.layout import PageColumn, clipped, facts, level, live, search, state, table
-from eventlog.web.markup import Markup, Node, link, tag
+from eventlog.web.markup import Markup, Node, are, count, duration, link, tag
 from eventlog.web.monitor.board import LOOKED_AT, Board
 from eventlog.web.monitor.frame import LETTERS, NAME, framed, outcomes
-from eventlog.web.words import are, count, duration
 
 NOTHING = "The log is empty. Each change of a tracked table adds rows; eventlog track adds a table."
 

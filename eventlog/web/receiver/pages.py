@@ -17,7 +17,7 @@ from eventlog.web.layout import (
     search,
     table,
 )
-from eventlog.web.markup import Markup, Node, link, tag
+from eventlog.web.markup import Markup, Node, are, count, link, tag
 from eventlog.web.receiver import incoming
 from eventlog.web.receiver.archive import (
     PAGE,
@@ -28,7 +28,6 @@ from eventlog.web.receiver.archive import (
     StoredDocument,
 )
 from eventlog.web.receiver.incoming import AttributeStep, ReceivedEvent
-from eventlog.web.words import are, count
 from eventlog.xds import documents
 from eventlog.xds.answers import Level
 

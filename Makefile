@@ -40,6 +40,7 @@ check: $(VENV)/.check ## lint, types, import contracts, documentation
 	$(BIN)/mypy
 	PYTHONPATH=.:spark $(BIN)/lint-imports
 	$(BIN)/python -m tests.prose
+	$(BIN)/python -m tests.names
 	.githooks/subjects
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 

@@ -1,9 +1,4 @@
-"""Data messages and their changes, in both directions.
-
-The meaning of the masks: a clear bit of columnMask means "not captured". Without beforeData, a
-clear bit of changeMask means that the value was the same before. LOB columns are never in changeMask, so a
-clear bit of theirs means nothing.
-"""
+"""Data messages and their changes, in both directions."""
 
 from __future__ import annotations
 
@@ -12,15 +7,16 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
-from eventlog.qlik import avro, row_plans, sequence
+from eventlog.qlik import avro, row_plans, sequence, sides
 from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.headers import ISO, read_header_time, utc
 from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, differs, evidence, join, padded
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, stream_position
-from eventlog.qlik.row_plans import differing, sides
+from eventlog.qlik.row_plans import differing, row_sides
 from eventlog.qlik.rows import make_change, make_fields
+from eventlog.qlik.sides import Masks
 from eventlog.qlik.structure import Structure, observe
 
 _OPS = {
@@ -42,15 +38,7 @@ _HEADERS = (
     "transactionEventCounter",
     "transactionLastEvent",
 )
-_MAX_FLAGS = 10_000
-
-
-class MessageFlags(NamedTuple):
-    """The meaning of the two masks of a message for each of its columns."""
-
-    changed: tuple[bool, ...] | None
-    captured: tuple[bool, ...] | None  # None: all of them
-    places: tuple[int, ...] = ()  # of the changed columns
+_MAX_CACHED = 10_000
 
 
 class RecordReader:
@@ -75,29 +63,26 @@ class RecordReader:
         self._layout = MaskLayout(0, len(structure.columns))
         self._texts = MaskTexts(self._layout)
         self.unproven = False  # masks were read whose byte order nothing proves
-        self._flags: dict[tuple[object, object], MessageFlags] = {}
+        self._masks_read: dict[tuple[object, object], Masks] = {}
 
     def change(self, body: Body) -> Change:
         """Return the change that a message states."""
-        headers = body.headers
+        headers, data = body.headers, body.data
         op = _OPS.get(headers["operation"])
         if op is None:
             raise InvalidMessage(f"operation {str(headers['operation'])[:40]!r} is none of {', '.join(_OPS)}")
-        flags = self._masks(headers.get("changeMask"), headers.get("columnMask"))
-        data = body.data
+        masks = self._masks_of(headers.get("changeMask"), headers.get("columnMask"))
         if op is Op.DELETE:
-            return self._delete(headers, self._values(data or body.before), flags)
-        if not data:
+            key, fields = self._delete(self._values(data or body.before), masks)
+        elif not data:
             raise InvalidMessage(f"{headers['operation']} without data")
-        cells = tuple(data.values())
-        if len(cells) < len(self.names):
-            key, fields = self._shorter_update(data, flags, body.before)
-            return self._make(op, key, fields, headers)
-        values = self._load(cells)
-        if op is not Op.UPDATE:
-            key, fields = self._insert(values, flags)
+        elif len(data) < len(self.names):
+            key, fields = self._shorter_update(data, masks, body.before)
+        elif op is Op.UPDATE:
+            cells = tuple(data.values())
+            key, fields = self._update(cells, self._load(cells), masks, body.before)
         else:
-            key, fields = self._update(cells, values, flags, body.before)
+            key, fields = self._insert(self._load(tuple(data.values())), masks)
         return self._make(op, key, fields, headers)
 
     def _values(self, row: Mapping[str, Any] | None) -> Sequence[Value]:
@@ -105,98 +90,55 @@ class RecordReader:
             raise InvalidMessage("neither data nor beforeData holds the row")
         return self._load(tuple(row.values()))
 
-    def _insert(self, values: Sequence[Value], flags: MessageFlags) -> tuple[Key, tuple[Field, ...]]:
-        if flags.captured is None:
-            return self._key_of(values), make_fields(self.names, repeat(ABSENT), values, False)
-        after = [v if bit else ABSENT for v, bit in zip(values, flags.captured, strict=True)]
-        return self._key_of(after), make_fields(self.names, repeat(ABSENT), after, True)
+    def _insert(self, values: Sequence[Value], masks: Masks) -> tuple[Key, tuple[Field, ...]]:
+        after = sides.captured(values, masks)
+        return self._key_of(after), make_fields(self.names, repeat(ABSENT), after, after is not values)
 
-    def _delete(self, headers: Mapping[str, Any], values: Sequence[Value], flags: MessageFlags) -> Change:
-        before: Sequence[Side] = values
-        if flags.captured is not None:
-            before = [v if bit else ABSENT for v, bit in zip(values, flags.captured, strict=True)]
+    def _delete(self, values: Sequence[Value], masks: Masks) -> tuple[Key, tuple[Field, ...]]:
+        before = sides.captured(values, masks)
         key = self._key_of(before)
-        if (
-            not self._message_structure.key and flags.changed is not None
-        ):  # the mask of a DELETE names the key
-            key = tuple((n, v) for n, v, bit in zip(self.names, values, flags.changed, strict=True) if bit)
-        return self._make(
-            Op.DELETE, key, make_fields(self.names, before, repeat(ABSENT), before is not values), headers
-        )
+        if not self._message_structure.key and masks.changed is not None:  # the mask names the key
+            key = tuple((n, v) for n, v, bit in zip(self.names, values, masks.changed, strict=True) if bit)
+        return key, make_fields(self.names, before, repeat(ABSENT), before is not values)
 
     def _update(
-        self,
-        cells: Sequence[Any],
-        values: Sequence[Value],
-        flags: MessageFlags,
-        image: Mapping[str, Any] | None,
+        self, cells: Sequence[Any], values: Sequence[Value], masks: Masks, image: Mapping[str, Any] | None
     ) -> tuple[Key, tuple[Field, ...]]:
         in_image: Sequence[bool] = ()
-        befores: list[Side]
+        lobs = self._message_structure.lobs
+        before: list[Side]
         if image is None:
-            befores = self._unchanged(values, flags.changed)
+            before = sides.unchanged(values, masks, lobs)
         elif tuple(image) == self.names:
-            befores = list(self._load.convert_similar(tuple(image.values()), cells, values))
+            before = list(self._load.convert_similar(tuple(image.values()), cells, values))
         else:
             in_image = [name in image for name in self.names]
-            befores = list(self._load([image.get(name) for name in self.names]))
-        if flags.captured is not None or in_image:
-            return self._partial(values, befores, flags, in_image, image is not None)
-        for i in flags.places:
-            if befores[i] is None and values[i] is None:
-                befores[i] = ABSENT  # changed, yet null both times: what it was before is not known
-        return self._key_of(values), make_fields(self.names, befores, values, False)
+            before = list(self._load([image.get(name) for name in self.names]))
+        old_row, new_row = sides.updated_message(values, masks, before, in_image, image is not None, lobs)
+        key_side, has_absent = new_row, new_row is not values
+        if has_absent:
+            key_side = [b if a is ABSENT else a for b, a in zip(old_row, new_row, strict=True)]
+        return self._key_of(key_side), make_fields(self.names, old_row, new_row, has_absent)
 
     def _shorter_update(
-        self, data: Mapping[str, Any], flags: MessageFlags, image: Mapping[str, Any] | None
+        self, data: Mapping[str, Any], masks: Masks, image: Mapping[str, Any] | None
     ) -> tuple[Key, tuple[Field, ...]]:
         """Return an update without the new values of some columns, which only beforeData has."""
-        masked = flags.captured or (True,) * len(self.names)
-        captured = tuple(name in data and bit for name, bit in zip(self.names, masked, strict=True))
+        bits = masks.captured or (True,) * len(self.names)
+        captured = tuple(name in data and bit for name, bit in zip(self.names, bits, strict=True))
         cells = tuple(data.get(name) for name in self.names)
-        return self._update(cells, self._load(cells), flags._replace(captured=captured), image)
+        return self._update(cells, self._load(cells), masks._replace(captured=captured), image)
 
-    def _unchanged(self, values: Sequence[Value], changed: tuple[bool, ...] | None) -> list[Side]:
-        """Return the row before, as far as the mask alone shows it."""
-        if changed is None:
-            return [ABSENT] * len(values)
-        lobs = self._message_structure.lobs
-        return [ABSENT if bit or lob else v for v, bit, lob in zip(values, changed, lobs, strict=True)]
+    def _masks_of(self, change_mask: Any, column_mask: Any) -> Masks:
+        masks = self._masks_read.get((change_mask, column_mask))
+        if masks is None:
+            masks = self._read_masks(change_mask, column_mask)
+            if len(self._masks_read) >= _MAX_CACHED:
+                self._masks_read.clear()
+            self._masks_read[change_mask, column_mask] = masks
+        return masks
 
-    def _partial(
-        self,
-        values: Sequence[Value],
-        befores: list[Side],
-        flags: MessageFlags,
-        in_image: Sequence[bool],
-        has_image: bool,
-    ) -> tuple[Key, tuple[Field, ...]]:
-        """Return the rows before and after an update with columns that were not captured."""
-        count = len(values)
-        changed = flags.changed or (True,) * count
-        after: list[Side] = list(values)
-        unchanged = self._unchanged(values, flags.changed)
-        for i, is_captured in enumerate(flags.captured or repeat(True, count)):
-            if not is_captured:
-                after[i] = ABSENT
-                befores[i] = ABSENT if befores[i] is None or not has_image else befores[i]
-            elif in_image and not in_image[i]:
-                befores[i] = unchanged[i]
-            elif befores[i] is None and values[i] is None and changed[i] and flags.changed is not None:
-                befores[i] = ABSENT
-        key = self._key_of([b if a is ABSENT else a for b, a in zip(befores, after, strict=True)])
-        return key, make_fields(self.names, befores, after, True)
-
-    def _masks(self, change_mask: Any, column_mask: Any) -> MessageFlags:
-        flags = self._flags.get((change_mask, column_mask))
-        if flags is None:
-            flags = self._read_masks(change_mask, column_mask)
-            if len(self._flags) >= _MAX_FLAGS:
-                self._flags.clear()
-            self._flags[change_mask, column_mask] = flags
-        return flags
-
-    def _read_masks(self, change_mask: Any, column_mask: Any) -> MessageFlags:
+    def _read_masks(self, change_mask: Any, column_mask: Any) -> Masks:
         column_data, change_data = (
             self._texts.load(mask) if mask not in (None, "") else None for mask in (column_mask, change_mask)
         )
@@ -208,7 +150,7 @@ class RecordReader:
         changed = self._bits("changeMask", change_data, order, layout)
         captured = self._bits("columnMask", column_data, order, layout)
         places = tuple(i for i, bit in enumerate(changed or ()) if bit)
-        return MessageFlags(changed, None if captured is None or all(captured) else captured, places)
+        return Masks(changed, places, None if captured is None or all(captured) else captured)
 
     def _bits(
         self, name: str, data: bytes | None, order: MaskOrder, layout: MaskLayout
@@ -310,7 +252,7 @@ class RecordWriter:
 
     def draft(self, change: Change) -> dict[str, Any]:
         """Return the payload of a data message, to be filled with its numbers."""
-        before, after = sides(self.structure, change)
+        before, after = row_sides(self.structure, change)
         if change.op is Op.DELETE:
             after = before
         row = self._dump(after)
@@ -386,7 +328,7 @@ class RecordWriter:
         if mask is None:
             data = padded(bits, len(self.structure.columns), self._style.order)
             mask = data if self._style.avro else data.hex().upper()
-            if len(self._masks) >= _MAX_FLAGS:
+            if len(self._masks) >= _MAX_CACHED:
                 self._masks.clear()
             self._masks[bits] = mask
         return mask

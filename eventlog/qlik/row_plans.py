@@ -170,7 +170,7 @@ _CELL: Steps = dict.fromkeys((bool, int, float, str, bytes))
 _DUMP: Steps = {**_CELL, bytes: DATA_TYPES["BYTES"].json[bytes]}
 
 
-def sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequence[Side]]:
+def row_sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequence[Side]]:
     """Return the row of a structure before and after a change; the key fills in missing columns.
 
     A column that an update names several times had the first value before it and has the last one after it.

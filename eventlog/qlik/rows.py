@@ -1,9 +1,4 @@
-"""Rows of a change table and their changes, in both directions.
-
-The meaning of a null: on I rows the bits show what was supplied. On U rows a set bit makes a
-null a value. A clear bit means "unchanged" if there is a value, and else "not captured", also if the B row is
-null too. On B and D rows a value is the value before.
-"""
+"""Rows of a change table and their changes, in both directions."""
 
 from __future__ import annotations
 
@@ -17,11 +12,12 @@ from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Va
 from eventlog.core.errors import NotExpressible, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.plurals import quantity
-from eventlog.qlik import sequence
+from eventlog.qlik import sequence, sides
 from eventlog.qlik.headers import HEADERS, ISO, NAMES, OPERATIONS, Heading, letter_of, read_header_time, utc
 from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, evidence, join, read, trimmed
 from eventlog.qlik.numbering import Numbered, stream_position
-from eventlog.qlik.row_plans import RowPlan, differing, sides
+from eventlog.qlik.row_plans import RowPlan, differing, row_sides
+from eventlog.qlik.sides import Masks
 from eventlog.qlik.structure import Structure
 
 Cells = tuple[Any, ...]
@@ -30,15 +26,9 @@ _STREAM_WIDTH = next(header.width for header in HEADERS if header.name == "strea
 HeaderCells = tuple[str, str, str, str | None, object]
 _MAX_CACHED = 10_000
 _NO_TIME = "1970-01-01"
+_NO_MASK = Masks()
 _ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
 _new = tuple.__new__
-
-
-class RowFlags(NamedTuple):
-    """The meaning of a mask for the data columns."""
-
-    set: tuple[bool, ...]
-    places: tuple[int, ...]  # of the set ones
 
 
 class ChangeRow(NamedTuple):
@@ -87,7 +77,7 @@ class RowReader:
         self._masks: dict[object, bytes] = {}
         self._texts = MaskTexts(self.layout)
         self._proofs: dict[bytes, MaskOrder | None] = {}
-        self._flags: dict[tuple[bytes, MaskOrder], RowFlags] = {}
+        self._bits: dict[tuple[bytes, MaskOrder], Masks] = {}
 
     def parse(self, where: int, cells: Sequence[Any], raw: bytes | None) -> ChangeRow:
         """Return the row, as far as it can be understood without its byte order."""
@@ -131,7 +121,7 @@ class RowReader:
         """
         if row.mask is None:
             return None
-        return frozenset(self.structure.names[i].lower() for i in self._flags_of(row.mask, order).places)
+        return frozenset(self.structure.names[i].lower() for i in self._masks_of(row.mask, order).places)
 
     def supplied(self, row: ChangeRow) -> dict[str, str]:
         """Return the values of a row by their columns; what is null may be a column that was added later."""
@@ -150,9 +140,9 @@ class RowReader:
         """Return a column whose bit is clear and whose value differs from the B row."""
         if row.mask is None:
             return None
-        flags, convert = self._flags_of(row.mask, order).set, self._plan.convert_value
+        changed, convert = self._masks_of(row.mask, order).changed or (), self._plan.convert_value
         for i, (after, before) in enumerate(zip(row.data, image.data, strict=False)):
-            if after == before or flags[i] or after is None or before is None or before is ABSENT:
+            if after == before or changed[i] or after is None or before is None or before is ABSENT:
                 continue
             if convert(i, after) != convert(i, before):
                 return self.structure.names[i]
@@ -166,18 +156,16 @@ class RowReader:
         return self._proofs[mask]
 
     def change(self, row: ChangeRow, image: ChangeRow | None, order: MaskOrder) -> Change:
-        """Return the change in a row, with its B row if there is one."""
+        """Return the change of a row, with its B row if there is one."""
         if row.letter == "T":
             return self._make(Op.TRUNCATE, row, (), ())
         values = self._plan(row.data)
-        flags = None if row.mask is None else self._flags_of(row.mask, order)
+        masks = _NO_MASK if row.mask is None else self._masks_of(row.mask, order)
         if row.letter == "I":
-            return self._insert(row, values, flags)
+            return self._insert(row, values, masks)
         if row.letter == "D":
-            return self._delete(row, values, flags)
-        if image is not None and flags is not None:
-            return self._paired(row, image, values, flags)
-        return self._update(row, values, flags, None if image is None else self._before(image))
+            return self._delete(row, values, masks)
+        return self._update(row, image, values, masks)
 
     def _letter(self, kind: tuple[object, object]) -> str:
         letter = self._letters[kind] = letter_of(*kind)
@@ -197,80 +185,53 @@ class RowReader:
         self._last_seq = sequence.check("" if seq is None else str(seq))
         return self._last_seq
 
-    def _flags_of(self, mask: bytes, order: MaskOrder) -> RowFlags:
-        flags = self._flags.get((mask, order))
-        if flags is None:
+    def _masks_of(self, mask: bytes, order: MaskOrder) -> Masks:
+        masks = self._bits.get((mask, order))
+        if masks is None:
             bits = read(mask, order)
             if fault := self.layout.fault(bits):
                 raise InvalidMask(f"mask {mask.hex().upper()} in {order} byte order: {fault}")
-            bools = tuple(bits >> place & 1 == 1 for place in self.places)
-            flags = RowFlags(bools, tuple(i for i, bit in enumerate(bools) if bit))
-            self._flags[mask, order] = flags
-            _limit(self._flags)
-        return flags
+            changed = tuple(bits >> place & 1 == 1 for place in self.places)
+            masks = Masks(changed, tuple(i for i, bit in enumerate(changed) if bit))
+            self._bits[mask, order] = masks
+            _limit(self._bits)
+        return masks
 
-    def _insert(self, row: ChangeRow, values: Sequence[Value], flags: RowFlags | None) -> Change:
+    def _insert(self, row: ChangeRow, values: Sequence[Value], masks: Masks) -> Change:
         op = Op.SNAPSHOT if row.seq == "" else Op.INSERT
-        after = _supplied(values, flags)
-        return self._make(
-            op, row, self.structure.key_of(after), self._fields(repeat(ABSENT), after, ABSENT in after)
-        )
+        after = sides.inserted(values, masks)
+        fields = make_fields(self.structure.names, repeat(ABSENT), after, ABSENT in after)
+        return self._make(op, row, self.structure.key_of(after), fields)
 
-    def _delete(self, row: ChangeRow, values: Sequence[Value], flags: RowFlags | None) -> Change:
-        before = _captured(values, flags)
+    def _delete(self, row: ChangeRow, values: Sequence[Value], masks: Masks) -> Change:
+        before = sides.deleted(values, masks)
         key = self.structure.key_of(before)
-        if not self.structure.key and flags is not None:  # the mask of a D row names the key
-            key = tuple((self.structure.names[i], values[i]) for i in flags.places)
-        return self._make(Op.DELETE, row, key, self._fields(before, repeat(ABSENT), ABSENT in before))
+        if not self.structure.key and masks.changed is not None:  # the mask of a D row names the key
+            key = tuple((self.structure.names[i], values[i]) for i in masks.places)
+        fields = make_fields(self.structure.names, before, repeat(ABSENT), ABSENT in before)
+        return self._make(Op.DELETE, row, key, fields)
 
     def _update(
-        self, row: ChangeRow, values: Sequence[Value], flags: RowFlags | None, image: Sequence[Side] | None
+        self, row: ChangeRow, image: ChangeRow | None, values: Sequence[Value], masks: Masks
     ) -> Change:
-        """Return an update without a mask, or without a B row."""
         before: Sequence[Side]
-        if flags is not None:
-            before = [ABSENT if flag or v is None else v for v, flag in zip(values, flags.set, strict=True)]
-        else:
-            before = [ABSENT] * len(values) if image is None else image
-        return self._make_update(row, before, _supplied(values, flags))
-
-    def _paired(self, row: ChangeRow, image: ChangeRow, values: Sequence[Value], flags: RowFlags) -> Change:
-        """Return an update from both rows; the B row is read only where it can differ."""
-        before: list[Side] = list(values)
         after: Sequence[Side] = values
-        data = image.data
-        for i in flags.places:
-            old_value = ABSENT if data[i] is ABSENT else self._plan.convert_value(i, data[i])
-            before[i] = ABSENT if old_value is None and values[i] is None else old_value
-        if None in values:
-            after = list(values)
-            for i, value in enumerate(values):
-                if value is None and not flags.set[i]:
-                    before[i], after[i] = self._unchanged(i, data[i])
-        return self._make_update(row, before, after)
-
-    def _unchanged(self, place: int, image_cell: Any) -> tuple[Side, Side]:
-        """Return both sides of a column that is null in a U row and whose bit is clear.
-
-        An unchanged LOB is null in the B row too, so that only in a key a null is a value.
-        """
-        if image_cell is None or image_cell is ABSENT:
-            return (None, None) if place in self.structure.key else (ABSENT, ABSENT)
-        return self._plan.convert_value(place, image_cell), ABSENT
+        if masks.changed is None:
+            before = [ABSENT] * len(values) if image is None else self._before(image)
+        elif image is None:
+            before, after = sides.updated(values, masks)
+        else:
+            key, convert = self.structure.key, self._plan.convert_value
+            before, after = sides.updated_with_image(values, masks, image.data, key, convert)
+        has_absent, key_side = ABSENT in after, after
+        if has_absent:
+            key_side = [b if a is ABSENT else a for b, a in zip(before, after, strict=True)]
+        fields = make_fields(self.structure.names, before, after, has_absent)
+        return self._make(Op.UPDATE, row, self.structure.key_of(key_side), fields)
 
     def _before(self, image: ChangeRow) -> Sequence[Side]:
         cells = zip(image.data, self._plan(image.data), strict=True)
         return [ABSENT if cell is ABSENT else value for cell, value in cells]
-
-    def _make_update(self, row: ChangeRow, before: Sequence[Side], after: Sequence[Side]) -> Change:
-        has_absent, values = ABSENT in after, after
-        if has_absent:
-            values = [b if a is ABSENT else a for b, a in zip(before, after, strict=True)]
-        fields = make_fields(self.structure.names, before, after, has_absent)
-        return self._make(Op.UPDATE, row, self.structure.key_of(values), fields)
-
-    def _fields(self, before: Any, after: Any, has_absent: bool) -> tuple[Field, ...]:
-        return make_fields(self.structure.names, before, after, has_absent)
 
     def _make(self, op: Op, row: ChangeRow, key: Key, fields: tuple[Field, ...]) -> Change:
         cells = row.cells
@@ -318,24 +279,6 @@ def make_change(
     return _new(Change, parts)
 
 
-def _supplied(values: Sequence[Value], flags: RowFlags | None) -> Sequence[Side]:
-    """Return the row after a change: a null that no bit marks was not supplied."""
-    if flags is None or len(flags.places) == len(values) or None not in values:
-        return values
-    return [v if flag or v is not None else ABSENT for v, flag in zip(values, flags.set, strict=True)]
-
-
-def _captured(values: Sequence[Value], flags: RowFlags | None) -> Sequence[Side]:
-    """Return the row before a delete: where only the masked columns hold values, the others were
-    not logged.
-    """
-    if flags is None or not flags.places:
-        return values
-    if any(v is not None for v, flag in zip(values, flags.set, strict=True) if not flag):
-        return values
-    return [v if flag else ABSENT for v, flag in zip(values, flags.set, strict=True)]
-
-
 def _time(cell: object, form: str) -> str | None:
     """Return the time of a change in UTC; 1970-01-01 means a time that was unknown before the commit."""
     if isinstance(cell, dt.datetime):
@@ -376,7 +319,7 @@ class RowWriter:
         )
         if change.op is Op.TRUNCATE:
             return [self._row("T", 0, facts, (None,) * len(self.structure.columns))]
-        before, after = sides(self.structure, change)
+        before, after = row_sides(self.structure, change)
         if change.op is Op.DELETE:
             return [self._row("D", self.structure.key_bits, facts, self._plan(before))]
         if change.op is Op.UPDATE:

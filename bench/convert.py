@@ -34,7 +34,7 @@ from eventlog.files.inputs import open_sources
 from eventlog.fold import Rules
 from eventlog.log_files.by_column import BulkPickup
 from eventlog.log_files.by_row import Pickup
-from eventlog.log_files.current import CurrentFiles
+from eventlog.log_files.current_files import CurrentFiles
 from eventlog.xds.documents import HEAD, TAIL, document, write
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter

@@ -30,7 +30,7 @@ from eventlog.fold import Event, Fate, Outcome, Rules
 from eventlog.formats import format_named
 from eventlog.log import LogSettings
 from eventlog.log_files.by_row import PlacedEntry
-from eventlog.log_files.current import CurrentFiles, keyed
+from eventlog.log_files.current_files import CurrentFiles, keyed
 from eventlog.neutral import refuse
 from eventlog.sequence.stream_settings import StreamSettings
 from eventlog.transfer.job import Job
@@ -335,7 +335,7 @@ def changes_of(
     refused: OnRefused,
     options: Mapping[str, Any],
 ) -> Iterator[Change]:
-    """Yield the changes of sources of a format that is not folded; `refused` hears of each that is."""
+    """Yield the changes of sources of a format that is not folded, without the records that are refused."""
     yield from _changes(form, sources, tables, None, _report(refused), options)
 
 

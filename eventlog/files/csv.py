@@ -1,8 +1,8 @@
 """CSV that keeps null apart from the empty string and survives a bad byte.
 
 A null is an unquoted empty field, an empty string is `""`; quotes double; inside quotes every byte
-counts. Python's own reader cannot tell the two apart, Arrow's gives up the file for one bad byte,
-Spark's replaces it in silence. A record that is malformed costs the line on which it begins:
+counts. Python's own reader reads both alike, Arrow's gives up the file for one bad byte, Spark's
+replaces it in silence. A record that is malformed costs the line on which it begins:
 reading goes on with the next.
 
 Settings may state other delimiters, quotes and nulls. A row ends with its line then, unless a quote is

@@ -159,7 +159,7 @@ class _Counted(io.RawIOBase):
     def __init__(self, file: IO[bytes] | io.RawIOBase, advance: Advance) -> None:
         self._file = file
         self._advance = advance
-        # The file's own, no code of ours: BufferedReader asks as it begins, and drops a signal met meanwhile.
+        # The file's own method: BufferedReader calls it first, and would swallow a signal during ours.
         self.tell = file.tell  # type: ignore[method-assign]
 
     def readable(self) -> bool:

@@ -179,7 +179,7 @@ def _unnamed(path: Path) -> BufferedWriter | None:
         return None
     try:
         return open_to_write(os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "w", path)
-    except OSError:  # a fault of the folder is met again where the file gets a name
+    except OSError:  # a fault of the folder is reported when the file gets its name
         return None
 
 

@@ -16,7 +16,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.stores import SortedRuns
 from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
 from eventlog.fold.understand import UnknownName, why_unknown
-from eventlog.log_files.current import CurrentFiles
+from eventlog.log_files.current_files import CurrentFiles
 
 
 class PlacedEntry(NamedTuple):
@@ -32,7 +32,7 @@ OnOutcome = Callable[[PlacedEntry, Outcome], None]
 
 
 class Pickup:
-    """One pick-up; `refused` hears of each row that was left out, `on_outcome` of every entry's outcome.
+    """One pick-up; `refused` gets each row that was left out, `on_outcome` the outcome of every entry.
 
     `clock` is the event_time of rows without one; rows wait for their time only where `now` is given.
     """

@@ -14,6 +14,26 @@ class Stale(EventlogError):
     """the state of a delivery was asked for after the next one was taken"""
 
 
+class DeliveryStates:
+    """The states of a source's deliveries; each can be asked for until the next delivery is made."""
+
+    def __init__(self, state: Callable[[], str | None]) -> None:
+        self._state = state
+        self._count = 0
+
+    def next(self) -> Callable[[], str | None]:
+        """Return the function for the state of the next delivery."""
+        self._count += 1
+        number = self._count
+
+        def state() -> str | None:
+            if number != self._count:
+                raise Stale
+            return self._state()
+
+        return state
+
+
 class NotCopied(EventlogError):
     """{0}"""
 

@@ -20,7 +20,7 @@ from eventlog.files.limits import Limits
 from eventlog.qlik import sequence
 from eventlog.qlik.change_tables import TableSettings
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
+from eventlog.sequence.delivery import ChangesOf, Delivery, DeliveryStates
 from eventlog.sequence.ordered import ordered
 from eventlog.sequence.progress import (
     Changed,
@@ -68,7 +68,7 @@ class RowsFeed:
         self._reading = reading
         self._stream = stream
         self._progress = _load(state)
-        self._turns = 0
+        self._states = DeliveryStates(lambda: self.state)
 
     @property
     def state(self) -> str | None:
@@ -77,21 +77,11 @@ class RowsFeed:
 
     def delivery(self, transaction: TransactionChanges) -> Delivery:
         """Return what is handed out, with the state as it is then."""
-        self._turns += 1
-        turn = self._turns
         changes = ChangesOf(transaction.changes)
         is_full_load = changes[0].op is Op.SNAPSHOT
         return Delivery(
-            changes,
-            lambda: self._state_at(turn),
-            incomplete=transaction.incomplete,
-            is_full_load=is_full_load,
+            changes, self._states.next(), incomplete=transaction.incomplete, is_full_load=is_full_load
         )
-
-    def _state_at(self, turn: int) -> str | None:
-        if turn != self._turns:
-            raise Stale
-        return self.state
 
     def close(self) -> None:
         """Do nothing, because nothing is open between rounds."""
@@ -116,7 +106,7 @@ class _Round:
         safe = _LAST[: sequence.TIME] if feed._once else sequence.before(feed._inputs.clock(), stream.settle)
         self._until = feed._reading.until or _LAST
         self._limit = min(self._until, safe + _LAST[sequence.TIME :])
-        self._met: dict[Row, str] = {}  # rows that are new, by their letters, until they are delivered
+        self._new_rows: dict[Row, str] = {}  # rows that are new, by their letters, until they are delivered
         self._late: set[Row] = set()
         self._images: list[Row] = []  # B rows that came after their U row was delivered
         self._lagging: dict[str, list[str]] = {}
@@ -145,14 +135,14 @@ class _Round:
         """Return the time up to which a table is not read."""
         return self._progress.window(table).low
 
-    def _skip(self, table: str, met: str) -> bool:
+    def _skip(self, table: str, seq_and_letters: str) -> bool:
         """Return whether the rows of a table under one change_seq were delivered by an earlier round."""
-        seq, letters = met[: sequence.LENGTH], met[sequence.LENGTH :]
+        seq, letters = seq_and_letters[: sequence.LENGTH], seq_and_letters[sequence.LENGTH :]
         row = table, seq
         new = self._progress.window(table).new_letters(seq, letters)
         if not new:
             return True
-        self._met[row] = letters
+        self._new_rows[row] = letters
         if new == "B" and letters != "B":
             self._images.append(row)
             return True
@@ -169,14 +159,14 @@ class _Round:
         """Note the rows of a table under one change_seq as delivered."""
         table, seq = row
         self._grown.add(table)
-        self._progress.window(table).deliver(seq, self._met.pop(row))
+        self._progress.window(table).deliver(seq, self._new_rows.pop(row))
 
     def _delivery(self, transaction: TransactionChanges) -> Delivery:
         """Return a transaction, noted as delivered; everything of the times before its own was."""
         time = (transaction.changes[0].change.position or "")[: sequence.TIME]
         if time > self._time:
             self._time = time
-            for row in list(takewhile(lambda row: row[1][: sequence.TIME] < time, self._met)):
+            for row in list(takewhile(lambda row: row[1][: sequence.TIME] < time, self._new_rows)):
                 self._deliver(row)
             for table in self._grown:
                 self._progress.window(table).shorten(_time_before(time))
@@ -185,13 +175,13 @@ class _Round:
             row = _row_of(placed.change)
             if not time:
                 self._progress.loaded.setdefault(placed.source, LoadedRows()).add(repr(placed.change))
-            elif row in self._met:
+            elif row in self._new_rows:
                 self._deliver(row)
         return self._feed.delivery(transaction)
 
     def _close(self) -> None:
         """Note that everything up to the limit was delivered, and leave what is old out of the windows."""
-        for row in list(self._met):
+        for row in list(self._new_rows):
             self._deliver(row)
         for window in self._progress.tables.values():
             if window.last:

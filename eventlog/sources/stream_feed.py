@@ -10,7 +10,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, InvalidValue, Refused
 from eventlog.core.formats import Placed
 from eventlog.files.stores import KeyedStore
-from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
+from eventlog.sequence.delivery import ChangesOf, Delivery, DeliveryStates
 from eventlog.sequence.ordered import commit_number, commit_of
 from eventlog.sequence.transactions import size_of
 
@@ -66,7 +66,7 @@ class StreamFeed:
         self._position: Callable[[], Any] = lambda: position if stream == name else None
         self._reading: StreamReading | None = None
         self._open_changes: KeyedStore[Placed] = KeyedStore()
-        self._turns = 0
+        self._states = DeliveryStates(lambda: self.state)
 
     @property
     def ended(self) -> bool:
@@ -115,16 +115,10 @@ class StreamFeed:
             raise BehindOthers(self._name, commit_place[0], self._new_after[0])
         changes = self._open_changes.take(self._name)
         self._position, self._last = position, max(self._last, commit_place)
-        self._turns += 1
-        turn = self._turns
+        state = self._states.next()
         if commit_place[0] > self._since:
-            yield Delivery(ChangesOf(changes), lambda: self._state_at(turn))
+            yield Delivery(ChangesOf(changes), state)
         changes.close()
-
-    def _state_at(self, turn: int) -> str | None:
-        if turn != self._turns:
-            raise Stale
-        return self.state
 
 
 def _load(state: str | None) -> tuple[str | None, Any, Last]:

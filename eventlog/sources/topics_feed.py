@@ -16,7 +16,7 @@ from eventlog.files.stores import KeyedStore, StoredItems
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
-from eventlog.sequence.delivery import ChangesOf, Delivery, Stale
+from eventlog.sequence.delivery import ChangesOf, Delivery, DeliveryStates
 from eventlog.sequence.progress import (
     Partition,
     PartitionOffsets,
@@ -79,7 +79,7 @@ class TopicsFeed:
         self._waiting = WaitingTransactions(self._progress.recent)
         self._round = 0
         self._number = 0
-        self._turns = 0
+        self._states = DeliveryStates(lambda: self.state)
         self._named: dict[str, Partition] = {}
 
     @property
@@ -198,15 +198,8 @@ class TopicsFeed:
         if due.is_late:
             reason = f"transaction {transaction.key[0]} came late: later ones were delivered before"
             yield Refused(transaction.source_names, reason, fault=False)
-        self._turns += 1
-        turn = self._turns
         load = changes[0].change.op is Op.SNAPSHOT
-        yield Delivery(ChangesOf(changes), lambda: self._state_at(turn), due.is_late, due.is_stuck, load)
-
-    def _state_at(self, turn: int) -> str | None:
-        if turn != self._turns:
-            raise Stale
-        return self.state
+        yield Delivery(ChangesOf(changes), self._states.next(), due.is_late, due.is_stuck, load)
 
     def _open_notices(self) -> Iterator[Refused]:
         """Yield the transactions that the end of a read leaves to the next."""

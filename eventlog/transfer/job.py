@@ -16,7 +16,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.limits import Limits
 from eventlog.files.stores import KeyedStore
 from eventlog.formats import format_named
-from eventlog.log_files.current import CurrentFiles
+from eventlog.log_files.current_files import CurrentFiles
 from eventlog.sources.place_settings import KafkaSettings
 
 POLL_INTERVAL = 5.0  # seconds

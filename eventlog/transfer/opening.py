@@ -14,7 +14,7 @@ from eventlog.fold import Rules
 from eventlog.formats import format_named
 from eventlog.gbase.address import is_live
 from eventlog.log_files.by_row import OnOutcome, Pickup
-from eventlog.log_files.current import CurrentFiles
+from eventlog.log_files.current_files import CurrentFiles
 from eventlog.sequence import ordered
 from eventlog.sequence.delivery import Delivery, by_transaction
 from eventlog.sequence.stream_settings import StreamSettings

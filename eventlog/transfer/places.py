@@ -34,7 +34,7 @@ class Opening:
     report: Report
     follow: bool = False  # it is read round after round
     once: bool = False  # it is read from its beginning, and never again
-    advance: Advance = lambda size: None  # hears how far the files are read
+    advance: Advance = lambda size: None  # called as files are read
 
 
 Read = Callable[[Opening], ChangeSource]

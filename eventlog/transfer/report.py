@@ -14,7 +14,7 @@ from eventlog.core.formats import Format
 from eventlog.core.publish_lists import column_filter
 from eventlog.core.tables import Table, Tables
 from eventlog.files.outputs import Output
-from eventlog.log_files.current import CurrentFiles
+from eventlog.log_files.current_files import CurrentFiles
 from eventlog.neutral import refuse
 from eventlog.transfer.job import Job
 

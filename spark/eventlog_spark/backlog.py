@@ -24,7 +24,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.core.tables import Table
-from eventlog.log_files.current import keyed
+from eventlog.log_files.current_files import keyed
 from eventlog.transfer.job import Job
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows

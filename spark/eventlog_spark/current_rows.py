@@ -14,7 +14,7 @@ from eventlog.core.formats import Source
 from eventlog.core.tables import Table
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.fold import CurrentRow, QueryKey
-from eventlog.log_files.current import KeyedRow, read_current
+from eventlog.log_files.current_files import KeyedRow, read_current
 from eventlog_spark.batches import gather
 from eventlog_spark.shuffle import ROWS, SCHEMA, RowKind, pack_cells
 

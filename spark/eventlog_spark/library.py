@@ -21,7 +21,7 @@ from eventlog.fold import Rules
 from eventlog.formats import format_named
 from eventlog.library import clock_of, parse_settings
 from eventlog.log import LogSettings
-from eventlog.log_files.current import keyed
+from eventlog.log_files.current_files import keyed
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark import log_rows, one_task
 from eventlog_spark.batches import bounded

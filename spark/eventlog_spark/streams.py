@@ -14,7 +14,7 @@ from eventlog.core.errors import InvalidTables, Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Table
 from eventlog.formats import format_named
-from eventlog.log_files.current import read_current
+from eventlog.log_files.current_files import read_current
 from eventlog.neutral import dumps
 from eventlog.sequence.ordered import read_changes
 from eventlog.sequence.stream_settings import StreamSettings

@@ -23,7 +23,7 @@ from eventlog.core import tablekey, tablesfile
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Table
 from eventlog.files import parquet
-from eventlog.log_files.current import cell_text
+from eventlog.log_files.current_files import cell_text
 from eventlog.neutral import dumps
 from tests.tiers import drawn
 

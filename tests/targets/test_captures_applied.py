@@ -9,7 +9,7 @@ import pytest
 
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
-from eventlog.log_files.current import CurrentFiles
+from eventlog.log_files.current_files import CurrentFiles
 from eventlog.sql.connect import connect
 from eventlog.transfer.job import Job
 from eventlog.transfer.opening import open_source

@@ -24,7 +24,7 @@ from eventlog.log import SHEET
 from eventlog.log_files.by_column import BulkPickup, row_batches
 from eventlog.log_files.by_column.object_spool import ObjectTooLarge
 from eventlog.log_files.by_row import Pickup
-from eventlog.log_files.current import CurrentFiles
+from eventlog.log_files.current_files import CurrentFiles
 from eventlog.xds.documents import write
 from eventlog.xds.settings import XdsSettings
 from tests.spark.helpers import TABLES, write_log

@@ -22,7 +22,7 @@ from eventlog.core.formats import Row, Source
 from eventlog.fold import Fate, Rules
 from eventlog.fold.understand import why_unknown
 from eventlog.log_files.by_row import Pickup
-from eventlog.log_files.current import CurrentFiles
+from eventlog.log_files.current_files import CurrentFiles
 from eventlog.neutral import dump
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job

@@ -28,7 +28,7 @@ from eventlog.fold.understand import why_unknown
 from eventlog.log_files.by_column import row_batches
 from eventlog.log_files.by_column.checked_rows import TAKES_NO_PART, Checker
 from eventlog.log_files.by_column.object_spool import RowSpool
-from eventlog.log_files.current import CurrentFiles
+from eventlog.log_files.current_files import CurrentFiles
 from eventlog.neutral import refuse
 from eventlog.xds.documents import finish
 from eventlog.xds.settings import XdsSettings
@@ -126,7 +126,7 @@ _EVENTS = pa.schema([("place", pa.int64()), ("object", pa.int64()), ("text", pa.
 
 
 class BulkPickup:
-    """One pick-up; `refused` hears of each row that was left out."""
+    """One pick-up; `refused` gets each row that was left out."""
 
     def __init__(
         self,

@@ -30,7 +30,13 @@ from eventlog.targets.tables.schema import OWN_TABLES, TargetTables
 from eventlog.targets.tables.table import NEW, Block, Step, TableTarget, blocks_of, row_changes_of
 
 LOGGER = logging.getLogger(__name__)
-PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)  # seconds before a group that met another transaction is done again
+PAUSES = (
+    0.01,
+    0.1,
+    0.5,
+    2.0,
+    5.0,
+)  # seconds before a group that collided with another transaction is done again
 
 
 class Group(NamedTuple):
@@ -39,7 +45,7 @@ class Group(NamedTuple):
     changes: Sequence[Change]
     state: str | None
     marks: Sequence[str] = ()  # noted one by one, if the source has no states
-    begins: bool = False  # it is the first of one look at the source
+    starts_round: bool = False  # it is the first group of a round of the source
 
 
 class SourceRecord:
@@ -156,8 +162,8 @@ class Database:
         need before run alone. One that met another's transaction is done again.
         """
         blocks = blocks_of(group.changes)
-        if group.begins:
-            self._deleted.begin()
+        if group.starts_round:
+            self._deleted.start_round()
         for statement in self._targets.prepare(blocks):
             self.record.note_statement(statement)
         self._connection.commit()

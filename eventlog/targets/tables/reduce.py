@@ -1,7 +1,7 @@
 """Many changes of one row as one effect: for each column the last value that was supplied.
 
-A row that is deleted and inserted again is replaced. Whether a change meets a row is known from the batch
-itself, or else from the target.
+A row that is deleted and inserted again is replaced. Whether the row of a change exists is known from the
+batch itself, or else from the target.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WRITES = {RowAction.WRITE: "w", RowAction.UPDATE: "u", RowAction.DELETE: ""}
 
 
 class Reduced(NamedTuple):
-    """The effects of a batch on one table, by key, and the changes that meet no row."""
+    """The effects of a batch on one table, by key, and the changes whose row is missing."""
 
     effects: dict[RowKey, Effect]
     unmet: list[RowChange]  # updates of rows that are not there

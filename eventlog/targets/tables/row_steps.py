@@ -35,15 +35,15 @@ from eventlog.targets.tables.table import (
 
 
 class DeletedRows:
-    """The rows that one look at the source deletes, table by table."""
+    """The rows that one round of the source deletes, table by table."""
 
     def __init__(self, limit: DeleteLimit, count_rows: Callable[[TableTarget], int]) -> None:
         self._limit = limit
         self._count_rows = count_rows
-        self.begin()
+        self.start_round()
 
-    def begin(self) -> None:
-        """Begin a look at the source."""
+    def start_round(self) -> None:
+        """Begin a round of the source."""
         self._deleted = Counter[str]()  # by the table's name
         self._rows: dict[str, int] = {}  # before these deletes, as far as they were counted
 

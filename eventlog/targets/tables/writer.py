@@ -36,7 +36,7 @@ class TableWriter:
         self._pending_changes: list[Change] = []  # of whole deliveries, for the next group
         self._last: Delivery | None = None
         self._noted = 0  # refused changes that the tables' state passes over
-        self._begins = True  # the next group is the first of one look at the source
+        self._starts_round = True  # the next group is the first of a round of the source
         self._has_states = has_states
         self._database = database
         self._settings = settings
@@ -50,7 +50,7 @@ class TableWriter:
 
     def write(self, deliveries: Iterable[Delivery]) -> None:
         """Make rows of the deliveries; `tally` counts what became of their changes."""
-        self._last, self._noted, self._begins = None, self.tally.refused, True
+        self._last, self._noted, self._starts_round = None, self.tally.refused, True
         for _ in self._groups(deliveries):
             self._end_group()
         self._progress.check_end()
@@ -85,8 +85,8 @@ class TableWriter:
         """Apply the held changes, with the state after them."""
         assert self._last is not None
         group = self._group(self._pending_changes, self._progress.state(self._last.state))
-        self.tally.add(self._database.apply(group._replace(begins=self._begins)))
-        self._pending_changes, self._noted, self._begins = [], self.tally.refused, False
+        self.tally.add(self._database.apply(group._replace(starts_round=self._starts_round)))
+        self._pending_changes, self._noted, self._starts_round = [], self.tally.refused, False
 
     def _admitted(self, delivery: Delivery) -> Sequence[Change]:
         """Return the changes of a delivery that are to be applied; a table that is loaded anew is emptied

@@ -54,7 +54,7 @@ class LogSettings:
 
 
 def read(sources: Iterable[Source[Row]], tables: Tables, settings: LogSettings) -> Iterator[Change | Refused]:
-    """Refuses to: rows of a log are no changes by themselves."""
+    """Refuse to read: rows of a log are no changes by themselves."""
     raise NotExpressible("rows of a log must be folded: that is what pickup does")
 
 
@@ -102,9 +102,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
 
 
 def places(columns: Sequence[str], name: str) -> list[int | None]:
-    """Return the positions of the ten columns of a log among these, by name; table_name may be called
-    `table`.
-    """
+    """Return the positions of the ten columns of a log, by name; table_name may have the name `table`."""
     names = [column.lower() for column in columns]
     if "table_name" not in names and "table" in names:
         names[names.index("table")] = "table_name"
@@ -126,7 +124,7 @@ def _place(columns: Sequence[str], names: Sequence[str], column: str, name: str)
 
 
 def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[Cell]]:
-    """Return how the ten cells of an entry are taken from a row."""
+    """Return a function that takes the ten cells of an entry from a row."""
     at_places = places(source.columns, source.name)
     defaults = {"status": "N"}
 
@@ -146,9 +144,7 @@ _EVENT_TIME = COLUMNS.index("event_time")
 
 
 def _cell(name: str, cell: Any) -> Cell:
-    """Return a cell of any container as what an entry is read from; raise WrongRow if it is no single text or
-    number.
-    """
+    """Return a cell of any container as a text or number; raise WrongRow if it is neither."""
     if cell is None or isinstance(cell, str):
         return cell
     if isinstance(cell, bool):
@@ -200,9 +196,7 @@ def _key_names(change: Change) -> tuple[str, ...]:
 
 
 def _table_name(change: Change, tables: Tables) -> str:
-    """Return the name that rows carry: with the schema only where the table's name alone would not
-    find it.
-    """
+    """Return the name of the table in rows: with the schema only if the bare name would not find it."""
     try:
         table = tables.find(change.table)
     except EventlogError:

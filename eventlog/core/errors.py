@@ -96,8 +96,6 @@ class Refused(NamedTuple):
     where: str
     reason: str
     raw: bytes | None = None
-    fault: bool = (
-        True  # False: left out correctly, such as an unfinished transaction; a notice, not a failure
-    )
-    grouped: bool = False  # counted and kept, but reported together with others
-    spoils: tuple[str, str] | None = None  # the transaction that is not whole without it
+    fault: bool = True  # False: a notice, for example about an unfinished transaction
+    grouped: bool = False  # counted, and reported together with others
+    spoils: tuple[str, str] | None = None  # the transaction that is incomplete without it

@@ -153,10 +153,10 @@ Write = Callable[[Iterable[Change], Tables, Any], Iterator[Any]]
 
 
 class Memory(Protocol):
-    """The state that a writer keeps while it writes, and from which its next run goes on."""
+    """The state of a writer, from which its next run continues."""
 
     def dump(self) -> Any:
-        """Return the same as JSON holds it."""
+        """Return the state as JSON holds it."""
 
 
 class Layout(NamedTuple):

@@ -45,7 +45,7 @@ class _Place(NamedTuple):
             return [c for c in self.table.columns.values() if name in (c.name, *c.aliases)]
         return [c for c in self.table.columns.values() if c.answers_to(name)]
 
-    def concerns(self, column: Column) -> bool:
+    def has_column(self, column: Column) -> bool:
         """Return whether the section mentions the column."""
         prefix = self.prefix.lower()
         return any(name.lower().startswith(prefix) for name in (column.name, *column.aliases))
@@ -56,7 +56,7 @@ class _Place(NamedTuple):
         published = {column.name for entry in lists.publish or () for column in self.columns_of(entry)}
 
         def adapt(column: Column) -> Column:
-            named = column.name in published or column.name in table.key or not self.concerns(column)
+            named = column.name in published or column.name in table.key or not self.has_column(column)
             listed = lists.publish is None or named
             return replace(column, leaves=column.leaves and listed and column.name not in withheld)
 
@@ -142,7 +142,7 @@ def _places(tables: Sequence[Table], lists: PublishLists) -> Iterator[_Place]:
             yield _Place(at, table)
             continue
         for place in (_Place(at, table, f"{name}.") for name in sorted(names)):
-            if any(map(place.concerns, table.columns.values())):
+            if any(map(place.has_column, table.columns.values())):
                 yield place
 
 

@@ -160,7 +160,7 @@ class Table:
         return self.load_pairs(tablekey.read(text))
 
     def load_pairs(self, pairs: tablekey.Pairs) -> tuple[tuple[str, Value], ...]:
-        """Return the key of pairs that were read, likewise."""
+        """Return the key of pairs, each value typed where that would write the same text again."""
         return tuple([self._load_key_value(name, value) for name, value in pairs])
 
     def key_pairs(self, pairs: tablekey.Pairs) -> tablekey.Pairs | None:

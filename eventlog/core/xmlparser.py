@@ -20,11 +20,11 @@ _SPACED = re.compile(rb"=[ \t\r\n]+[\"']")
 
 
 class Parser:
-    """A parser that is fed a document in pieces, and reports its elements if `tells` is set."""
+    """A parser that is fed a document in pieces, and reports its elements if `reports_elements` is set."""
 
-    def __init__(self, encoding: str, tells: bool = False) -> None:
+    def __init__(self, encoding: str, reports_elements: bool = False) -> None:
         self._parser = etree.XMLPullParser(
-            ("start", "end") if tells else (),
+            ("start", "end") if reports_elements else (),
             encoding=encoding,
             resolve_entities=False,
             no_network=True,

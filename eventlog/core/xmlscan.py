@@ -1,4 +1,4 @@
-"""XML as bytes, before a parser sees it: where a document begins, its encoding, and where it ends.
+"""A scanner of XML, before a parser reads it: the beginning, the encoding and the end of a document.
 
 A parser gets no prolog. Everything before a document's root is read here, and a document type declaration is
 refused. The work is linear in the bytes, whatever they contain and however they are divided.

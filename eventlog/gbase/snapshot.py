@@ -89,7 +89,7 @@ def read_table(
     owner: str,
 ) -> Iterator[Change | Refused | ServerMoment]:
     """Yield the rows of a table, and last the moment when all were read."""
-    schema, called = name
+    schema, table_name = name
     if lock is Lock.SHARE:
         share_lock(connection, table)
     else:
@@ -108,7 +108,7 @@ def read_table(
             continue
         fields = tuple(Field(c.name, ABSENT, v) for c, v in zip(table.columns, values, strict=True))
         key = tuple((table.columns[at].name, values[at]) for at in keys)
-        yield Change(Op.SNAPSHOT, schema, called, key, fields, str(before.sequence), extra=facts)
+        yield Change(Op.SNAPSHOT, schema, table_name, key, fields, str(before.sequence), extra=facts)
     after = server_moment(connection, owner)
     connection.commit()
     yield after

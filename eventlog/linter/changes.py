@@ -14,7 +14,7 @@ from eventlog.linter.images import ImageLayout, read_layout
 from eventlog.linter.operations import (
     BLOBS,
     MAX_OPEN,
-    Open,
+    OpenTransactions,
     Operation,
     Transaction,
     Typ,
@@ -54,7 +54,7 @@ class QueueChoices(NamedTuple):
     max_open: int = MAX_OPEN
 
 
-class Named(NamedTuple):
+class QueueTable(NamedTuple):
     table: Table | None
     owner: str | None
     name: str
@@ -69,7 +69,7 @@ class QueueReader:
         self._reading = reading
         self._since = since
         self._order = TimeOrder(reading.time_order, reading.now, since.time_order)
-        self._open = Open(reading.max_open)
+        self._open_transactions = OpenTransactions(reading.max_open)
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
         self._committed = CommittedTransactions()
         self._delivered: dict[str, list[Commit]] = {}  # the COMMITs of each database
@@ -89,7 +89,12 @@ class QueueReader:
     def mark(self) -> Callable[[], QueueState]:
         """Return a function for the present state; the COMMITs are evaluated only when it is called."""
         order, read_all = self._order.order or "big", self._read_all
-        names = {*self._since.nodes, *self._delivered, *self._open.nodes(), *self._committed.nodes()}
+        names = {
+            *self._since.nodes,
+            *self._delivered,
+            *self._open_transactions.nodes(),
+            *self._committed.nodes(),
+        }
         marks = {n: (len(self._delivered.get(n, ())), self._oldest(n, order)) for n in sorted(names)}
 
         def state() -> QueueState:
@@ -103,7 +108,7 @@ class QueueReader:
 
     def _oldest(self, node: str, order: str) -> QueueRow | None:
         """Return the first undelivered row of a database, from which it is to be read again."""
-        first, ended = self._open.oldest(node), self._committed.oldest(node, order)
+        first, ended = self._open_transactions.oldest(node), self._committed.oldest(node, order)
         return first_in_journal(first, ended, order) if first and ended else first or ended
 
     def read(self, source: Source[Row]) -> Iterator[Answer]:
@@ -113,17 +118,17 @@ class QueueReader:
             if answer is not None:
                 waiting.append(answer)
             if self._order.order is None and rows >= _UNDECIDED:
-                yield from self._settle(source)
+                yield from self._decide_order(source)
             if self._order.order is not None and waiting:
                 yield from self._answers(waiting)
                 waiting = []
-        yield from self._settle(source)
+        yield from self._decide_order(source)
         yield from self._answers(waiting)
         self._read_all = True
-        for reason in self._open.unfinished():
+        for reason in self._open_transactions.unfinished():
             yield Refused(source.name, reason, fault=False)
 
-    def _settle(self, source: Source[Row]) -> Iterator[Refused]:
+    def _decide_order(self, source: Source[Row]) -> Iterator[Refused]:
         """Decide on a byte order of dates; report it if it is a guess."""
         if self._order.use_default():
             yield Refused(source.name, NO_EVIDENCE, fault=False)
@@ -151,13 +156,13 @@ class QueueReader:
             return None
         typ = read_typ(part, self._reading.legacy)
         if typ is Typ.ROLLBACK:
-            self._open.end(part)  # whatever else is wrong with the row
+            self._open_transactions.end(part)  # whatever else is wrong with the row
         self._order.note(part.oper_date)
         if typ is Typ.ROLLBACK:
             _check_empty(part)
         elif typ is Typ.COMMIT and not _is_blob(part):
             _check_empty(part)
-            transaction = self._open.end(part)
+            transaction = self._open_transactions.end(part)
             if commit_of(part) in self._since.of(part.dbnode).delivered:
                 self._note_delivered(part)
             elif transaction is not None:
@@ -165,7 +170,7 @@ class QueueReader:
                 self._committed.add(ended)
                 return ended
         elif not self._reading.server or part.dst_server == self._reading.server:
-            fault = self._open.add(part, where)
+            fault = self._open_transactions.add(part, where)
             if fault is not None:
                 raise WrongRow(fault)
         return None
@@ -252,13 +257,13 @@ class QueueReader:
     def _time(self, data: bytes) -> str | None:
         return load_time(data, self._order.order or "big") if data else None
 
-    def _name(self, part: QueueRow) -> Named:
+    def _name(self, part: QueueRow) -> QueueTable:
         table = None if part.tabnum_src is None else self._tables.numbered(part.tabnum_src)
         if table is not None:
-            return Named(table, table.schema, table.name, self._layouts[table])
+            return QueueTable(table, table.schema, table.name, self._layouts[table])
         owner, name = part.dst_owner or None, part.dst_table or f"table_{part.tabnum_src}"
         table = self._tables.of(owner, name) if part.dst_table else None
-        return Named(table, owner, name, None if table is None else self._layouts[table])
+        return QueueTable(table, owner, name, None if table is None else self._layouts[table])
 
 
 def _servers(transaction: Transaction) -> dict[tuple[object, ...], set[str]]:

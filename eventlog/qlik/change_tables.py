@@ -200,7 +200,7 @@ def read_rows(
 
 @dataclass(frozen=True, slots=True)
 class ChangeTable:
-    """A change table that is written: what it holds, how it is called, how its rows are made."""
+    """A change table that is written: its structure, its name and columns, and the writer of its rows."""
 
     structure: Structure
     sheet: Sheet

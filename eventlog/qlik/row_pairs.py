@@ -68,7 +68,7 @@ class OrderFinder:
         return OrderEvidence(self.order, self._proof, self._proof_position)
 
     def merge_evidence(self, evidence: OrderEvidence) -> None:
-        """Note what others read of the same table."""
+        """Note what other rows of the same table prove."""
         if self._is_set or evidence.order is None:
             return
         position, proved_at = evidence.position, self._proof_position

@@ -64,7 +64,7 @@ class SourcePlaces:
         return self._placed(mark, seq, table)
 
     def place_late(self, mark: SequenceMark, seq: str | None, table: int) -> SequencePlace | None:
-        """Return the same of a record that was marked before; late ones are placed in their order."""
+        """Return the place of a record that was marked before; such records are placed in their order."""
         self._greatest_late = max(self._greatest_late, seq or "")
         return self._placed(SequenceMark(mark.number, max(mark.greatest, self._greatest_late)), seq, table)
 

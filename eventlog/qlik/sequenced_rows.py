@@ -37,7 +37,7 @@ class SequencedRow(NamedTuple):
     raw: bytes | None
 
 
-class _Opened(NamedTuple):
+class _ChangeTable(NamedTuple):
     """A source that is a change table, with the number of its table."""
 
     reader: RowReader
@@ -66,7 +66,7 @@ class RowSequencer:
         self._since = since
         self._until = until or settings.until
         self._skip = skip
-        self._opened: list[_Opened] = []
+        self._change_tables: list[_ChangeTable] = []
         self._finder_of: dict[RowReader, OrderFinder] = {}
         self._tables: dict[tuple[str | None, str], int] = {}
         self._finders: list[OrderFinder] = []
@@ -77,11 +77,11 @@ class RowSequencer:
 
     def has_sequence(self, source: int) -> bool:
         """Return whether the rows of a source have a change_seq, except for those of a full load."""
-        return self._opened[source].reader.heading.sequenced
+        return self._change_tables[source].reader.heading.sequenced
 
     def table_of(self, source: int) -> int:
         """Return the number of the table of a source, as places have it."""
-        return self._opened[source].table
+        return self._change_tables[source].table
 
     def parse(self, source: Source[Row]) -> Iterator[SequencedRow | Refused]:
         """Yield the rows of a source with their places, and Refused for bad ones."""
@@ -95,21 +95,23 @@ class RowSequencer:
         if at == len(self._finders):
             self._finders.append(finder_of(settings))
         self._finder_of[reader] = self._finders[at]
-        places = SourcePlaces(len(self._opened), self._since, self._until)
-        self._opened.append(_Opened(reader, at, places))
-        yield from self._rows(self._opened[-1], source.records)
+        places = SourcePlaces(len(self._change_tables), self._since, self._until)
+        self._change_tables.append(_ChangeTable(reader, at, places))
+        yield from self._rows(self._change_tables[-1], source.records)
 
     def rows(self, number: int, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
         """Yield further rows of a parsed source, by its number among the change tables."""
-        return self._rows(self._opened[number], records)
+        return self._rows(self._change_tables[number], records)
 
     @property
     def later_rows(self) -> int:
         """Return how many rows are after the end of what is read."""
-        return sum(opened.places.later_records for opened in self._opened)
+        return sum(table.places.later_records for table in self._change_tables)
 
-    def _rows(self, opened: _Opened, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
-        reader, at, places = opened
+    def _rows(
+        self, change_table: _ChangeTable, records: Iterable[Row | Refused]
+    ) -> Iterator[SequencedRow | Refused]:
+        reader, at, places = change_table
         source, finder = reader.source, self._finders[at]
         for record in records:
             if isinstance(record, Refused):
@@ -179,7 +181,7 @@ class RowSequencer:
 
     def _restore(self, item: SequencedRow) -> ChangeRow:
         place, where, letter, mask, cells, raw = item
-        reader = self._opened[place.source].reader
+        reader = self._change_tables[place.source].reader
         none = "" if reader.heading.sequenced else None
         seq = none if place.without_sequence else place.seq
         return ChangeRow(where, letter, seq, mask, reader.data_cells(cells), cells, raw, reader)
@@ -188,7 +190,7 @@ class RowSequencer:
         """Yield rows of a full load, and of tables without a column change_seq, paired as they come."""
         rows = (self._restore(item) for item in group)
         for row, image in pair(rows, ChangeRow):
-            yield self._leave_out(row) if row.letter == "B" else self._change(row, image)
+            yield self._refuse_lone_image(row) if row.letter == "B" else self._change(row, image)
 
     def _of_sequence(self, rows: list[ChangeRow]) -> Iterator[Placed | Refused]:
         """Yield the rows of one table under one change_seq, which are one change, or are refused together."""
@@ -203,7 +205,7 @@ class RowSequencer:
             yield self._repeats.add(str(row.table.structure), _at(row), row.raw)
         image = by_letter.pop("B", None)
         if image is not None and "U" not in by_letter:
-            yield self._leave_out(image)
+            yield self._refuse_lone_image(image)
             image = None
         yield from self._stated([by_letter[letter] for letter in sorted(by_letter)], image)
 
@@ -243,7 +245,7 @@ class RowSequencer:
             reason = f"change_seq {row.seq} of {row.table.structure} is there {difference}"
             yield Refused(_at(row), reason, _raw(row), spoils=row.table.transaction(row))
 
-    def _leave_out(self, image: ChangeRow) -> Refused:
+    def _refuse_lone_image(self, image: ChangeRow) -> Refused:
         return self._lone.add(str(image.table.structure), _at(image), _raw(image))
 
     def _same(self, first: ChangeRow, second: ChangeRow) -> bool:

@@ -1,4 +1,4 @@
-"""The structure of a table as Replicate sees it: columns in order, their types, the key.
+"""The structure of a table for Replicate: columns in order, their types, the key.
 
 Types come from a tables file, a capture or the metadata, or are guessed from values.
 """

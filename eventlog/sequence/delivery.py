@@ -1,4 +1,4 @@
-"""What a source of changes hands out: whole transactions, each with the state to go on from after it."""
+"""A delivery of a source: the changes of complete transactions, and the state after them."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class NotCopied(EventlogError):
 class Delivery:
     """The changes of whole transactions, or changes without a transaction, and the source's state after them.
 
-    The state is a text that only the source reads: a source opened with it goes on after this delivery. It is
-    None for a source without positions. Ask for it after the changes were read and before the next delivery
-    is taken; later it raises Stale. A delivery without changes reports how far the source is.
+    The state is a text for the source, which continues with it after this delivery. It is None for a source
+    without positions. Read it after the changes and before the next delivery, later it raises Stale. A
+    delivery without changes has only a new state.
     """
 
     __slots__ = ("_state", "changes", "incomplete", "is_full_load", "late", "may_wait")
@@ -92,10 +92,9 @@ class ChangesOf(Sequence[Change]):
 
 
 def by_transaction(changes: Iterable[Change | Refused]) -> Iterator[Delivery | Refused]:
-    """Yield the changes of a source without positions: those of one transaction that follow each other
-    together.
+    """Yield the changes of a source without positions, consecutive ones of a transaction together.
 
-    A change of none is handed out at once, a transaction when what follows it is there.
+    A change without a transaction is yielded at once, a transaction when the next change is there.
     """
     group: list[Change] = []
     for item in changes:

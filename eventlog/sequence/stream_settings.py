@@ -41,4 +41,4 @@ class StreamSettings:
         5.0, "seconds between two looks with --follow", metavar="SECONDS", within=(0.1, 86_400)
     )
     since: str = setting("", "read only changes after this sequence", metavar="SEQ")
-    ended: bool = False  # a transaction whose last change did not come lacks it, as it may lack others
+    ended: bool = False  # nothing more comes, so a transaction without its last change lacks it

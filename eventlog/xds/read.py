@@ -144,7 +144,7 @@ class _Event:
         return tablekey.read(self.table_key)
 
     def _facts(self) -> Facts:
-        """Return the event's name and key as they stand there, and the engine's own attributes."""
+        """Return the name and the key of the event, and the engine's attributes, as texts."""
         attributes = {str(name): str(text) for name, text in self.element.attrib.items()}
         attributes.pop("class-name", None)
         event_id = attributes.pop("event-id", None)

@@ -17,7 +17,7 @@ from eventlog.xds.text import content
 
 _MARK, _MARK_AFTER = "\ue000", "\ue001"  # of private use: legal in XML, not touched by escaping, and unequal
 _BETWEEN = "`"  # rare, printable and of one byte; a text that holds it goes the plain way
-_MOST_SHAPES = 10_000
+_MAX_SHAPES = 10_000
 
 Assemble = Callable[[Change, str], str]
 Shape = tuple[object, ...]
@@ -32,9 +32,7 @@ class Shapes:
         self._shapes: dict[Shape, list[str]] = {}
 
     def fill(self, change: Change, event_id: str) -> str:
-        """Return the event of a change from text to text, or to text alone; empty if the plain writer must do
-        it.
-        """
+        """Return the event of a change whose values are texts; empty if only the plain writer can make it."""
         op, schema, table, _, fields, _, _, _, _, current, extra, _ = change
         if not fields or not extra or extra[-1][0] != "table_key" or '"' in event_id:
             return ""
@@ -56,10 +54,7 @@ class Shapes:
             sides = tuple([side for side in sides if side is not None])
         try:
             texts = content(_BETWEEN.join((event_id, str(extra[-1][1]), *sides))).split(_BETWEEN)
-        except (
-            TypeError,
-            IllegalCharacter,
-        ):  # a value that is no text, or not legal in XML: the plain writer reports where
+        except (TypeError, IllegalCharacter):  # no text, or not legal in XML: the plain writer reports it
             return ""
         if len(texts) * 2 != len(pieces) - 1:
             return ""
@@ -69,7 +64,7 @@ class Shapes:
 
     def _learn(self, shape: Shape, change: Change) -> list[str]:
         """Learn the text of the shape from the plain writer, cut at its values."""
-        if len(self._shapes) >= _MOST_SHAPES:
+        if len(self._shapes) >= _MAX_SHAPES:
             self._shapes.clear()
         pieces: list[str] = []
         before = {field.before is ABSENT for field in change.fields}

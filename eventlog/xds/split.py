@@ -1,7 +1,7 @@
 """A stream of nds documents, cut into elements: any number of documents, each of any size.
 
-libxml2's own limits are off, because they would refuse legal values; our own limits apply. A broken document
-costs the rest of itself, and reading goes on after it.
+libxml2's own limits are off, because they would refuse legal values; our own limits apply. The remainder of
+a broken document is skipped, and reading continues after it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MAX_DEPTH = 64
 
 
 class Element(NamedTuple):
-    """A child of a document's input or output, alone."""
+    """A child of a document's input or output."""
 
     where: str
     element: etree._Element
 
 
 class Broken(NamedTuple):
-    """A document, or what is left of it, that could not be read."""
+    """A document that could not be read, or the remainder of one."""
 
     where: str
     reason: str
@@ -43,7 +43,7 @@ def split(chunks: Iterable[bytes], max_event: int = MAX_EVENT) -> Iterator[Eleme
             encoding = scanner.begin()
             if encoding is None:
                 return
-            yield from _elements(scanner.pieces(), Parser(encoding, tells=True), number, max_event)
+            yield from _elements(scanner.pieces(), Parser(encoding, reports_elements=True), number, max_event)
         except InvalidDocument as fault:
             where = f"document {number} (byte {scanner.offset})"
             yield Broken(where, str(fault), scanner.skip())

@@ -23,12 +23,12 @@ from eventlog.operate.upkeep import purge as run_purge
 from eventlog.operate.upkeep import skip as run_skip
 from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.open_log import opened
-from eventlog.sql.log.upkeep import FailedRow, Which
+from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def which_options(command: F) -> F:
+def failure_options(command: F) -> F:
     """Add the options that select failed rows: their ids, the table and the words of the reason."""
     for option in (
         click.argument("ids", nargs=-1, type=int, metavar="[RECORD_ID]..."),
@@ -40,7 +40,7 @@ def which_options(command: F) -> F:
 
 
 @click.command(cls=SettingsCommand, short_help="List what failed, and why")
-@which_options
+@failure_options
 @click.option("--document", is_flag=True, help="also the document that failed")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a row, with everything that is kept")
 @live_options(DATABASE)
@@ -57,7 +57,7 @@ def errors(
 ) -> None:
     """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
-        for failed in failures(store, Which(whole_events(store, ids), table, reason)):
+        for failed in failures(store, FailureFilter(whole_events(store, ids), table, reason)):
             show(*([json.dumps(failed._asdict(), default=str)] if as_json else _failed_line(failed)))
             if document and not as_json and failed.document is not None:
                 show(f"          {failed.document}")
@@ -82,7 +82,7 @@ def _short(text: str) -> str:
 
 
 @click.command(cls=SettingsCommand, short_help="Send failed rows again")
-@which_options
+@failure_options
 @click.option("--all", "everything", is_flag=True, help="every row with E or F")
 @live_options(DATABASE)
 def redrive(
@@ -104,7 +104,7 @@ def redrive(
         raise Misuse("which rows? name record_ids, --table, --reason or --all")
     config = read_live(flags, config_file, verbose, log_format)
     with opened(config) as store:
-        redriven = redrive_by(config, store, Which(ids, table, reason))
+        redriven = redrive_by(config, store, FailureFilter(ids, table, reason))
     print_sentence(f"{quantity(redriven.rows, 'row is', 'rows are')} new again")
     for report in redriven.reports:
         print_sentence(str(report))

@@ -18,7 +18,7 @@ from eventlog.publisher.fold import PickUpFolder
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, Relative, Upkeep, Which
+from eventlog.sql.log.upkeep import FailedRow, FailureFilter, Relative, Upkeep
 
 PAGE = 1000  # rows of one transaction
 LISTED = 20  # rows named in one line
@@ -64,13 +64,15 @@ class _Insert(NamedTuple):
     sent: bool  # some of them
 
 
-def redrive_by(config: Config, store: Store, which: Which) -> Redriven:
+def redrive_by(config: Config, store: Store, selection: FailureFilter) -> Redriven:
     """Make the failed events of these rows new again, by the settings."""
     deletes = config.build(PublisherSettings).delete_from_log
-    return redrive(store, which, make_reader(config, store), rows_are_deleted=deletes)
+    return redrive(store, selection, make_reader(config, store), rows_are_deleted=deletes)
 
 
-def redrive(store: Store, which: Which, reader: PickUpFolder, *, rows_are_deleted: bool = False) -> Redriven:
+def redrive(
+    store: Store, selection: FailureFilter, reader: PickUpFolder, *, rows_are_deleted: bool = False
+) -> Redriven:
     """Make the failed events of these rows new again.
 
     If handled rows are deleted, rows of an insert that was refused in part may have been sent.
@@ -80,7 +82,7 @@ def redrive(store: Store, which: Which, reader: PickUpFolder, *, rows_are_delete
     def why_present(names: Set[Named]) -> Mapping[Named, str]:
         return store.read(lambda snapshot: reader.why_present(snapshot, names)) if names else {}
 
-    for page in _pages(store, which):
+    for page in _pages(store, selection):
         with store.upkeep() as upkeep:
             upkeep.keep_leader_out()
             events = list(_events(upkeep, [row for row in page if row not in seen_ids]))
@@ -96,9 +98,11 @@ def redrive(store: Store, which: Which, reader: PickUpFolder, *, rows_are_delete
                 else:
                     types |= event.types(rows_are_deleted)
             rows += upkeep.redrive(types)
-    if unknown_ids := sorted({*which.ids} - seen_ids):
+    if unknown_ids := sorted({*selection.ids} - seen_ids):
         subject = "it" if len(unknown_ids) == 1 else "they"
-        reasons[f"{subject} did not fail{' like that' if which.table or which.reason else ''}"] = unknown_ids
+        reasons[f"{subject} did not fail{' like that' if selection.table or selection.reason else ''}"] = (
+            unknown_ids
+        )
     return Redriven(rows, tuple(RedriveReport(reason, tuple(ids)) for reason, ids in reasons.items()))
 
 
@@ -150,11 +154,11 @@ def has_several_rows(name: str | None) -> bool:
     return name is not None and _SEVERAL(name) is not None
 
 
-def _pages(store: Store, which: Which) -> Iterator[list[int]]:
+def _pages(store: Store, selection: FailureFilter) -> Iterator[list[int]]:
     after = 0
     while True:
         with store.upkeep() as upkeep:
-            page = [failed.record_id for failed in upkeep.failures(which, PAGE, after)]
+            page = [failed.record_id for failed in upkeep.failures(selection, PAGE, after)]
         yield page
         if len(page) < PAGE:
             return
@@ -163,10 +167,10 @@ def _pages(store: Store, which: Which) -> Iterator[list[int]]:
 
 def _events(upkeep: Upkeep, ids: Sequence[int]) -> Iterator[_Event]:
     """Yield the events of these rows, each with all its rows that failed."""
-    rows = {row.record_id: row for row in upkeep.together(ids)}
+    rows = {row.record_id: row for row in upkeep.failed_events_of(ids)}
     first = [row.record_id for row in rows.values() if row.event_type == 1]
     inserts = [insert for insert in _inserts(upkeep.relatives(first)) if rows.keys() & set(insert.failed)]
-    rows |= {row.record_id: row for row in upkeep.together(n for i in inserts for n in i.failed)}
+    rows |= {row.record_id: row for row in upkeep.failed_events_of(n for i in inserts for n in i.failed)}
     name = {row.record_id: row.event_id or str(row.record_id) for row in rows.values()}
     for insert in inserts:  # what one insert holds together is one
         names = {name[row] for row in insert.failed}

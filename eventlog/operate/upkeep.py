@@ -17,7 +17,7 @@ from eventlog.publisher.delete_brake import is_stopped
 from eventlog.publisher.log_status import read_log_status
 from eventlog.publisher.tables import table_named
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, Which
+from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 
 PAGE = 1000  # rows of one transaction
 HANDLED = (Letter.SUCCESS, Letter.WARNING)
@@ -36,12 +36,12 @@ class Skipped(NamedTuple):
     further_rows: tuple[int, ...]  # that were not named, and are of the same events
 
 
-def failures(store: Store, which: Which) -> Iterator[FailedRow]:
+def failures(store: Store, selection: FailureFilter) -> Iterator[FailedRow]:
     """Yield the rows with E or F, oldest first."""
     after = 0
     while True:
         with store.upkeep() as upkeep:
-            page = upkeep.failures(which, PAGE, after)
+            page = upkeep.failures(selection, PAGE, after)
         yield from page
         if len(page) < PAGE:
             return
@@ -53,13 +53,13 @@ def whole_events(store: Store, ids: Sequence[int]) -> tuple[int, ...]:
     if not ids:
         return ()
     with store.upkeep() as upkeep:
-        return tuple(sorted(row.record_id for row in upkeep.together(ids))) or tuple(ids)
+        return tuple(sorted(row.record_id for row in upkeep.failed_events_of(ids))) or tuple(ids)
 
 
 def skip(store: Store, ids: Sequence[int], reason: str) -> Skipped:
     """Give rows up, each with its whole event, and keep why."""
     with store.upkeep() as upkeep:
-        failed = (row.record_id for row in upkeep.together(ids))
+        failed = (row.record_id for row in upkeep.failed_events_of(ids))
         event_rows = {*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}
         return Skipped(upkeep.skip(sorted(event_rows), reason), tuple(sorted(event_rows - set(ids))))
 

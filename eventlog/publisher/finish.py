@@ -99,7 +99,7 @@ class BatchJournal:
         """Raise IdsComeAgain if the log's sequence will give record_ids that went out before."""
         position = self._store.position()
         if self._record is not None:
-            position = position.came_out(self._record.highest())
+            position = position.with_highest(self._record.highest())
         position.demand_new(self._store.log)
         self._highest = max(self._highest, position.highest)
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from eventlog.core.errors import EventlogError
 from eventlog.operate.redriving import redrive
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Which
+from eventlog.sql.log.upkeep import FailureFilter
 from tests.chaos.audit import Audit
 from tests.chaos.commands import Commands
 from tests.chaos.receiver import Holes, Moody, Witness, object_of
@@ -209,7 +209,7 @@ class Chaos:
         self._commands.run("redrive", "--all")
 
     def _redrive_here(self) -> None:
-        redrive(self._store, Which(), current_reader(self._store))
+        redrive(self._store, FailureFilter(), current_reader(self._store))
         time.sleep(self._operators.uniform(0, 3))
 
     def _skip(self) -> None:

@@ -29,7 +29,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.tables import read_readable, read_tables
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.object_states import StateLost
-from eventlog.sql.log.upkeep import Which
+from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.sql.queries import each_side_once, unbound
 from tests.commands import Shell
 from tests.compare.rig import Replica, life, rows_of
@@ -137,7 +137,7 @@ def test_what_failed_and_is_redriven_is_known_then(world: World) -> None:
         publisher.cycle()
         publisher.cycle()
         with world.store.upkeep() as upkeep:
-            upkeep.redrive({failed.record_id: 0 for failed in upkeep.failures(Which())})
+            upkeep.redrive({failed.record_id: 0 for failed in upkeep.failures(FailureFilter())})
         publisher.cycle()
         assert replica.rows == rows_of(world)
         world.change("update usr set fname = 'John'")

@@ -12,7 +12,7 @@ from eventlog.core.entry import Letter
 from eventlog.operate.upkeep import Purge, purge, skip
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import OutgoingDocument, Reply
-from eventlog.sql.log.upkeep import Which
+from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, key
 
@@ -41,7 +41,7 @@ ACTS = {
     "fatal": (answered(Level.FATAL), "FSWEFnx"),
     "retry": (answered(Level.RETRY), "NSWEFnx"),
     "redrive": (lambda world: world.redrive(), "NSWNNnx"),
-    "redrive by id": (lambda world: world.redrive(Which(tuple(IDS))), "NSWNNnx"),
+    "redrive by id": (lambda world: world.redrive(FailureFilter(tuple(IDS))), "NSWNNnx"),
     "skip": (lambda world: skip(world.store, IDS, "so it is"), "WSWWWnx"),
     "purge": (lambda world: purge(world.store, Purge(LATER)), "N  EFnx"),
     "purge by name": (lambda world: purge(world.store, Purge(LATER, list(Letter))), "     nx"),

@@ -30,7 +30,7 @@ from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, Which
+from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
@@ -160,7 +160,7 @@ class World:
 
     def failures(self) -> list[FailedRow]:
         with self.store.upkeep() as upkeep:
-            return upkeep.failures(Which())
+            return upkeep.failures(FailureFilter())
 
     def remembered(self) -> int:
         return len(self.store.remembered())
@@ -171,10 +171,10 @@ class World:
             tables = Tables([Catalogue(connection).find(name).table for name in names])
         return PickUpFolder(tables, read_readable(self.engine, self.log, tables), rules, xds)
 
-    def redrive(self, which: Which | None = None) -> Redriven:
+    def redrive(self, which: FailureFilter | None = None) -> Redriven:
         """Make failed rows of usr new again."""
         reader = self.reader(("usr",), Rules(), XdsSettings())
-        return redrive(self.store, which or Which(), reader, rows_are_deleted=self.delete_from_log)
+        return redrive(self.store, which or FailureFilter(), reader, rows_are_deleted=self.delete_from_log)
 
     def elect(self, patience: float = 10.0) -> Leader:
         """Return the leader, as soon as the server has noticed that the former one is gone."""

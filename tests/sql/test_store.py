@@ -18,7 +18,7 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import KeyColumn, TableKeys, TooMuch
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Which
+from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.sql.log.work import Failure, LeadershipLost, WaitingEvent, Work
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
@@ -294,7 +294,7 @@ def test_why_a_row_failed_is_kept(store: Store) -> None:
                 work.fail([Failure(1, "eventlog:1", "refused: <x>", "<nds/>", tries)])
                 work.finish({Letter.ERROR: [1]})
     with store.upkeep() as upkeep:
-        (error,) = upkeep.failures(Which())
+        (error,) = upkeep.failures(FailureFilter())
     assert (error.record_id, error.status, error.table_key) == (1, "E", "idu=1")
     assert (error.event_id, error.reason, error.document, error.tries) == (
         "eventlog:1",

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.core.entry import Letter
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Count, Unpublished, Which
+from eventlog.sql.log.upkeep import Backlog, Count, FailureFilter
 from eventlog.sql.log.work import Failure, WaitingEvent
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
@@ -58,7 +58,7 @@ def store(engine: Engine, database: Database) -> Store:
     return store
 
 
-def failed(store: Store, which: Which) -> list[int]:
+def failed(store: Store, which: FailureFilter) -> list[int]:
     with store.upkeep() as upkeep:
         return [failure.record_id for failure in upkeep.failures(which)]
 
@@ -71,23 +71,25 @@ def letters(store: Store) -> str:
 @pytest.mark.parametrize(
     ("which", "found"),
     [
-        (Which(), [1, 2, 3]),
-        (Which(ids=(3, 1, 4, 99)), [1, 3]),
-        (Which(table="usr"), [1, 2]),
-        (Which(reason="0% w"), [1]),
-        (Which(reason="t_i"), [3]),
-        (Which(reason="%"), [1]),
-        (Which(table="usr", reason="fatal"), []),
+        (FailureFilter(), [1, 2, 3]),
+        (FailureFilter(ids=(3, 1, 4, 99)), [1, 3]),
+        (FailureFilter(table="usr"), [1, 2]),
+        (FailureFilter(reason="0% w"), [1]),
+        (FailureFilter(reason="t_i"), [3]),
+        (FailureFilter(reason="%"), [1]),
+        (FailureFilter(table="usr", reason="fatal"), []),
     ],
     ids=str,
 )
-def test_failures_are_found_by_what_is_known_of_them(store: Store, which: Which, found: list[int]) -> None:
+def test_failures_are_found_by_what_is_known_of_them(
+    store: Store, which: FailureFilter, found: list[int]
+) -> None:
     assert failed(store, which) == found
 
 
 def test_a_failure_comes_with_its_reason_and_document(store: Store) -> None:
     with store.upkeep() as upkeep:
-        first, second, third = upkeep.failures(Which())
+        first, second, third = upkeep.failures(FailureFilter())
     assert (third.status, third.reason, third.document, third.tries) == ("F", "it_is fatal", "<nds/>", 5)
     assert (second.reason, second.document, second.tries, second.failed_at) == (None, None, None, None)
     assert first.failed_at is not None
@@ -95,14 +97,14 @@ def test_a_failure_comes_with_its_reason_and_document(store: Store) -> None:
 
 def test_failures_are_paged(store: Store) -> None:
     with store.upkeep() as upkeep:
-        assert [f.record_id for f in upkeep.failures(Which(), limit=2)] == [1, 2]
-        assert [f.record_id for f in upkeep.failures(Which(), limit=2, after=2)] == [3]
+        assert [f.record_id for f in upkeep.failures(FailureFilter(), limit=2)] == [1, 2]
+        assert [f.record_id for f in upkeep.failures(FailureFilter(), limit=2, after=2)] == [3]
 
 
 def test_redriven_rows_are_new_again_and_their_reasons_gone(store: Store) -> None:
     with store.upkeep() as upkeep:
         assert upkeep.redrive(dict.fromkeys((1, 3, 4, 5), 0)) == 2
-        assert [f.reason for f in upkeep.failures(Which())] == [None]
+        assert [f.reason for f in upkeep.failures(FailureFilter())] == [None]
     assert letters(store) == "NENSN"
 
 
@@ -185,7 +187,7 @@ def test_counts_and_backlog(store: Store) -> None:
         counts, backlog = upkeep.counts(), upkeep.backlog()
     assert counts == [Count("E", "usr", 2), Count("F", "grp", 1), Count("N", "usr", 1), Count("S", "usr", 1)]
     assert backlog.oldest is not None
-    assert backlog == Unpublished(1, backlog.oldest, 1, at)
+    assert backlog == Backlog(1, backlog.oldest, 1, at)
 
 
 def test_purging_goes_chunk_by_chunk_and_spares_what_is_not_named(store: Store) -> None:

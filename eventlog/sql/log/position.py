@@ -37,7 +37,7 @@ class IdPosition(NamedTuple):
     highest: int = 0  # that went out before, as far as is known
     measures: bool = True  # whether rows get their ids from the sequence
 
-    def came_out(self, highest: int | None) -> IdPosition:
+    def with_highest(self, highest: int | None) -> IdPosition:
         """Return the same with the highest record_id that a sink has on record."""
         return self._replace(highest=max(self.highest, highest or 0))
 
@@ -65,7 +65,7 @@ def advancing(log: Log, highest: int) -> str:
 
 def read_position(connection: Connection, log: Log) -> IdPosition:
     """Read how far the log's record ids are."""
-    return read_sequence(connection, log).came_out(Queries(log).run(connection, "highest").scalar())
+    return read_sequence(connection, log).with_highest(Queries(log).run(connection, "highest").scalar())
 
 
 def read_sequence(connection: Connection, log: Log) -> IdPosition:

@@ -68,7 +68,7 @@ class LogState(NamedTuple):
     heartbeat_at: datetime | None
 
 
-class Unpublished(NamedTuple):
+class Backlog(NamedTuple):
     """The amount that waits to be published, and since when."""
 
     pending: int
@@ -94,7 +94,7 @@ class Notice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Which:
+class FailureFilter:
     """The selection of failed rows; without a condition all of them."""
 
     ids: tuple[int, ...] = ()
@@ -109,26 +109,28 @@ class Upkeep:
         self._connection = connection
         self._queries = queries
 
-    def failures(self, which: Which, limit: int = 1000, after: int = 0) -> list[FailedRow]:
+    def failures(self, selection: FailureFilter, limit: int = 1000, after: int = 0) -> list[FailedRow]:
         """Return the rows with E or F after a record_id, oldest first."""
-        holes, values = self._failed(which, "after_row")
+        holes, values = self._failed(selection, "after_row")
         rows = self._run("failures", holes, after=after, most=limit, **values)
         return [FailedRow(row, letter, read_integer(kind), *facts) for row, letter, kind, *facts in rows]
 
-    def latest_failures(self, which: Which, limit: int, upto: int) -> list[FailedRow]:
+    def latest_failures(self, selection: FailureFilter, limit: int, upto: int) -> list[FailedRow]:
         """Return the rows with E or F up to a record_id, newest first, without their documents."""
-        holes, values = self._failed(which, "up_to_row")
+        holes, values = self._failed(selection, "up_to_row")
         rows = self._run("latest_failures", holes, upto=upto, most=limit, **values)
         return [FailedRow(row, letter, read_integer(kind), *facts) for row, letter, kind, *facts in rows]
 
-    def failed_groups(self, which: Which, limit: int) -> list[tuple[str | None, int]]:
+    def failed_groups(self, selection: FailureFilter, limit: int) -> list[tuple[str | None, int]]:
         """Return the beginnings of reasons (None: none is kept), with how many rows have each, most first."""
-        holes, values = self._failed(which)
+        holes, values = self._failed(selection)
         return [(reason, rows) for reason, rows in self._run("failed_groups", holes, most=limit, **values)]
 
-    def _failed(self, which: Which, *condition_names: str) -> tuple[dict[str, str], dict[str, Any]]:
+    def _failed(
+        self, selection: FailureFilter, *condition_names: str
+    ) -> tuple[dict[str, str], dict[str, Any]]:
         """Return the conditions of a query for failed rows, and their values."""
-        conditions = list(_conditions(which))
+        conditions = list(_conditions(selection))
         values = {name: value for _, name, value in conditions}
         pieces = self._queries.pieces(
             "has_failed", *condition_names, *(condition for condition, *_ in conditions)
@@ -139,13 +141,13 @@ class Upkeep:
         """Let the leader write nothing until our transaction ends."""
         self._run("lock_state")
 
-    def together(self, ids: Iterable[int]) -> list[FailedRow]:
+    def failed_events_of(self, ids: Iterable[int]) -> list[FailedRow]:
         """Return the failed rows among these, with the others of their events."""
         ids_together = set(ids)
         for chunk in self._queries.chunks(ids_together.copy()):
             ids_together.update(row[0] for row in self._run("failed_together", ids=chunk))
         chunks = map(json.loads, self._queries.chunks(ids_together))
-        return [row for chunk in chunks for row in self.failures(Which(tuple(chunk)), len(chunk))]
+        return [row for chunk in chunks for row in self.failures(FailureFilter(tuple(chunk)), len(chunk))]
 
     def relatives(self, ids: Iterable[int]) -> list[Relative]:
         """Return every row of the objects of these rows, whatever its status, oldest first."""
@@ -220,11 +222,11 @@ class Upkeep:
         """Return the state that the leader and `pause` recorded."""
         return LogState(*self._run("state").one())
 
-    def backlog(self) -> Unpublished:
+    def backlog(self) -> Backlog:
         """Return how much waits."""
         pending, oldest = self._run("oldest_pending").one()
         next_retry, waiting = self._run("next_retry").one()
-        return Unpublished(pending, read_time(oldest), waiting, next_retry)
+        return Backlog(pending, read_time(oldest), waiting, next_retry)
 
     def failed(self) -> int:
         """Return how many rows failed for reasons that are kept."""
@@ -260,10 +262,10 @@ def read_time(text: str | None) -> datetime | None:
         return None
 
 
-def _conditions(which: Which) -> Iterator[tuple[str, str, Any]]:
-    if which.ids:
-        yield "of_ids", "ids", json.dumps(which.ids)
-    if which.table is not None:
-        yield "of_table", "of_table", which.table
-    if which.reason is not None:
-        yield "of_reason", "reason", containing(which.reason)
+def _conditions(selection: FailureFilter) -> Iterator[tuple[str, str, Any]]:
+    if selection.ids:
+        yield "of_ids", "ids", json.dumps(selection.ids)
+    if selection.table is not None:
+        yield "of_table", "of_table", selection.table
+    if selection.reason is not None:
+        yield "of_reason", "reason", containing(selection.reason)

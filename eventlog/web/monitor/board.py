@@ -22,7 +22,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.log_status import LogStatus, read_log_status
 from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import FailedRow, Which
+from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.web.monitor import MonitorSettings
 
 _NUMBER = re.compile(r"[0-9]+")
@@ -56,7 +56,7 @@ def _masked(text: str | None) -> str:
 
 
 EVERY = 5.0  # seconds between two samples
-ALL = Which()
+ALL = FailureFilter()
 SAMPLES = 720  # an hour
 SHARE = 20  # counting reads the whole log: it may take one part in so many of the time
 PAGE = 50
@@ -175,15 +175,15 @@ class Board:
         counts = self.counts()
         return max(log_status.failed, sum(sum(counts.get(letter, {}).values()) for letter in "EF"))
 
-    def failures(self, which: Which = ALL, upto: int = MAX_RECORD_ID) -> list[FailedRow]:
+    def failures(self, selection: FailureFilter = ALL, upto: int = MAX_RECORD_ID) -> list[FailedRow]:
         """Return a page of the rows with E or F, newest first, and one more if there are more."""
         with self.store.upkeep() as upkeep:
-            return upkeep.latest_failures(which, PAGE + 1, upto)
+            return upkeep.latest_failures(selection, PAGE + 1, upto)
 
-    def reasons(self, which: Which) -> list[FailureReason]:
+    def reasons(self, selection: FailureFilter) -> list[FailureReason]:
         """Return the reasons of failed rows with how many rows have each, most first."""
         with self.store.upkeep() as upkeep:
-            return grouped(upkeep.failed_groups(which, GROUPS))[:PAGE]
+            return grouped(upkeep.failed_groups(selection, GROUPS))[:PAGE]
 
     def skipped(self) -> dict[int, str]:
         """Return the rows that the latest notices name as skipped, with why."""
@@ -201,7 +201,7 @@ class Board:
     def event(self, record_id: int) -> list[FailedRow]:
         """Return the failed rows of the event of a row; none where it has not failed."""
         with self.store.upkeep() as upkeep:
-            return upkeep.together((record_id,))
+            return upkeep.failed_events_of((record_id,))
 
     def rows(self, ids: Sequence[int]) -> list[tuple[PlacedEntry, Outcome]]:
         """Return the fates of rows, whatever their status."""
@@ -229,15 +229,19 @@ class Board:
         """Return why pending rows are not among the next ones."""
         return summarise(self.config, self.store)
 
-    def redrive(self, which: Which, token: str) -> Redriven:
+    def redrive(self, selection: FailureFilter, token: str) -> Redriven:
         """Make failed events new again, for somebody who knows the token."""
         self._allow(token)
-        return redrive_by(self.config, self.store, which)
+        return redrive_by(self.config, self.store, selection)
 
-    def skip(self, which: Which, token: str, reason: str) -> Skipped:
+    def skip(self, selection: FailureFilter, token: str, reason: str) -> Skipped:
         """Give failed events up, for somebody who knows the token."""
         self._allow(token)
-        return skip(self.store, which.ids or [row.record_id for row in failures(self.store, which)], reason)
+        return skip(
+            self.store,
+            selection.ids or [row.record_id for row in failures(self.store, selection)],
+            reason,
+        )
 
     def _allow(self, token: str) -> None:
         """Raise NotAllowed if the token is wrong."""

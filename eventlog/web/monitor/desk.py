@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
-from eventlog.sql.log.upkeep import Which
+from eventlog.sql.log.upkeep import FailureFilter
 from eventlog.web.markup import are
 from eventlog.web.monitor import failed, pages
 from eventlog.web.monitor.board import Board, NoDatabase, NotAllowed
@@ -16,7 +16,7 @@ from eventlog.web.server import HttpReply, Request, asset, read_fields, sorry
 _PAGES: dict[str, Callable[[Board, Request], str]] = {
     "/": lambda board, request: pages.status(board),
     "/errors": lambda board, request: failed.failures(
-        board, _which(request.query), _number(request.query.get("upto", "")) or MAX_RECORD_ID
+        board, _read_filter(request.query), _number(request.query.get("upto", "")) or MAX_RECORD_ID
     ),
     "/next": lambda board, request: pages.coming(board),
     "/object": lambda board, request: pages.explained(
@@ -42,8 +42,10 @@ def _page_for(board: Board, request: Request) -> HttpReply:
     if request.path.startswith("/errors/"):
         return _failure(board, request)
     if request.path == "/errors" and request.method == "POST":
-        which = _which(request.query)
-        return HttpReply(failed.failures(board, which, MAX_RECORD_ID, _apply_form(board, which, request)))
+        selection = _read_filter(request.query)
+        return HttpReply(
+            failed.failures(board, selection, MAX_RECORD_ID, _apply_form(board, selection, request))
+        )
     show = _PAGES.get(request.path)
     if show is None or request.method != "GET":
         return sorry(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PAGES)}, /metrics, /healthz and /readyz")
@@ -57,26 +59,28 @@ def _failure(board: Board, request: Request) -> HttpReply:
     if request.method == "GET" and event:
         return HttpReply(failed.failure(board, event))
     ids = [row.record_id for row in event] or [number]
-    messages = _apply_form(board, Which((number,)), request) if request.method == "POST" and event else []
+    messages = (
+        _apply_form(board, FailureFilter((number,)), request) if request.method == "POST" and event else []
+    )
     rows = board.rows(ids)
     if not rows and not messages:
         return sorry(HTTPStatus.NOT_FOUND, f"there is no row {number}")
     return HttpReply(failed.became(number, rows, board.skipped(), messages))
 
 
-def _which(query: Mapping[str, str]) -> Which:
+def _read_filter(query: Mapping[str, str]) -> FailureFilter:
     """Return the failed rows that a filter means."""
-    return Which(table=query.get("table") or None, reason=query.get("reason") or None)
+    return FailureFilter(table=query.get("table") or None, reason=query.get("reason") or None)
 
 
-def _apply_form(board: Board, which: Which, request: Request) -> list[str]:
+def _apply_form(board: Board, selection: FailureFilter, request: Request) -> list[str]:
     """Do what a form asks for. Return sentences about the result."""
     form = read_fields(request.body.decode("utf-8", "replace"), 10)
     token, act, reason = (form.get(name, "") for name in ("token", "act", "reason"))
     if act == "skip":
-        skipped = board.skip(which, token, reason or "skipped on the status page")
+        skipped = board.skip(selection, token, reason or "skipped on the status page")
         return [f"{are(skipped.rows, 'row')} skipped, and will not be published."]
-    redriven = board.redrive(which, token)
+    redriven = board.redrive(selection, token)
     new = [f"{are(redriven.rows, 'row')} new again, to go with the next cycle."] if redriven.rows else []
     return [*new, *(f"{message}." for message in map(str, redriven.reports))]
 

@@ -8,7 +8,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.log_files.by_row import PlacedEntry
 from eventlog.sql.log.pending import Cells
-from eventlog.sql.log.upkeep import FailedRow, Which
+from eventlog.sql.log.upkeep import FailedRow, FailureFilter
 from eventlog.web.layout import PageColumn, clipped, facts, level, live, search, state, table
 from eventlog.web.markup import Markup, Node, address, count, link, tag
 from eventlog.web.monitor.board import PAGE, Board
@@ -28,10 +28,10 @@ LONGEST_DOCUMENT = 200_000
 NO_REASON = "no reason is kept"
 
 
-def failures(board: Board, which: Which, upto: int, messages: Iterable[str] = ()) -> str:
+def failures(board: Board, selection: FailureFilter, upto: int, messages: Iterable[str] = ()) -> str:
     """Return the page of the rows that failed: their reasons, then the rows, newest first."""
-    filtered = {"table": which.table or "", "reason": which.reason or ""}
-    rows = board.failures(which, upto)
+    filtered = {"table": selection.table or "", "reason": selection.reason or ""}
+    rows = board.failures(selection, upto)
     headings = (
         PageColumn("Row", "number"),
         PageColumn("Status", "short"),
@@ -43,7 +43,7 @@ def failures(board: Board, which: Which, upto: int, messages: Iterable[str] = ()
     last = str(rows[PAGE - 1].record_id - 1) if len(rows) > PAGE else ""
     older = link("Older", "/errors", {**filtered, "upto": last}, rel="next")
     content = [
-        _reasons(board, which),
+        _reasons(board, selection),
         table("Rows with E and F, newest first", headings, map(_failed_line, rows[:PAGE]), empty),
         tag("p", older, class_="turn") if last else None,
     ]
@@ -145,12 +145,12 @@ def _filter_form(filtered: Mapping[str, str]) -> Markup:
     )
 
 
-def _reasons(board: Board, which: Which) -> Node:
+def _reasons(board: Board, selection: FailureFilter) -> Node:
     """Return the reasons, with how many rows have each; nothing if there is only one."""
-    groups = board.reasons(which)
+    groups = board.reasons(selection)
     if len(groups) < 2:
         return None
-    name = which.table or ""
+    name = selection.table or ""
     rows = [
         (
             count(group.rows),

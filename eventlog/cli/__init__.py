@@ -1,4 +1,4 @@
-"""The command line: one file for each command, imported when it is called."""
+"""The command line: the module of a command is imported when the command is called."""
 
 from __future__ import annotations
 

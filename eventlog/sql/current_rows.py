@@ -1,4 +1,4 @@
-"""Current rows: read by the keys that rows of the log name, and objects looked for by what they hold."""
+"""The current rows of tables, read by the keys that rows of the log name."""
 
 from __future__ import annotations
 

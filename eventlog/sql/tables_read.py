@@ -1,4 +1,4 @@
-"""DDL next to a snapshot: a reading counts only if its tables are at its end what they are in the snapshot.
+"""The tables that a transaction reads: what it reads counts only if DDL changes none of them meanwhile.
 
 PostgreSQL shows a rewritten table as empty to an older snapshot, and a refreshed view with later rows. MySQL,
 MariaDB and Oracle refuse such a reading by an error of its own.

@@ -1,4 +1,4 @@
-"""A line over time, drawn by the server, with its axes and units."""
+"""A chart of values over time as SVG, with its axes and units."""
 
 from __future__ import annotations
 

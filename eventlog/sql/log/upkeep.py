@@ -1,4 +1,4 @@
-"""The care of a log: what failed and why, redrive and skip, and the state of the log."""
+"""The statements of upkeep: what failed and why, redrive, skip and purge, and the state of the log."""
 
 from __future__ import annotations
 

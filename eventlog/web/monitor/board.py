@@ -1,4 +1,4 @@
-"""What the status page asks of a running publisher and its log, and the little that it may change."""
+"""What the status page reads of a running publisher and its log, and what it may change there."""
 
 from __future__ import annotations
 
